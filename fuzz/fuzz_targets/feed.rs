@@ -1,4 +1,4 @@
-//! What comes over the network to md, td and the exchange: datagrams of a feed, their sequence, messages of orders.
+//! Input of md, td and the exchange from the network: datagrams of a feed, their sequence, messages of orders.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

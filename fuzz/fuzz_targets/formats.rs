@@ -1,4 +1,4 @@
-//! What other programs wrote: sysjitter's files; and gates as users type them.
+//! Output of other programs: sysjitter's files; and gates as users type them.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

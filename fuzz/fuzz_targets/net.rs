@@ -1,5 +1,5 @@
-//! What comes over the network or from other programs: frames of the ping-pong protocol and of Ethernet, output of
-//! programs that measure round trips, sizes.
+//! Input from the network or from other programs: frames of the ping-pong protocol and of Ethernet, output of programs
+//! that measure round trips, sizes.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

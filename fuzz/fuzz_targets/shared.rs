@@ -27,7 +27,7 @@ fuzz_target!(|input: (u8, Vec<(u16, u64)>)| {
             drop(made);
             change();
             let Ok(segment) = Segment::open(heap.clone()) else { return };
-            // Who goes on after a dead writer looks for its last record.
+            // The successor of a dead writer looks for its last record.
             let _ = Reader::last(segment);
             let Ok(segment) = Segment::open(heap.clone()) else { return };
             let (mut reader, mut payload) = (Reader::from_start(segment), Vec::new());
@@ -45,7 +45,7 @@ fuzz_target!(|input: (u8, Vec<(u16, u64)>)| {
             (0..70).for_each(|entry| { let _ = pusher.push(entry); });
             let Some(mut taker) = index_ring::open(heap.clone()) else { return };
             (0..300).for_each(|_| { let _ = taker.next(); });
-            // Who finishes a dead publisher's work, of what is there now and of what it wrote itself.
+            // A successor resumes a dead publisher's ring, after arbitrary changes of its words.
             change();
             let Some(mut pusher) = index_ring::resume(heap.clone()) else { return };
             (0..70).for_each(|entry| { let _ = (pusher.last(), pusher.oldest(), pusher.push(entry)); });

@@ -17,7 +17,7 @@ type Tool = (&'static str, &'static str);
 pub const AUDITABLE: Tool = ("cargo-auditable", "0.7.7");
 const COMPONENTS: Tool = ("auditable2cdx", "0.1.0");
 const DEB: Tool = ("cargo-deb", "3.8.0");
-/// Where the packages' own files are, below the source tree.
+/// Folder of the packages' own files, below the source tree.
 const PACKAGING: &str = "crates/cli/packaging";
 const AUTHORS: &str = "The lowlat authors <lowlat@localhost>";
 /// The list of components, beside the binary.
@@ -147,7 +147,7 @@ fn made(dist: &Path) -> anyhow::Result<Vec<PathBuf>> {
     Ok(files.into_iter().filter(|path| is_package_or_list(path)).collect())
 }
 
-/// Whether the file is a package or the list of components.
+/// Returns true if the file is a package or the list of components.
 fn is_package_or_list(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     name == LIST

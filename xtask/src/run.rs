@@ -38,7 +38,8 @@ pub fn path_before(folder: PathBuf) -> anyhow::Result<OsString> {
 /// The cargo that runs this program, so that both use one toolchain.
 pub fn cargo() -> Command {
     let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    // What `cargo run` sets for this package. Some build scripts look at it, and their crates would be built again.
+    // Variables that `cargo run` sets for this package. Some build scripts read them, and their crates would be built
+    // again.
     for (name, _) in env::vars_os() {
         let name = name.to_string_lossy();
         if name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_") {

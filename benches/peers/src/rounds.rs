@@ -1,15 +1,14 @@
-//! What rounds of two programs in turn say.
+//! Ratios of two programs that run in turn, round by round.
 
 /// The quartiles of a ratio over rounds.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
 pub struct Ratio {
-    /// Lower quartile.
+    /// Lower quartile of the ratios.
     pub low: f64,
-    /// Median.
     pub median: f64,
-    /// Upper quartile.
+    /// Upper quartile of the ratios.
     pub high: f64,
-    /// Rounds.
+    /// Number of rounds with a ratio.
     pub rounds: usize,
 }
 
@@ -26,7 +25,7 @@ impl Ratio {
         Some(Self { low: at(1)?, median: at(2)?, high: at(3)?, rounds: ratios.len() })
     }
 
-    /// For people: the ratio, and whether it shows a difference.
+    /// Text of the ratio, which says whether it shows a difference.
     pub fn text(&self) -> String {
         let shown = if self.rounds < 5 {
             ", too few rounds to tell"

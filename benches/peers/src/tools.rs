@@ -6,13 +6,13 @@ use std::{
     process::{Command, Output},
 };
 
-/// A program, or why it takes no part.
+/// Finds a program on PATH.
 pub fn on_path(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file())
 }
 
-/// The lowlat built beside this program, else the one on PATH.
+/// Returns the lowlat next to this program, or else the one on PATH.
 pub fn lowlat() -> anyhow::Result<PathBuf> {
     let own = std::env::current_exe().context("cannot tell where this program lies")?;
     let beside = own.with_file_name("lowlat");
@@ -22,7 +22,7 @@ pub fn lowlat() -> anyhow::Result<PathBuf> {
     on_path("lowlat").context("lowlat is not built: run cargo build --release -p lowlat first")
 }
 
-/// Runs a program to its end. Exit codes that mean something to the caller are given back with the output.
+/// Runs a program to its end. Exit codes that mean something to the caller are returned with the output.
 pub fn run(program: &std::path::Path, arguments: &[String], fine: &[i32]) -> anyhow::Result<Output> {
     let output = Command::new(program)
         .args(arguments)

@@ -17,13 +17,13 @@ use serde_json::Value;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BiosVerdict {
-    /// Not as wanted, and not after the next restart either.
+    /// The value differs from the wanted one, also after the next restart.
     Differs,
-    /// Not as wanted, and controlled by another attribute: changing it alone is rejected or lost.
+    /// The value differs, and another attribute controls it: changing it alone is rejected or lost.
     Overridden,
     /// As wanted now, but not after the next restart.
     Lost,
-    /// Not as wanted now, but after the next restart.
+    /// The value differs now, but will be as wanted after the next restart.
     Pending,
     /// This server has no attribute for it.
     UnknownHere,
@@ -38,7 +38,6 @@ pub enum BiosVerdict {
 }
 
 impl BiosVerdict {
-    /// Every verdict, worst first.
     pub const WORST_FIRST: [Self; 9] = [
         Self::Differs,
         Self::Overridden,
@@ -51,7 +50,6 @@ impl BiosVerdict {
         Self::NoOpinion,
     ];
 
-    /// Name in tables.
     pub fn word(self) -> &'static str {
         match self {
             Self::Differs => "differs",
@@ -66,7 +64,7 @@ impl BiosVerdict {
         }
     }
 
-    /// Whether the server is not as wanted, either now or after the next restart.
+    /// True if the value differs from the wanted one now or after the next restart.
     pub fn is_difference(self) -> bool {
         matches!(self, Self::Differs | Self::Overridden | Self::Lost | Self::Pending)
     }
@@ -75,7 +73,6 @@ impl BiosVerdict {
 /// One setting of the BIOS, judged.
 #[derive(Debug, Clone, Serialize)]
 pub struct BiosFinding {
-    /// ID in the catalogue.
     pub id: String,
     /// The name in HPE's menus.
     pub name: String,
@@ -83,13 +80,11 @@ pub struct BiosFinding {
     pub attribute: Option<String>,
     /// The names that were searched for; empty if one was found.
     pub looked_for: Vec<String>,
-    /// The current value.
     pub active: Option<Value>,
     /// The value after the next restart, if different.
     pub pending: Option<Value>,
     /// The wanted values in the catalogue's words; any of them is accepted.
     pub wanted: Vec<String>,
-    /// The verdict.
     pub verdict: BiosVerdict,
     /// Reason for the verdict; empty if the values make it clear.
     pub because: String,
@@ -108,22 +103,18 @@ pub struct BiosFinding {
 pub struct BiosCounts {
     /// Rows with a preference of the profile and an attribute.
     pub judged: usize,
-    /// Of these, those not as wanted now or after the next restart.
+    /// Number of these that differ now or after the next restart.
     pub differences: usize,
     /// Rows without an attribute, or whose wanted value is unknown.
     pub unknown: usize,
 }
 
-/// The settings of one server, judged.
 #[derive(Debug, Clone, Serialize)]
 pub struct BiosAudit {
-    /// Always [`DOCUMENT`](Self::DOCUMENT).
     pub document: &'static str,
     /// Version of this document's format.
     pub schema_version: u32,
-    /// The profile.
     pub profile: Profile,
-    /// The server.
     pub server: Server,
     /// The vendor of the firmware.
     pub vendor: Option<Vendor>,
@@ -135,24 +126,21 @@ pub struct BiosAudit {
     pub findings: Vec<BiosFinding>,
     /// The order in which to change the differences; empty if it does not matter.
     pub order: Vec<String>,
-    /// What the reader should know.
     pub warnings: Vec<String>,
 }
 
 impl BiosCounts {
-    /// How many of the rows with a preference were checked.
+    /// Counts the rows with a preference that were checked.
     pub fn checked(self) -> Checked {
         Checked { checked: self.judged, unknown: self.unknown }
     }
 }
 
 impl BiosAudit {
-    /// Value of `document`.
     pub const DOCUMENT: &'static str = "lowlat bios audit";
-    /// Version of the format: fields are only added.
+    /// Version of the format. Fields are only added to it.
     pub const SCHEMA_VERSION: u32 = 1;
 
-    /// Judges every row.
     pub fn of(facts: &BiosFacts, profile: Profile) -> Self {
         let after = facts.after_restart();
         let scene = Scene { facts, profile, effects: facts.effects(&after), after };
@@ -185,7 +173,7 @@ impl BiosAudit {
     }
 }
 
-/// The guide's first choice (section 3.2.1): it tunes single settings only where this profile does not suffice.
+/// The guide's first choice (section 3.2.1). It tunes single settings only if this profile is not enough.
 fn low_latency(facts: &BiosFacts, profile: Profile) -> Option<String> {
     let value = shown(facts.active.get(profile_attribute(facts)?)?);
     if profile != Profile::Guide57037 || value == CUSTOM {
@@ -202,7 +190,7 @@ fn low_latency(facts: &BiosFacts, profile: Profile) -> Option<String> {
     ))
 }
 
-/// Context in which every row is judged.
+/// The server's state, against which every row is judged.
 struct Scene<'a> {
     facts: &'a BiosFacts,
     profile: Profile,
@@ -211,7 +199,7 @@ struct Scene<'a> {
 }
 
 impl Scene<'_> {
-    /// Whether only AMD's processors have a setting, and this server is known to have others.
+    /// True if only AMD's processors have a setting, and this server is known to have others.
     fn is_of_another_maker(&self, setting: &Setting) -> bool {
         let processor = self.facts.server.processor.as_deref();
         setting.needs.makers == Makers::Amd

@@ -18,31 +18,25 @@ const STEPS_MAX: usize = 16;
 /// One attribute that a request changes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct AttributeChange {
-    /// Its name.
     pub attribute: String,
     /// Its value after the next restart without the request; `None` if the server does not have it.
     pub before: Option<Value>,
-    /// The value to send.
     pub after: Value,
 }
 
 /// A setting that is already pending, from an earlier change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Waiting {
-    /// Its name.
     pub attribute: String,
-    /// Current value.
     pub active: Value,
-    /// Pending value.
     pub pending: Value,
 }
 
 /// The next request. Each request needs a restart before the following one, so there is only one at a time.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct BiosChange {
-    /// The server.
     pub server: Server,
-    /// The request; `None` if everything is as wanted.
+    /// The request; `None` if nothing differs.
     pub request: Option<Request>,
     /// Its changes, without attributes that it only repeats.
     pub changes: Vec<AttributeChange>,
@@ -50,9 +44,8 @@ pub struct BiosChange {
     pub later_requests: usize,
     /// Settings that are already pending and take effect with this change.
     pub waiting: Vec<Waiting>,
-    /// Settings that are not as wanted but not sent.
+    /// Settings that differ but are not sent.
     pub left_out: Vec<LeftOut>,
-    /// What the reader should know.
     pub warnings: Vec<String>,
 }
 

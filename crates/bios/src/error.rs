@@ -3,7 +3,7 @@
 use super::reader::BYTES_MAX;
 use serde_json::Value;
 
-/// Why saved JSON cannot be audited. Every message says what to do next.
+/// Error in saved JSON that cannot be audited. Every message suggests a next step.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct BiosError(pub(super) String);

@@ -28,52 +28,43 @@ const EXPORT_ANEW: &str = "Restart the server and wait for it. The profile rewri
 /// One request to the service.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Request {
-    /// Always PATCH.
     pub method: &'static str,
     /// Address on the service; `None` if the files do not contain it.
     pub uri: Option<String>,
-    /// The body.
     pub body: Value,
-    /// What to do before the next request.
+    /// Steps for the user before the next request.
     pub then: &'static str,
 }
 
-/// A row that is not as wanted but not part of the requests.
+/// A row that differs but is not part of the requests.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LeftOut {
-    /// ID in the catalogue.
     pub id: String,
-    /// The attribute.
     pub attribute: String,
-    /// The reason.
     pub why: String,
 }
 
 /// Changes to a server's BIOS settings, and how to restore them.
 #[derive(Debug, Clone, Serialize)]
 pub struct BiosExport {
-    /// Always [`DOCUMENT`](Self::DOCUMENT).
     pub document: &'static str,
     /// Version of this document's format.
     pub schema_version: u32,
-    /// The profile.
     pub profile: Profile,
-    /// Requests in order; empty if everything is as wanted.
+    /// Requests in order; empty if nothing differs.
     pub steps: Vec<Request>,
-    /// Rows that are not as wanted but not in the steps.
+    /// Rows that differ but are not in the steps.
     pub left_out: Vec<LeftOut>,
     /// Requests that restore the settings from the time when the files were saved.
     pub restore: Vec<Request>,
     /// Every attribute from the time when the files were saved, including read-only ones.
     pub snapshot: Attributes,
-    /// What the reader should know.
     pub warnings: Vec<String>,
 }
 
 impl BiosExport {
-    /// Value of `document`.
     pub const DOCUMENT: &'static str = "lowlat bios export";
-    /// Version of the format: fields are only added.
+    /// Version of the format. Fields are only added to it.
     pub const SCHEMA_VERSION: u32 = 1;
 
     /// Creates the requests that make the server match the profile. Rows that weaken security or the handling
@@ -134,8 +125,8 @@ impl BiosExport {
     }
 }
 
-/// The contribution of one row: nothing if it is as wanted, the attribute with its value, or a reason against
-/// it.
+/// The contribution of one row: nothing if it is as wanted, otherwise the attribute with its value, or a reason why it
+/// is left out.
 fn proposal(
     facts: &BiosFacts,
     row: &super::table::Row,
@@ -214,7 +205,7 @@ fn protections(
     kept
 }
 
-/// Removes what other attributes still control after the other changes of the body.
+/// Removes attributes that others still control after the remaining changes of the body.
 fn release(facts: &BiosFacts, settings: &Attributes, change: &mut Attributes, left_out: &mut Vec<LeftOut>) {
     let mut then = settings.clone();
     then.extend(change.clone());
@@ -333,7 +324,7 @@ fn restore(facts: &BiosFacts, steps_there: &[Request]) -> Vec<Request> {
     steps
 }
 
-/// Attributes whose values are passwords, their hashes and the like: they must not be in any file.
+/// True for attributes whose values are passwords, hashes of them and similar, which no file may contain.
 pub(super) fn is_secret(attribute: &str) -> bool {
     let attribute = attribute.to_ascii_lowercase();
     ["password", "secret", "passphrase"].iter().any(|word| attribute.contains(word))

@@ -14,20 +14,15 @@ pub type Attributes = BTreeMap<String, Value>;
 /// The server according to its ComputerSystem resource; all empty if that was not among the files.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Server {
-    /// Vendor.
     pub manufacturer: Option<String>,
-    /// Model.
     pub model: Option<String>,
-    /// Version of the BIOS.
     pub bios_version: Option<String>,
-    /// Model of the processors.
     pub processor: Option<String>,
 }
 
 /// The settings of one server.
 #[derive(Debug, Clone)]
 pub struct BiosFacts {
-    /// The server.
     pub server: Server,
     /// The vendor of the firmware; `None` if unknown.
     pub vendor: Option<Vendor>,
@@ -35,20 +30,17 @@ pub struct BiosFacts {
     pub uri: Option<String>,
     /// Address for changes; `None` if the resource does not contain it.
     pub settings_uri: Option<String>,
-    /// Whether the service supports applying changes at the next reset.
+    /// The service supports applying changes at the next reset.
     pub takes_apply_time: bool,
-    /// Current settings.
     pub active: Attributes,
     /// Settings after the next restart, as far as the settings resource contains them; `None` if it was not
     /// read.
     pub pending: Option<Attributes>,
     /// The registry that the Bios resource names.
     pub registry_name: Option<String>,
-    /// The registry, if read.
     pub registry: Option<Registry>,
     /// Attributes that the service rejected when changes were last applied, with its message ID.
     pub refused: BTreeMap<String, String>,
-    /// What the reader should know.
     pub warnings: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! One row: its attribute, the meaning of the value, and whether that is wanted.
+//! One row: its attribute, the meaning of the value, and a comparison with the wanted one.
 
 use super::{
     facts::{Attributes, BiosFacts},
@@ -77,7 +77,7 @@ impl Carrier<'_> {
         meanings
     }
 
-    /// Whether a value means one of the wanted ones.
+    /// True if a value means one of the wanted ones.
     pub fn meets(&self, value: &Value, wanted: &[String]) -> bool {
         let meanings = self.meanings(value);
         wanted.iter().any(|wanted| meanings.iter().any(|meaning| same_value(meaning, wanted)))
@@ -98,7 +98,7 @@ impl Carrier<'_> {
             .then_some(offered)
     }
 
-    /// The value to write for a wanted one, or why there is none.
+    /// The value to write for a wanted one, or the reason why there is none.
     pub fn to_write(&self, wanted: &[String]) -> Result<Value, String> {
         let listed = self.entry.map(|entry| entry.values.as_slice()).unwrap_or_default();
         for wanted in wanted {
@@ -123,7 +123,7 @@ impl Carrier<'_> {
         })
     }
 
-    /// The spelling without a list of values: of the same kind as the current value.
+    /// A spelling if no list of values is known: of the same kind as the current value.
     fn unlisted(&self, wanted: &str) -> Option<Value> {
         match self.active {
             Value::Bool(_) => return switch(wanted).map(Value::Bool),
@@ -176,7 +176,7 @@ pub(super) fn is_epyc_7002(model: &str) -> bool {
     model.contains("EPYC") && model.split_whitespace().any(is_number)
 }
 
-/// Whether a wanted value does the harm that the catalogue names.
+/// True if a wanted value does the harm that the catalogue names.
 pub(super) fn is_weakening(row: &Row, wanted: &[String]) -> bool {
     wanted.iter().any(|wanted| row.weakens.iter().any(|weak| same_value(weak, wanted)))
 }

@@ -35,8 +35,8 @@ pub use registry::{Dependency, Effects, Registry, RegistryEntry};
 pub use sheet::{BiosSheet, SheetMenu, SheetRow};
 pub use table::Vendor;
 
-/// Whether this setting is exported only if its risk is accepted, because the profile wants a value that
-/// weakens security or the handling of memory errors. `None` if no BIOS setting has this ID.
+/// True if this setting is exported only if its risk is accepted, because the profile wants a value that weakens
+/// security or the handling of memory errors. `None` if no BIOS setting has this ID.
 pub fn needs_accepted_risk(id: &str, profile: lowlat_host::Profile) -> Option<bool> {
     let row = table::rows().find(|row| row.id == id)?;
     let setting = lowlat_catalogue::CATALOGUE.find(id)?;

@@ -1,4 +1,4 @@
-//! Whether two spellings of a BIOS value mean the same.
+//! Compares two spellings of a BIOS value by meaning.
 
 use serde_json::Value;
 
@@ -14,8 +14,8 @@ pub fn shown(value: &Value) -> String {
     }
 }
 
-/// Whether two texts mean the same: equal numbers (`16` = `0x10`), two words for on or for off (`Disabled` =
-/// `Off` = `false`), otherwise equal letters and digits (`NoCStates` = `No C-states`).
+/// True if two texts mean the same: equal numbers (`16` = `0x10`), two words for on or for off (`Disabled` = `Off` =
+/// `false`), otherwise equal letters and digits (`NoCStates` = `No C-states`).
 pub fn same_value(a: &str, b: &str) -> bool {
     let (a, b) = (a.trim(), b.trim());
     if let (Some(a), Some(b)) = (number(a), number(b)) {

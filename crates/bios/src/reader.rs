@@ -179,8 +179,8 @@ fn settings_object(resource: &Resource) -> Result<Option<String>, BiosError> {
     Ok(Some(uri.text("the address of the settings resource")?.to_owned()))
 }
 
-/// Whether the resource contains settings pending a restart: another one names it as its settings object, or
-/// it says so itself, as on iLO.
+/// True if the resource contains settings that are pending a restart: another one names it as its settings object, or
+/// its own address or ID is a word such as "settings", as on iLO.
 fn is_pending(resource: &Resource, settings_uri: Option<&str>) -> Result<bool, BiosError> {
     let place = resource.place();
     let trimmed = |uri: &str| uri.trim_end_matches('/').to_ascii_lowercase();
@@ -239,7 +239,7 @@ fn attributes(resource: &Resource) -> Result<Attributes, BiosError> {
     members.iter().map(read).collect()
 }
 
-/// Whether `@Redfish.Settings.SupportedApplyTimes` contains OnReset.
+/// True if `@Redfish.Settings.SupportedApplyTimes` contains OnReset.
 fn takes_apply_time(place: &Place<'_>) -> Result<bool, BiosError> {
     let settings = place.member("@Redfish.Settings");
     let Some(times) = settings.and_then(|settings| settings.member("SupportedApplyTimes")) else {

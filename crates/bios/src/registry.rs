@@ -15,19 +15,15 @@ use std::collections::BTreeMap;
 /// The registry's entry for one attribute.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RegistryEntry {
-    /// The name in menus.
     pub display_name: Option<String>,
-    /// Whether it can never be changed.
+    /// The attribute can never be changed.
     pub is_read_only: bool,
     /// Values with their names in menus; empty if it is not an enumeration.
     pub values: Vec<(String, String)>,
-    /// Whether its values are integers.
+    /// The values are integers.
     pub is_integer: bool,
-    /// Minimum of a number.
     pub lower_bound: Option<i128>,
-    /// Maximum of a number.
     pub upper_bound: Option<i128>,
-    /// Factory default.
     pub default_value: Option<String>,
 }
 
@@ -37,7 +33,7 @@ struct Term {
     attribute: String,
     condition: Condition,
     value: Value,
-    /// Whether it is joined to the previous terms by "or" instead of "and".
+    /// The term is joined to the previous ones by "or" instead of "and".
     is_alternative: bool,
 }
 
@@ -63,7 +59,6 @@ pub struct Dependency {
 /// A registry of one family of BIOS versions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Registry {
-    /// Its ID.
     pub id: Option<String>,
     /// The entry of each attribute.
     pub entries: BTreeMap<String, RegistryEntry>,
@@ -130,7 +125,6 @@ impl Term {
     }
 }
 
-/// Reads a registry resource.
 pub(super) fn read(resource: &Place<'_>) -> Result<Registry, BiosError> {
     let entries = resource.required("RegistryEntries", "an object with Attributes")?;
     let attributes = entries.required("Attributes", "an array of attributes")?;

@@ -53,7 +53,7 @@ impl<'a> Place<'a> {
         Some(Place { file: self.file, path: format!("{}{}", self.path, key(name)), value })
     }
 
-    /// A required member.
+    /// A member of an object; an error if it is absent or null.
     pub fn required(&self, name: &str, expected: &str) -> Result<Place<'a>, BiosError> {
         self.member(name).ok_or_else(|| self.shape(&key(name), "nothing", expected))
     }

@@ -1,4 +1,4 @@
-//! The settings of a profile in the order of the BIOS menus, for people who set them by hand.
+//! The settings of a profile in the order of the BIOS menus, for people who set them manually.
 
 use super::{
     judge::{is_epyc_7002, is_weakening, wanted_values},
@@ -108,41 +108,33 @@ const MENUS: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// The settings of one profile.
 #[derive(Debug, Clone, Serialize)]
 pub struct BiosSheet {
-    /// Always [`DOCUMENT`](Self::DOCUMENT).
     pub document: &'static str,
     /// Version of this document's format.
     pub schema_version: u32,
-    /// The profile.
     pub profile: Profile,
-    /// Why the menus may not be those of the host; `None` if they are.
+    /// The reason why the menus may not be those of the host; `None` if they are.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub caution: Option<String>,
     /// Menus with at least one setting.
     pub menus: Vec<SheetMenu>,
-    /// Names of the settings that the profile leaves as they are.
+    /// Names of the settings that the profile does not change.
     pub left_open: Vec<&'static str>,
 }
 
-/// One menu.
 #[derive(Debug, Clone, Serialize)]
 pub struct SheetMenu {
-    /// Its title.
     pub title: &'static str,
     /// Its settings, from top to bottom.
     pub rows: Vec<SheetRow>,
 }
 
-/// One setting.
 #[derive(Debug, Clone, Serialize)]
 pub struct SheetRow {
-    /// ID in the catalogue.
     pub id: &'static str,
-    /// Name in the menu.
     pub name: &'static str,
-    /// Values that will do, the first one first.
+    /// Accepted values, the preferred one first.
     pub values: Vec<String>,
     /// Class of harm, if the value weakens security or the handling of memory errors.
     pub risk: Option<&'static str>,
@@ -158,7 +150,7 @@ impl SheetRow {
         self.values.join(" or ")
     }
 
-    /// Why to think before setting the value; `None` if there is nothing to decide.
+    /// Risk, cost and hazard of the value, to consider before setting it; `None` if there is nothing to decide.
     pub fn caution(&self) -> Option<String> {
         let risk = self.risk.map(|risk| format!("Risk: {risk}."));
         let cost = Some(self.cost).filter(|_| self.risk.is_some());
@@ -169,9 +161,7 @@ impl SheetRow {
 }
 
 impl BiosSheet {
-    /// Value of [`BiosSheet::document`].
     pub const DOCUMENT: &'static str = "lowlat bios sheet";
-    /// Current [`BiosSheet::schema_version`].
     pub const SCHEMA_VERSION: u32 = 1;
 
     /// Lists the settings of a profile. A value that depends on the processor needs its model name; without one, the
@@ -207,13 +197,13 @@ impl BiosSheet {
         Self { caution: caution(host), ..Self::of(profile, processor) }
     }
 
-    /// Every setting, in order.
+    /// Every setting, in the order of the menus.
     pub fn rows(&self) -> impl Iterator<Item = &SheetRow> {
         self.menus.iter().flat_map(|menu| &menu.rows)
     }
 }
 
-/// Why the menus may not be those of a host: they are those of the guide's kind of server.
+/// The reason why the menus may not be those of a host: they are those of the guide's kind of server.
 fn caution(host: &HostSnapshot) -> Option<String> {
     const MENUS_OF: &str = "the menu names are those of HPE ProLiant servers with EPYC 7002 processors";
     if host.virtualization.is_virtual == Reading::Known(true) {

@@ -29,7 +29,7 @@ use lowlat_ipc::{interest::SUBSCRIBERS_MAX, layout::KIND_RESERVED_MIN, stream::S
 use lowlat_trade::address::is_name;
 use thiserror::Error;
 
-/// The first bytes.
+/// First bytes of a frame.
 pub const MAGIC: [u8; 4] = *b"LLBR";
 /// The version of the layout described here.
 pub const VERSION: u16 = 1;
@@ -45,7 +45,7 @@ pub const SEQUENCE_MAX: u64 = 1 << 62;
 const RECORD: u16 = 1;
 const STANDING: u16 = 2;
 
-/// Offsets of fields.
+/// Offsets of the fields in the head.
 mod at {
     pub const VERSION: usize = 4;
     pub const WHAT: usize = 6;
@@ -77,13 +77,12 @@ const _: () = {
     assert!(HEAD_BYTES.is_multiple_of(8) && BODY_BYTES_MAX < u32::MAX as usize);
 };
 
-/// Why bytes are not a frame.
+/// Reason why bytes are not a frame.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum FrameError {
     /// Too short, or not of the length that it states.
     #[error("invalid frame of {found} bytes, expected {expected}: truncated, or not sent by lowlat-bridge")]
     Length {
-        /// Number of bytes.
         found: usize,
         /// The expected length, in words.
         expected: String,
@@ -92,19 +91,13 @@ pub enum FrameError {
     #[error(
         "invalid frame: it starts with {found:02x?}, expected \"LLBR\"; another program sends to this channel and stream\nhint: use another channel or stream"
     )]
-    Magic {
-        /// The first bytes.
-        found: [u8; 4],
-    },
+    Magic { found: [u8; 4] },
     /// A frame of another version.
     #[error(
         "unsupported frame version {found}, expected {VERSION}\nhint: use one version of lowlat-bridge on both hosts"
     )]
-    Version {
-        /// The version.
-        found: u16,
-    },
-    /// Damaged on the way.
+    Version { found: u16 },
+    /// The checksum does not match: the frame was damaged in transit.
     #[error(
         "damaged frame: found checksum {found:#010x}, expected {expected:#010x}\nhint: check the error counters of the network cards"
     )]
@@ -114,21 +107,19 @@ pub enum FrameError {
         /// The checksum of its bytes.
         expected: u32,
     },
-    /// An invalid field.
+    /// A field has an invalid value.
     #[error(
         "invalid frame: {field}: found {found}, expected {expected}\nhint: use one version of lowlat-bridge on both hosts"
     )]
     Value {
-        /// Name of the field.
         field: &'static str,
-        /// Its value.
         found: String,
-        /// The valid values.
+        /// Description of the valid values.
         expected: &'static str,
     },
 }
 
-/// Sender, stream and number.
+/// Sender, stream and number of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct FrameHead {
     /// Number of the stream in its run, below [`STREAMS_MAX`].
@@ -139,34 +130,25 @@ pub struct FrameHead {
     pub epoch: u64,
     /// The record's number in its stream; in a standing the next number, 0 while it is unknown.
     pub sequence: u64,
-    /// How many numbers without a record the sender has passed since its start: those used by restarted
-    /// writers.
+    /// Numbers without a record that the sender has passed since its start: those used by restarted writers.
     pub void: u64,
 }
 
-/// Contents of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Body<'a> {
     /// A record, as its writer made it.
     Record {
         /// Header fields of the record.
         stamp: Stamp,
-        /// The payload.
         payload: &'a [u8],
     },
-    /// State of the stream.
-    Standing {
-        /// Its name.
-        name: &'a str,
-    },
+    /// Name of the stream; its next number is in the head.
+    Standing { name: &'a str },
 }
 
-/// A frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Frame<'a> {
-    /// Sender, stream and number.
     pub head: FrameHead,
-    /// The contents.
     pub body: Body<'a>,
 }
 

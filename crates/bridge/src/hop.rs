@@ -13,16 +13,16 @@ pub struct Hop {
     histogram: Option<Histogram<u64>>,
 }
 
-/// Figures of a [`Hop`].
+/// Statistics of a [`Hop`], for reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct HopFigures {
-    /// Records.
+    /// Number of records with a latency.
     pub count: u64,
     /// Median; `None` with too few records.
     pub p50_ns: Option<u64>,
     /// 99th percentile; `None` with too few records.
     pub p99_ns: Option<u64>,
-    /// Maximum; `None` without records.
+    /// Largest latency; `None` without records.
     pub latency_ns_max: Option<u64>,
 }
 
@@ -43,7 +43,6 @@ impl Hop {
         }
     }
 
-    /// All figures.
     pub fn figures(&self) -> HopFigures {
         let Some(histogram) = self.histogram.as_ref().filter(|histogram| !histogram.is_empty()) else {
             return HopFigures::default();

@@ -29,11 +29,10 @@ use lowlat_trade::Refusal;
 /// Result of offering a frame once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Offered {
-    /// The carrier accepted it.
+    /// The carrier accepted the frame.
     Taken,
     /// The carrier has no room now: the receiver or the network is slower than the stream.
     BackPressure,
-    /// No receiver is connected.
     NotConnected,
     /// Longer than a message of this carrier.
     TooLong,
@@ -46,7 +45,7 @@ pub trait Carrier {
     /// Offers a frame, without waiting.
     fn offer(&mut self, frame: &[u8]) -> Offered;
 
-    /// Whether a receiver is connected.
+    /// Returns true if a receiver is connected.
     fn is_connected(&self) -> bool;
 }
 

@@ -34,17 +34,15 @@ use lowlat_trade::Refusal;
 pub const KIND: u16 = 0xfe01;
 /// Version of its payload, there and in `stamp.schema`.
 pub const VERSION: u16 = 1;
-/// Bytes of its payload.
+/// Size of its payload, in bytes.
 pub const BYTES: usize = 64;
 
 const _: () = assert!(KIND < KIND_RESERVED_MIN && BYTES == 8 * WORDS);
 
 const WORDS: usize = 8;
 
-/// A mark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mark {
-    /// Its reason.
     pub why: Why,
     /// Its number; marks of several instruments with the same notice share it.
     pub number: u32,

@@ -17,7 +17,6 @@ use std::{fmt, path::Path};
 /// Interval of heartbeats of each node.
 const BEAT_NS: u64 = 100_000_000;
 
-/// A received stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StreamOptions {
     /// Its name, on both hosts.
@@ -28,23 +27,21 @@ pub struct StreamOptions {
     pub capacity_bytes: u64,
 }
 
-/// Options of a receiver.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
     /// Prefix of its nodes' names, followed by the stream's name.
     pub name: String,
-    /// The streams to receive.
     pub streams: Vec<StreamOptions>,
     /// Waiting mode shown for its nodes.
     pub wait: Wait,
-    /// Whether notices are published in the stream ([`mark`]); otherwise they are only counted and reported.
+    /// Notices are published in the stream ([`mark`]); otherwise they are only counted and reported.
     pub has_marks: bool,
 }
 
 /// Counts of a receiver, over all streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
-    /// Records published.
+    /// Records published in this host's run.
     pub published: u64,
     /// Records of the origin that readers here never got, including those before the first one.
     pub lost: u64,
@@ -52,7 +49,7 @@ pub struct Counts {
     pub void: u64,
     /// Frames of already published records.
     pub duplicates: u64,
-    /// Frames of obsolete senders.
+    /// Frames of senders that have a successor.
     pub fenced: u64,
     /// Frames of streams that are not received here, or whose name is not known yet.
     pub not_ours: u64,
@@ -63,18 +60,15 @@ pub struct Counts {
     /// Records of instruments that the stream here does not have: published, and delivered only to readers of
     /// all instruments.
     pub unrouted: u64,
-    /// Marks published.
     pub marks: u64,
 }
 
-/// Events of a receiver.
+/// Event of a receiver, to be reported by its caller.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Says {
     /// A notice about a stream.
     Notice {
-        /// The stream.
         stream: String,
-        /// The notice.
         told: Notice,
         /// The sender of the frame that caused it.
         head: FrameHead,
@@ -98,7 +92,6 @@ impl fmt::Display for Says {
     }
 }
 
-/// A receiver.
 #[derive(Debug)]
 pub struct Receiver {
     streams: Vec<Stream>,
@@ -160,7 +153,7 @@ impl Receiver {
         }
         for stream in &mut self.streams {
             if is_due {
-                // A heartbeat.
+                // Sends a heartbeat.
                 stream.node.wait(Some(now));
             }
             stream.node.poll(&mut |_, event| match event {
@@ -175,17 +168,16 @@ impl Receiver {
         Ok(())
     }
 
-    /// Whether frames may arrive: all readers from the begin are connected.
+    /// Returns true once frames may arrive: all readers from the begin are connected.
     pub fn has_begun(&self) -> bool {
         self.streams.iter().all(|stream| stream.has_begun)
     }
 
-    /// Whether the master has requested the stop.
+    /// Returns true once the master has requested the stop.
     pub fn is_over(&self) -> bool {
         self.is_over
     }
 
-    /// Counts so far.
     pub fn counts(&self) -> Counts {
         let accounts = self.streams.iter().map(|stream| &stream.account);
         let (lost, void) = accounts.fold((0_u64, 0_u64), |(lost, void), account| {

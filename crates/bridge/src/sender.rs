@@ -25,16 +25,14 @@ const FRAME_BYTES_KEPT: usize = HEAD_BYTES + (1 << 16);
 /// Attempts between two reads of the clock while the carrier has no room.
 const TRIES_PER_LOOK: u32 = 16;
 
-/// Options of a sender.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
     /// Its node's name. A process restarted under it continues where its predecessor ended.
     pub name: String,
     /// Names of streams, or prefixes with a star.
     pub streams: Vec<String>,
-    /// How it waits for records.
     pub wait: Wait,
-    /// How long a frame is retried while the carrier has no room, ns.
+    /// Longest time for which a frame is retried while the carrier has no room, ns.
     pub patience_ns: u64,
 }
 
@@ -55,16 +53,14 @@ pub struct Counts {
     pub old: u64,
 }
 
-/// Whether to continue.
+/// Result of a turn: continue or stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Turn {
-    /// Continue.
     GoOn,
     /// The master has requested the stop.
     Stop,
 }
 
-/// A sender.
 #[derive(Debug)]
 pub struct Sender<C> {
     node: Node,
@@ -164,12 +160,11 @@ impl<C: Carrier> Sender<C> {
         self.state.run
     }
 
-    /// Whether a receiver is connected.
+    /// Returns true if a receiver is connected.
     pub fn is_connected(&self) -> bool {
         self.state.carrier.is_connected()
     }
 
-    /// Counts so far.
     pub fn counts(&self) -> Counts {
         self.state.counts
     }

@@ -1,4 +1,4 @@
-//! What readers of a run get.
+//! Readers of a run, and the items that they get.
 
 use crate::run::{Run, join};
 use lowlat_bridge::mark::{self, Mark};
@@ -21,7 +21,7 @@ pub enum Read {
     Mark(u32, Mark),
 }
 
-/// Everything available.
+/// Reads all items that are available.
 pub fn read(node: &mut Node) -> Vec<Read> {
     let mut seen = Vec::new();
     // The bell may ring late; earlier records are in the ring.

@@ -14,7 +14,7 @@ use std::{
     time::Duration,
 };
 
-/// How long a test waits for something that must happen.
+/// Longest wait of a test for something that must happen.
 pub const LONG_NS: u64 = 60_000_000_000;
 
 type Work = Box<dyn FnOnce(&mut Master) + Send>;

@@ -55,7 +55,7 @@ pub(super) fn headline(record: &C2cRecord) -> String {
     }
 }
 
-/// What was measured, and how much of it.
+/// Describes what was measured, and how much of it.
 pub(super) fn set_up(record: &C2cRecord) -> String {
     let (done, all) = (record.pairs.len() as u64, record.pair_count());
     let measured = if done >= all {
@@ -163,7 +163,7 @@ pub(super) fn spread(level: &Level) -> String {
     format!("+-{}", percent(50.0 * (level.quartile_ratio - 1.0).max(0.0)))
 }
 
-/// "same core", "across packages".
+/// Returns "same core", "across packages".
 pub(super) fn name(record: &C2cRecord, topology: &Topology, level: usize) -> String {
     if let Some(kind) = record.kind_of(level, topology) {
         return format!("same {}", kind.one);
@@ -193,7 +193,7 @@ pub(super) fn groups(level: &Level) -> String {
     lowlat_text::text::cut(&shown, GROUPS_CHARS_MAX + 8)
 }
 
-/// What makes the figures doubtful.
+/// Returns the reasons why the figures are doubtful.
 pub(super) fn doubts(record: &C2cRecord) -> Vec<String> {
     let mut doubts = record.warnings.clone();
     if let Some(drift) = record.drift.filter(|drift| *drift > DRIFT_MAX) {
@@ -210,7 +210,7 @@ pub(super) fn doubts(record: &C2cRecord) -> Vec<String> {
     doubts
 }
 
-/// What differs from the kernel's topology, and what makes the figures doubtful, each under its head.
+/// Returns the differences from the kernel's topology and the doubts about the figures, each under its head.
 pub(super) fn notes(record: &C2cRecord, topology: &Topology) -> [(&'static str, Vec<String>); 2] {
     [("Not as the kernel says", differences(record, topology)), ("Caveats", doubts(record))]
 }

@@ -65,7 +65,7 @@ pub(super) fn sentences(view: &KernelView) -> String {
     std::iter::once(&view.why).chain(&view.notes).cloned().collect::<Vec<_>>().join(" ")
 }
 
-/// What was read of the host, with labels.
+/// Returns the facts read from the host, with labels.
 pub(super) fn facts(host: &HostSnapshot) -> Vec<(&'static str, String)> {
     let topology = &host.topology;
     let scheduler = &host.scheduler;
@@ -147,7 +147,7 @@ fn ext(host: &HostSnapshot) -> String {
     host.scheduler.loaded_ext().map_or(state.clone(), |name| format!("{state}, scheduler {name}"))
 }
 
-/// What the comparison shows.
+/// Returns the result of the comparison.
 pub(super) fn compared(record: &ClustersRecord) -> String {
     let Some(filling) = &record.filling else {
         let of_capture = "What packing costs is measured on the running host only";
@@ -167,7 +167,7 @@ pub(super) fn compared(record: &ClustersRecord) -> String {
     }
 }
 
-/// What was compared, and how.
+/// Describes the comparison that was made.
 pub(super) fn set_up(record: &ClustersRecord) -> String {
     if let Some(why) = &record.why_not {
         return why.clone();
@@ -217,7 +217,7 @@ fn words(verdict: Verdict) -> &'static str {
     }
 }
 
-/// What makes the figures doubtful.
+/// Returns the reasons why the figures are doubtful.
 pub(super) fn doubts(record: &ClustersRecord) -> Vec<String> {
     let mut doubts = record.warnings.clone();
     let control = record.figures().into_iter().find(|row| !row.job.needs_cache());

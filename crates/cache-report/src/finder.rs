@@ -54,7 +54,7 @@ pub fn finder_text(record: &FinderRecord, width: usize) -> String {
     out
 }
 
-/// "false sharing in 3 cache lines". "No false sharing" only if everything was looked at.
+/// "false sharing in 3 cache lines". "No false sharing" only if everything was checked.
 fn headline(record: &FinderRecord, findings: &[Finding], suspects: &[Suspect]) -> String {
     let count = |kind| findings.iter().filter(|finding| finding.sharing == kind).count();
     let of = match clean(record.program.rsplit('/').next().unwrap_or_default()) {

@@ -9,7 +9,7 @@ use lowlat_text::units::{count, duration_fine};
 use maud::{Markup, html};
 
 const STYLE: &str = include_str!("cache.css");
-/// Side of the map.
+/// Width and height of the map.
 const SIDE: f64 = 720.0;
 const LEFT: f64 = 44.0;
 const TOP: f64 = 22.0;
@@ -22,7 +22,6 @@ const BORDER_EVERY_MIN: f64 = 12.0;
 /// Shades from near to far.
 const SHADES: usize = 6;
 
-/// Builds the section.
 pub fn section(record: &C2cRecord, topology: &Topology) -> Section {
     let lead = html! {
         "Time that a cache line takes between two CPUs, in the kernel's order of packages, NUMA nodes, caches, clusters and cores."

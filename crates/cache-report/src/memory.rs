@@ -195,7 +195,7 @@ fn kind(record: &MemoryRecord, node: u32) -> String {
     kind.filter(|kind| *kind != MemoryKind::Main).map(|kind| format!(", {kind}")).unwrap_or_default()
 }
 
-/// What the kernel says, sentence by sentence.
+/// Returns the kernel's facts about memory, sentence by sentence.
 fn facts(record: &MemoryRecord) -> Vec<String> {
     let node = |of: &lowlat_host::memory::NodeMemory| {
         let total = of.total_bytes.as_ref().map(|bytes| size(*bytes));

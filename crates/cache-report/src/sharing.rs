@@ -1,11 +1,10 @@
-//! What false sharing costs, as text.
+//! Cost of false sharing as text.
 
 use lowlat_cache::sharing::{Layout, SharingFigures, SharingRecord};
 use lowlat_text::columns::Table;
 use lowlat_text::text::{add_detail, add_result, add_wrapped, usable};
 use lowlat_text::units::{clean, duration_fine};
 
-/// Formats a demonstration.
 pub fn sharing_text(record: &SharingRecord, width: usize) -> String {
     let width = usable(width);
     let figures = record.figures();

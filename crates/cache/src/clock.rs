@@ -17,9 +17,8 @@ const LIMIT_STEP_MHZ: f64 = 25.0;
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ClockRecord {
-    /// Length of the measurement.
     pub duration_ns: u64,
-    /// Time that each figure stands for.
+    /// Length of the interval of each figure.
     pub interval_ns: u64,
     /// One per measured CPU, in order.
     pub cpus: Vec<CpuClock>,
@@ -31,7 +30,6 @@ pub struct ClockRecord {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CpuClock {
-    /// The CPU.
     pub cpu: CpuId,
     /// The highest clock according to its frequency driver, if it has one.
     pub hardware_mhz_max: Option<f64>,
@@ -42,11 +40,9 @@ pub struct CpuClock {
 /// The range of one CPU's clock.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ClockRange {
-    /// The lowest interval.
     pub mhz_min: f64,
-    /// The median.
+    /// The median over the intervals.
     pub mhz: f64,
-    /// The highest interval.
     pub mhz_max: f64,
 }
 
@@ -56,7 +52,7 @@ impl ClockRange {
         (self.mhz_max - self.mhz_min) / self.mhz * 100.0
     }
 
-    /// Whether the clock hardly moved.
+    /// True if the clock hardly moved.
     pub fn is_steady(&self) -> bool {
         self.spread_percent() <= STEADY_PERCENT_MAX
     }
@@ -86,7 +82,7 @@ impl ClockRecord {
         self.mhz_kept().map(|mhz| (mhz * 1.001 / LIMIT_STEP_MHZ).floor() * LIMIT_STEP_MHZ)
     }
 
-    /// Whether the clock of each CPU hardly moved; `None` if a CPU has too few figures for that.
+    /// True if the clock of each CPU hardly moved; `None` if a CPU has too few figures for that.
     pub fn is_steady(&self) -> Option<bool> {
         if self.cpus.iter().filter_map(CpuClock::range).any(|range| !range.is_steady()) {
             return Some(false);

@@ -1,21 +1,21 @@
-//! What false sharing costs: the same additions by several threads, with their values laid out in different ways.
+//! Cost of false sharing: the same additions by several threads, with their values laid out in different ways.
 
 use crate::quantile;
 use lowlat_host::CpuId;
 use serde::{Deserialize, Serialize};
 
-/// Where the threads' values are.
+/// Layout of the threads' values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Layout {
     /// All threads add to one value: true sharing.
     OneValue,
-    /// Each has a value of its own, next to the others in one cache line: false sharing.
+    /// Each thread has its own value, next to the others in one cache line: false sharing.
     Neighbours,
-    /// Each value has a cache line of its own.
+    /// Each value has a private cache line.
     Apart64,
-    /// Each value has two cache lines of its own, because processors fetch pairs.
+    /// Each value has two private cache lines, because processors fetch pairs.
     Apart128,
     /// All threads add to one counter with a part for each CPU.
     PerCpu,
@@ -26,7 +26,7 @@ impl Layout {
     pub const ALL: [Self; 5] =
         [Self::OneValue, Self::Neighbours, Self::Apart64, Self::Apart128, Self::PerCpu];
 
-    /// What it is, in a few words.
+    /// Returns the layout in a few words.
     pub fn words(self) -> &'static str {
         match self {
             Self::OneValue => "one value",
@@ -38,17 +38,17 @@ impl Layout {
     }
 }
 
-/// Rounds of a demonstration.
+/// Rounds of a demonstration of false sharing.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SharingRecord {
     /// CPUs of the threads, one each.
     pub cpus: Vec<CpuId>,
-    /// Whether the per-CPU counter used restartable sequences.
+    /// True if the per-CPU counter used restartable sequences.
     pub is_restartable: bool,
     /// Rounds, in the order of measurement; each has every layout once.
     pub rounds: Vec<SharingRound>,
-    /// Why the run ended before all rounds were measured.
+    /// Reason why the run ended before all rounds were measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cut_short: Option<String>,
 }
@@ -57,13 +57,11 @@ pub struct SharingRecord {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SharingTime {
-    /// The layout.
     pub layout: Layout,
     /// Time of one addition of one thread, in nanoseconds.
     pub addition_ns: f64,
 }
 
-/// One round.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SharingRound {
@@ -71,18 +69,16 @@ pub struct SharingRound {
     pub times: Vec<SharingTime>,
 }
 
-/// Figures of a layout.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SharingFigures {
-    /// The layout.
     pub layout: Layout,
-    /// Median over the rounds.
+    /// Median over the rounds, in nanoseconds.
     pub addition_ns: f64,
     /// Median over the rounds of the factor against values 128 bytes apart.
     pub factor: f64,
-    /// Quartiles of that factor.
+    /// Lower and upper quartile of that factor.
     pub factor_quartiles: (f64, f64),
-    /// How many times as fast as one value, median over the rounds.
+    /// Speed relative to that of one value, median over the rounds.
     pub gain: f64,
 }
 

@@ -26,7 +26,6 @@ use std::{
 
 /// Largest stream name, in bytes.
 const NAME_BYTES: usize = 72;
-/// Largest command, in bytes.
 const COMMAND_BYTES: usize = 1024;
 
 /// Called by lowlat_poll with each event. It may publish and send orders through `node`, and read records;
@@ -173,7 +172,6 @@ impl Node {
     }
 }
 
-/// The receiver of events.
 struct Receiver {
     handler: unsafe extern "C" fn(*mut c_void, *mut Node, *const Event),
     user: *mut c_void,

@@ -184,7 +184,7 @@ impl Stamp {
         }
     }
 
-    /// To be overwritten.
+    /// Converts it for publishing, with the time `now_ns` if it has none.
     pub(crate) fn to_publish(self, now_ns: u64) -> stream::Stamp {
         let generated = if self.generated_ns == 0 { now_ns } else { self.generated_ns };
         stream::Stamp {

@@ -45,7 +45,7 @@ fn join(options: &NodeOptions) -> Result<*mut Node, (Status, String)> {
     }
 }
 
-/// Counts of a handler.
+/// Events that a handler has counted.
 #[derive(Default)]
 struct EventCounts {
     records: u64,

@@ -177,7 +177,7 @@ fn knob(context: &Context<'_>, setting: &Setting) -> Judgement {
     }
 }
 
-/// Why a file of debugfs shows nothing: lockdown, missing privileges, debugfs not mounted, or not built in.
+/// The reason why a file of debugfs cannot be read: lockdown, missing privileges, debugfs not mounted, or not built in.
 fn unseen(context: &Context<'_>, reading: &Reading<String>, path: &str) -> Judgement {
     let because = match (reading, context.host.kernel.lockdown.known().map(String::as_str)) {
         (Reading::Unparsable(why), _) => why.to_string(),
@@ -193,12 +193,12 @@ fn unseen(context: &Context<'_>, reading: &Reading<String>, path: &str) -> Judge
     Judgement::unknown(because).at(path)
 }
 
-/// The CPU in `…/fair_server/cpu12/runtime`.
+/// The CPU number in `…/fair_server/cpu12/runtime`.
 fn cpu_of(path: &str) -> Option<u32> {
     path.split('/').nth_back(1)?.strip_prefix("cpu")?.parse().ok()
 }
 
-/// What keeps a write to a server from taking effect, as the end of a sentence.
+/// The reason why the kernel refuses a write to a server, as the end of a sentence; empty if it does not.
 fn refusal(context: &Context<'_>) -> String {
     let limit = context.host.sysctl(servers::LIMIT);
     if servers::is_limited(context.host) {

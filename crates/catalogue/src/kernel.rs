@@ -1,4 +1,4 @@
-//! How the kernel was built.
+//! Options with which the kernel was built.
 
 use lowlat_settings::{
     Context, Impact, Judgement, Layer, Setting, Verdict, Want,
@@ -86,7 +86,7 @@ fn debug(context: &Context<'_>, _: &Setting) -> Judgement {
     judgement.at(PLACE)
 }
 
-/// Reported but never advised.
+/// Reports the option, but never advises it.
 fn real_time(context: &Context<'_>, _: &Setting) -> Judgement {
     let reading = context.host.kernel.config_option("PREEMPT_RT");
     let Some(value) = reading.known() else { return judge::missing(&reading, PLACE) };

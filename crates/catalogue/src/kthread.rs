@@ -160,12 +160,12 @@ fn movable_threads(context: &Context<'_>, what: &str, is_named: fn(&str) -> bool
     unless_unread(context, judge::off_isolated(context, what, THREADS, sets))
 }
 
-/// Why there may be more threads than were read.
+/// A reading without a value if there may be more threads than were read.
 fn unread(context: &Context<'_>) -> lowlat_host::Reading<()> {
     context.host.listed("/proc", ()).and_then(|()| context.host.listed("/proc/*/stat", ()))
 }
 
-/// Threads that were not read may be at fault too.
+/// Makes the judgement unknown if threads that were not read may be at fault.
 fn unless_unread(context: &Context<'_>, judgement: Judgement) -> Judgement {
     let listed = unread(context);
     if judgement.verdict.is_fault() || listed.is_known() {

@@ -31,7 +31,6 @@ use lowlat_settings::{Catalogue, Setting};
 /// Every setting that lowlat knows.
 pub const CATALOGUE: Catalogue = Catalogue::new(FAMILIES);
 
-/// The families of settings.
 const FAMILIES: &[&[Setting]] = &[
     boot::clock::SETTINGS,
     boot::idle::SETTINGS,

@@ -1,4 +1,4 @@
-//! What the processes of users may do: lock memory, run in real time, and leave core dumps.
+//! Limits of user processes: locked memory, real-time priority, and core dumps.
 
 use lowlat_host::Reading;
 use lowlat_settings::{
@@ -76,7 +76,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     },
 ];
 
-/// A value of limits.conf(5).
+/// Parses a value of limits.conf(5).
 fn value(text: &str) -> Option<u64> {
     match text {
         "unlimited" | "infinity" | "-1" => Some(u64::MAX),
@@ -95,7 +95,8 @@ fn hard_limits(text: &str, item: &str) -> Vec<u64> {
     text.lines().filter_map(limit).collect()
 }
 
-/// Good if some user may do it, wrong if all limits are lower. Units have limits of their own, which are not read.
+/// Good if some user's limit is high enough, wrong if all limits are lower. Units have separate limits, which are not
+/// read.
 fn limit(context: &Context<'_>, item: &str, unit: &str, is_enough: fn(u64) -> bool) -> Judgement {
     let denied = context.host.file(LIMITS);
     if denied == Reading::Denied {

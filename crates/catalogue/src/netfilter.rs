@@ -1,5 +1,5 @@
-//! The packet filter, which the guide flushes and unloads in each boot. Modules that are never loaded filter nothing, so a
-//! plan keeps them out from the next boot on, with a file that a rollback removes.
+//! The packet filter, which the guide flushes and unloads in each boot. Modules that are never loaded filter nothing.
+//! So a plan prevents loading them from the next boot on, with a file that a rollback removes.
 
 use lowlat_host::Reading;
 use lowlat_settings::{
@@ -9,7 +9,7 @@ use lowlat_settings::{
 };
 use std::fmt::Write as _;
 
-/// Tells modprobe not to load the modules (modprobe.d(5)).
+/// The file that prevents modprobe from loading the modules (modprobe.d(5)).
 pub(super) const FILE: &str = "/etc/modprobe.d/lowlat-netfilter.conf";
 
 /// The modules that step 5 of the guide's script unloads.
@@ -46,7 +46,7 @@ const MODULES: &[&str] = &[
     "xt_state",
 ];
 
-/// Whether one of the modules is loaded.
+/// Good if none of the modules is loaded.
 pub(super) fn judge(context: &Context<'_>, _: &Setting) -> Judgement {
     let path = "/proc/modules";
     let reading = &context.host.kernel.modules;

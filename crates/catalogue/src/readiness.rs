@@ -1,4 +1,4 @@
-//! The current state of the host: what the guide checks before it measures.
+//! The current state of the host, which the guide checks before measuring.
 
 use lowlat_host::{CpuSet, Reading};
 use lowlat_settings::{
@@ -141,7 +141,7 @@ fn tuned(context: &Context<'_>, _: &Setting) -> Judgement {
     judgement.at("/etc/tuned/active_profile")
 }
 
-/// Summarizes the boot rows.
+/// Good if no boot row has a fault.
 fn cmdline(context: &Context<'_>, _: &Setting) -> Judgement {
     if let Err(judgement) = judge::command_line(context.host) {
         return judgement;

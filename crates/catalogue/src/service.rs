@@ -267,7 +267,7 @@ fn units_of(setting: &Setting) -> impl Iterator<Item = &'static str> {
     setting.name.split(',').map(str::trim)
 }
 
-/// Why the service states are unknown, if they all are.
+/// The judgement for a host on which all service states are unknown; none otherwise.
 pub(crate) fn unknown_services(context: &Context<'_>) -> Option<Judgement> {
     let services = &context.host.services;
     let listed = context.host.listed("systemd's unit files", ());
@@ -278,7 +278,7 @@ pub(crate) fn unknown_services(context: &Context<'_>) -> Option<Judgement> {
         .then(|| Judgement::unknown("no service manager was found, so no service state is known"))
 }
 
-/// "active", "inactive", …; activating counts as active.
+/// True for "active" and "activating".
 fn is_running(state: &str) -> bool {
     matches!(state, "active" | "activating" | "reloading")
 }
@@ -352,7 +352,7 @@ fn enabled(context: &Context<'_>, setting: &Setting) -> Judgement {
     judgement.at(PLACE)
 }
 
-/// Services that set the system clock from the network. Two of them fight.
+/// Services that set the system clock from the network. Two of them conflict.
 const SETTERS: &[&str] = &[
     "chrony.service",
     "chronyd.service",

@@ -1,7 +1,6 @@
 //! Artificial hosts for the tests of the catalogue.
 
 #![expect(
-    missing_docs,
     clippy::return_self_not_must_use,
     reason = "builders of tests, named after the facts that they set"
 )]
@@ -161,7 +160,6 @@ impl Bench {
         self
     }
 
-    /// Applies any other change.
     pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
         change(&mut self);
         self

@@ -1,4 +1,4 @@
-//! TuneD: its profile, its boot parameters, and what happens when it stops.
+//! TuneD: its profile, its boot parameters, and the effects of stopping it.
 
 use lowlat_host::{CpuSet, Reading, cmdline::CommandLine};
 use lowlat_settings::{
@@ -177,7 +177,7 @@ fn name_or_none(name: &str) -> &str {
 fn rollback(context: &Context<'_>) -> Option<String> {
     let has_none = match &context.host.services.tuned.profile {
         Reading::Known(profile) => profile.is_empty(),
-        // One that was not read may exist.
+        // A profile that was not read may exist.
         other => other.is_absent(),
     };
     (!has_none).then(|| "not_on_exit".to_owned())
@@ -267,7 +267,7 @@ fn variable(context: &Context<'_>, setting: &Setting) -> Judgement {
     judgement.at(VARIABLES)
 }
 
-/// Returns the boot parameters that TuneD requests, or why they are not known.
+/// Returns the boot parameters that TuneD requests, or a judgement with the reason why they are unknown.
 pub(super) fn boot_command_line(context: &Context<'_>) -> Result<CommandLine, Judgement> {
     match context.host.file(change::tuned::BOOTCMDLINE) {
         Reading::Known(text) => {
@@ -282,7 +282,7 @@ pub(super) fn boot_command_line(context: &Context<'_>) -> Result<CommandLine, Ju
     }
 }
 
-/// Whether a parameter is on a command line with an equivalent value.
+/// True if a parameter is on a command line with an equivalent value.
 pub(super) fn is_on_line((name, value): &(String, Option<String>), line: &CommandLine) -> bool {
     let wanted = value.as_deref().unwrap_or_default();
     line.all(name).any(|found| same_meaning(found.unwrap_or_default(), wanted))

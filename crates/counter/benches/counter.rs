@@ -1,5 +1,5 @@
-//! One addition while another thread, on another CPU, adds as fast as it can: one atomic, the counter, and a slot that a
-//! thread owns, which is the least that an addition can cost.
+//! One addition while another thread, on another CPU, adds as fast as it can: one atomic, the counter, and a slot that
+//! a thread owns, which is the least that an addition can cost.
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use lowlat_counter::Counter;

@@ -1,4 +1,4 @@
-//! Where this thread runs, and how many CPUs there may be.
+//! Number of possible CPUs, and a small number of this thread.
 
 use std::sync::{
     LazyLock,

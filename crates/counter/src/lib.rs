@@ -11,8 +11,8 @@
 //!
 //! A slot that a thread owns and increments without any of this is faster: about 0.6 of the time of
 //! [`Counter::add_local`] (`benches/counter.rs`). It is right for a counter of a fixed set of threads that one place
-//! starts and ends. A [`Counter`] needs no list of threads: its memory grows with CPUs, a thread may come from a pool or
-//! from another library, and what it has added stays when it ends.
+//! starts and ends. A [`Counter`] needs no list of threads: its memory grows with CPUs, a thread may come from a pool
+//! or from another library, and what it has added stays when it ends.
 
 #[cfg(not(lowlat_loom))]
 mod current;
@@ -28,7 +28,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 /// Parts for threads without restartable sequences.
 const SHARED_PARTS: usize = if cfg!(lowlat_loom) { 2 } else { 64 };
-/// What a part gathers before [`Counter::add`] adds it to the global value.
+/// Amount that a part gathers before [`Counter::add`] adds it to the global value.
 const BATCH: i64 = 1_024;
 
 /// A value on cache lines of its own: two, because processors fetch pairs.
@@ -37,7 +37,7 @@ const BATCH: i64 = 1_024;
 struct Part {
     /// All that was added here.
     value: AtomicI64,
-    /// As much of it as the global value has.
+    /// Part of it that the global value includes.
     published: AtomicI64,
 }
 
@@ -54,7 +54,7 @@ pub struct Counter {
     own: Box<[Part]>,
     /// For threads without them. Changed atomically.
     shared: Box<[Part]>,
-    /// What all parts have published.
+    /// Sum of what all parts have published.
     global: Part,
     batch: i64,
 }
@@ -66,7 +66,7 @@ impl Default for Counter {
 }
 
 impl Counter {
-    /// A counter of zero.
+    /// Creates a counter with value zero.
     pub fn new() -> Self {
         Self::with_batch(BATCH)
     }
@@ -104,7 +104,7 @@ impl Counter {
         }
     }
 
-    /// Subtracts, as [`Counter::add`].
+    /// Subtracts; otherwise the same as [`Counter::add`].
     #[inline]
     pub fn sub(&self, value: i64) {
         self.add(value.wrapping_neg());
@@ -118,8 +118,8 @@ impl Counter {
         self.global.value.load(Ordering::Relaxed)
     }
 
-    /// The sum of all parts: exact while no other thread adds, otherwise with perhaps some of what is added meanwhile. It
-    /// never runs backward while nothing is subtracted: who has seen a sum sees at least that one later.
+    /// The sum of all parts: exact while no other thread adds, otherwise with perhaps some of what is added at the same
+    /// time. It never decreases while nothing is subtracted: a thread that has seen a sum sees at least that one later.
     pub fn sum(&self) -> i64 {
         let parts = self.own.iter().chain(&self.shared);
         // Relaxed: pairs with the additions to the parts; each is whole, and they order nothing.
@@ -130,11 +130,12 @@ impl Counter {
         held.wrapping_sub(published).unsigned_abs() >= self.batch.unsigned_abs()
     }
 
-    /// Adds what a part has gathered to the global value. Its own value stays, so that no sum sees it twice or not at all.
+    /// Adds what a part has gathered to the global value. Its own value stays, so that no sum sees it twice or not at
+    /// all.
     #[cold]
     fn publish(&self, part: &Part) {
-        // Acquire, here and in the exchange: pairs with the release of the exchange of other threads, so that the value that is
-        // loaded next is not older than what they published.
+        // Acquire, here and in the exchange: pairs with the release of the exchange of other threads, so that the value
+        // that is loaded next is not older than what they published.
         let mut published = part.published.load(Ordering::Acquire);
         loop {
             // Relaxed: pairs with the additions to this part, of which this thread made one; orders nothing.
@@ -172,7 +173,7 @@ impl Counter {
     }
 }
 
-/// Whether increments on this thread are plain additions in a restartable sequence.
+/// True if increments on this thread are plain additions in a restartable sequence.
 pub fn is_restartable() -> bool {
     #[cfg(all(target_arch = "x86_64", target_os = "linux", not(miri), not(lowlat_loom)))]
     return rseq::is_registered();

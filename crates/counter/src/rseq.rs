@@ -1,16 +1,16 @@
 //! Additions in a restartable sequence (rseq(2), Documentation/userspace-api/rseq.rst).
 //!
 //! A thread shares an area with the kernel. The kernel writes the number of the thread's CPU there, and reads the
-//! address of a descriptor: first and last instruction of a sequence, and where to go on if the thread is
-//! preempted, moved or interrupted by a signal within it. glibc registers an area for each thread since 2.35; where it did not,
+//! address of a descriptor: first and last instruction of a sequence, and where to go on if the thread is preempted,
+//! moved or interrupted by a signal within it. glibc registers an area for each thread since 2.35; where it did not,
 //! this module registers one.
 //!
 //! A thread's address of a descriptor is zero outside a sequence: the kernel would otherwise read it at the next
 //! preemption, and end the process if the library that held it has been unloaded since.
 //!
-//! Other processors than x86-64 add atomically: the sequence would have to be written and proven on each. On aarch64 with
-//! LSE an atomic addition to a line that no other CPU uses is one instruction, and emulators that run aarch64 programs
-//! have no rseq, so that nothing would show a mistake there before a count is wrong.
+//! Other processors than x86-64 add atomically: the sequence would have to be written and proven on each. On aarch64
+//! with LSE an atomic addition to a line that no other CPU uses is one instruction, and emulators that run aarch64
+//! programs have no rseq, so that nothing would show a mistake there before a count is wrong.
 
 use super::Part;
 use std::{arch::asm, cell::Cell, ffi::c_void, ptr, sync::atomic::AtomicI64};
@@ -27,11 +27,12 @@ struct Area {
 
 /// Precedes the code at which an aborted sequence goes on; the same as glibc's.
 const SIGNATURE: u32 = 0x5305_3053;
-/// Unregisters an area.
+/// Flag that unregisters an area.
 const UNREGISTER: i32 = 1;
 /// Restarts after which something is wrong, such as a debugger that steps through the sequence.
 const RESTARTS_MAX: u32 = 1_000;
-/// What the kernel writes as CPU before the first return to user space, and if registration failed.
+/// Upper bound of CPU numbers. The kernel writes a larger one before the first return to user space, and if
+/// registration failed.
 const CPUS_MAX: u32 = 1 << 20;
 
 thread_local! {
@@ -145,7 +146,7 @@ fn current() -> *mut Area {
     if area.is_null() { find() } else { area }
 }
 
-/// Whether this thread has an area.
+/// True if this thread has an area.
 pub fn is_registered() -> bool {
     // SAFETY: `current` returns the area of this thread, which lives as long as the thread, or the static.
     let cpu = unsafe { (&raw const (*current()).cpu_id).read_volatile() };
@@ -170,8 +171,8 @@ pub fn add(parts: &[Part], value: i64) -> Option<&Part> {
     None
 }
 
-/// Adds to a value if this thread is on `cpu` from the first to the last instruction. Returns whether it was; if not, or
-/// if it was preempted or interrupted meanwhile, nothing has changed.
+/// Adds to a value if this thread is on `cpu` from the first to the last instruction. Returns whether it was; if not,
+/// or if it was preempted or interrupted meanwhile, nothing has changed.
 ///
 /// # Safety
 /// `area` must be this thread's registered area, or one that names no CPU. Only this function with the same `cpu` may

@@ -126,7 +126,7 @@ fn a_cpu_without_a_part_and_one_that_is_gone_count() {
     without.add(5);
     without.add_local(6);
     assert_eq!(without.sum(), 11);
-    // What a CPU had gathered before it went offline stays in its part.
+    // The amount that a CPU had gathered before it went offline stays in its part.
     let counter = Counter::new();
     if let Some(part) = counter.own.last() {
         part.value.store(9, Ordering::Relaxed);

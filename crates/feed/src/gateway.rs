@@ -5,12 +5,9 @@ use crate::{
     bytes::{array, put},
 };
 
-/// Version of the format.
 pub const VERSION: u8 = 1;
-/// Bytes of a message.
 pub const MESSAGE_BYTES: usize = 48;
 
-/// Kind of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Kind {
@@ -36,13 +33,11 @@ const KINDS: [Kind; 7] =
 /// A message. Fields that a kind does not use are 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Message {
-    /// Its kind.
     pub kind: Kind,
-    /// Whether the order sells.
+    /// The order sells; otherwise it buys.
     pub is_sell: bool,
-    /// Why an order is rejected, as a code of `docs/feed.md`.
+    /// Reason of a rejection, as a code of `docs/feed.md`.
     pub reason: u8,
-    /// The strategy.
     pub strategy: u32,
     /// Number of the order on this connection, from 1 without gaps; answers come in this order.
     pub id: u64,
@@ -52,7 +47,6 @@ pub struct Message {
     pub price: i64,
     /// Quantity of the order, or of the fill.
     pub quantity: u32,
-    /// The instrument.
     pub instrument: u32,
     /// Sequence number of the quote in the feed that caused the order; 0: none.
     pub quote: u64,
@@ -75,7 +69,6 @@ impl Message {
         }
     }
 
-    /// Encodes it.
     pub fn encode(&self) -> [u8; MESSAGE_BYTES] {
         let mut bytes = [0; MESSAGE_BYTES];
         put(&mut bytes, 0, &[self.kind as u8, VERSION, u8::from(self.is_sell), self.reason]);

@@ -16,33 +16,30 @@ use thiserror::Error;
 /// Largest datagram of a feed: the payload of an Ethernet frame without fragments, over IPv4.
 pub const DATAGRAM_BYTES_MAX: usize = 1472;
 
-/// Why bytes are not decoded.
+/// Reason why bytes are not decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum DecodeError {
-    /// Too short for what they announce.
+    /// The bytes are of another length than they announce, or than their format requires.
     #[error("found {found} bytes, expected {expected}")]
     Length {
-        /// Bytes available.
         found: usize,
-        /// Bytes announced.
+        /// Length announced or required by the format, in bytes.
         expected: usize,
     },
-    /// Another format.
+    /// A field has a value of another format.
     #[error("found {found:#x} as {field}, expected {expected:#x}")]
     Value {
-        /// Name of the field.
         field: &'static str,
-        /// Its value.
         found: u64,
         /// The value of this format.
         expected: u64,
     },
 }
 
-/// What a datagram of a feed contains.
+/// Content of a datagram of a feed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Content {
-    /// This many messages.
+    /// Number of messages, at least 1.
     Messages(u16),
     /// None: it announces the next sequence number.
     Heartbeat,
@@ -50,26 +47,25 @@ pub enum Content {
     End,
 }
 
-/// Head of a datagram.
+/// Head of a datagram, in either format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Head {
     /// The session, within which sequence numbers are unique.
     pub session: u64,
     /// Sequence number of the first message, or of the next one if there is none.
     pub sequence: u64,
-    /// The content.
     pub content: Content,
 }
 
 impl Head {
-    /// Number of messages.
+    /// Number of messages in the datagram.
     pub fn count(&self) -> u16 {
         if let Content::Messages(count) = self.content { count } else { 0 }
     }
 }
 
 impl Content {
-    /// The content that a number of messages stands for, in both formats.
+    /// The content that a number of messages means, in both formats.
     fn of(count: u16) -> Self {
         match count {
             0 => Self::Heartbeat,

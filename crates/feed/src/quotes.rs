@@ -6,11 +6,8 @@ use crate::{
 };
 
 const MAGIC: u32 = u32::from_le_bytes(*b"LLFD");
-/// Version of the format.
 pub const VERSION: u16 = 1;
-/// Bytes of a head.
 pub const HEAD_BYTES: usize = 24;
-/// Bytes of a quote.
 pub const QUOTE_BYTES: usize = 40;
 /// Most quotes of a datagram.
 pub const QUOTES_MAX: usize = (DATAGRAM_BYTES_MAX - HEAD_BYTES) / QUOTE_BYTES;
@@ -18,17 +15,14 @@ pub const QUOTES_MAX: usize = (DATAGRAM_BYTES_MAX - HEAD_BYTES) / QUOTE_BYTES;
 /// Best bid and offer of an instrument; prices are in ten-thousandths of its currency.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct FeedQuote {
-    /// Number of the instrument.
     pub instrument: u32,
-    /// Size at the bid.
     pub bid_size: u32,
-    /// Size at the offer.
     pub ask_size: u32,
-    /// Best bid; 0: none.
+    /// Best bid; 0 if there is none.
     pub bid: i64,
-    /// Best offer; 0: none.
+    /// Best offer; 0 if there is none.
     pub ask: i64,
-    /// Last trade.
+    /// Price of the last trade.
     pub last: i64,
 }
 

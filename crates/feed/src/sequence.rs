@@ -14,37 +14,33 @@ pub const JUMP_MAX: u64 = 1 << 32;
 /// A range of sequence numbers, both ends included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Range {
-    /// The first.
     pub first: u64,
-    /// The last.
     pub last: u64,
 }
 
 impl Range {
-    /// Number of messages.
+    /// Number of messages in the range.
     pub fn count(&self) -> u64 {
         self.last.wrapping_sub(self.first).wrapping_add(1)
     }
 }
 
-/// Counts of a feed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
     /// Datagrams of the format, including those without messages.
     pub datagrams: u64,
     /// Datagrams of another format, and those whose sequence number is damaged.
     pub malformed: u64,
-    /// Messages delivered.
+    /// Messages that were delivered, each once.
     pub delivered: u64,
-    /// Gaps.
     pub gaps: u64,
-    /// Messages missing in them.
+    /// Messages missing in the gaps.
     pub missing: u64,
     /// Of those, messages in gaps during which the kernel dropped datagrams because the socket's buffer was full.
     pub missing_in_socket: u64,
     /// The first gap; zeros without one.
     pub first_gap: Range,
-    /// The latest gap.
+    /// The latest gap; zeros without one.
     pub last_gap: Range,
     /// Missing messages that arrived after newer ones.
     pub late: u64,
@@ -52,18 +48,18 @@ pub struct Counts {
     pub doubled: u64,
     /// Datagrams that the kernel dropped because the socket's buffer was full.
     pub socket_drops: u64,
-    /// Sessions.
+    /// Number of sessions seen so far.
     pub sessions: u64,
-    /// The current session.
+    /// Number of the current session.
     pub session: u64,
-    /// The next sequence number.
+    /// Sequence number of the next message.
     pub next: u64,
     /// 1 after the end of the session was announced.
     pub ended: u64,
 }
 
 impl Counts {
-    /// Number of its words.
+    /// Number of words that hold the counts.
     pub const WORDS: usize = 17;
 
     /// All counts as words, for memory that processes share.
@@ -138,7 +134,6 @@ impl Tracker {
         Self { counts, drops: 0, ranges: [None; RANGES_MAX], next_range: 0 }
     }
 
-    /// The counts.
     pub fn counts(&self) -> &Counts {
         &self.counts
     }
@@ -187,7 +182,7 @@ impl Tracker {
         u16::try_from(old).unwrap_or(u16::MAX)
     }
 
-    /// Whether the kernel has dropped datagrams since the last one.
+    /// Counts the datagrams that the kernel has dropped since the last one. Returns false if there are none.
     fn dropped(&mut self, drops: u32) -> bool {
         let new = drops.wrapping_sub(self.drops);
         self.drops = drops;

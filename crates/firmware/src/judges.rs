@@ -1,4 +1,4 @@
-//! What the operating system can see of firmware settings.
+//! Firmware settings as far as the operating system sees them.
 
 use lowlat_host::{CpuSet, Reading, kernel_version::KernelVersion};
 use lowlat_settings::{
@@ -31,7 +31,7 @@ impl FirmwareValue {
     }
 }
 
-/// Unknown, with the reason. In a virtual machine that fact is the reason.
+/// An unknown judgement. Its reason is `why`, or in a virtual machine that fact.
 pub(super) fn unseen(context: &Context<'_>, why: &str) -> Judgement {
     Judgement::unknown(if is_virtual(context) {
         "not visible from inside a virtual machine; ask the operator of its host"
@@ -40,7 +40,7 @@ pub(super) fn unseen(context: &Context<'_>, why: &str) -> Judgement {
     })
 }
 
-/// For settings that leave no trace.
+/// Judges settings that leave no trace.
 pub(super) fn not_visible(context: &Context<'_>, _: &Setting) -> Judgement {
     unseen(context, "not visible from the OS; check the BIOS setup or use Redfish")
 }
@@ -49,7 +49,7 @@ fn is_aarch64(context: &Context<'_>) -> bool {
     context.host.kernel.machine.text() == "aarch64"
 }
 
-/// For prefetchers, which are switched in a model-specific register that no file shows.
+/// Judges prefetchers, which are controlled by a model-specific register that no file shows.
 pub(super) fn prefetcher(context: &Context<'_>, _: &Setting) -> Judgement {
     unseen(
         context,
@@ -57,7 +57,7 @@ pub(super) fn prefetcher(context: &Context<'_>, _: &Setting) -> Judgement {
     )
 }
 
-/// For links between processors, which a host with one processor does not have.
+/// Judges links between processors, which a host with one processor does not have.
 pub(super) fn between_packages(context: &Context<'_>, setting: &Setting) -> Judgement {
     if context.host.topology.packages.len() == 1 {
         return Judgement::not_applicable("one processor, so it has no link to another");
@@ -214,7 +214,7 @@ pub(super) fn virtualization_flag(context: &Context<'_>, setting: &Setting) -> J
     }
 }
 
-/// The kernel clears the flag unless the firmware has switched encryption on.
+/// Judges memory encryption by its flag, which the kernel clears unless the firmware has enabled encryption.
 pub(super) fn sme(context: &Context<'_>, setting: &Setting) -> Judgement {
     const PATH: &str = "/proc/cpuinfo";
     match context.host.cpu.has_flag("sme") {

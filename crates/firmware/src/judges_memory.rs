@@ -1,4 +1,4 @@
-//! What the operating system can see of memory, NUMA and proximity settings.
+//! Memory, NUMA and proximity settings as far as the operating system sees them.
 
 use super::{
     NODES,
@@ -10,13 +10,13 @@ use lowlat_host::{
 };
 use lowlat_settings::{Context, Judgement, Setting, judge::missing};
 
-/// Whether the processor is an EPYC 7002 ("Rome"): family 23, model 49.
+/// True if the processor is an EPYC 7002 ("Rome"): family 23, model 49.
 pub fn is_epyc_7002(context: &Context<'_>) -> bool {
     let cpu = &context.host.cpu;
     cpu.is_amd() && cpu.family == Reading::Known(23) && cpu.model == Reading::Known(49)
 }
 
-/// 2933 MT/s where that is in step with the fabric, otherwise the highest speed.
+/// 2933 MT/s if that is in step with the fabric, otherwise the highest speed.
 #[allow(clippy::unnecessary_wraps, reason = "the signature of a derived value")]
 pub(super) fn wanted_memory_frequency(context: &Context<'_>) -> Option<String> {
     Some(if is_epyc_7002(context) { "2933 MT/s".into() } else { "Auto".into() })
@@ -58,12 +58,12 @@ pub(super) fn memory_frequency(context: &Context<'_>, setting: &Setting) -> Judg
     }
 }
 
-/// Nodes that have CPUs.
 fn cpu_nodes(topology: &Topology) -> Vec<&Node> {
     topology.nodes.iter().filter(|node| !node.cpus.is_empty()).collect()
 }
 
-/// Why the number of nodes does not show the setting, if so. AMD's processors have it since family 23.
+/// The judgement for a processor on which the number of nodes does not show the setting, if it is one. AMD's have it
+/// since family 23.
 fn has_no_memory_domains(context: &Context<'_>) -> Option<Judgement> {
     let cpu = &context.host.cpu;
     match (&cpu.vendor, &cpu.family) {
@@ -91,7 +91,7 @@ fn nodes_offline(context: &Context<'_>) -> Option<CpuSet> {
     Some(set(0)?.difference(&set(1)?)).filter(|offline| !offline.is_empty())
 }
 
-/// Whether each node with CPUs is exactly one last-level cache.
+/// True if each node with CPUs is exactly one last-level cache.
 fn nodes_are_llcs(nodes: &[&Node], llcs: &[&Cache]) -> bool {
     nodes.len() == llcs.len() && nodes.iter().all(|node| llcs.iter().any(|llc| llc.cpus == node.cpus))
 }

@@ -1,4 +1,4 @@
-//! BIOS and UEFI settings: every row of the guide's setup tables, judged by what the OS can see of it.
+//! BIOS and UEFI settings: every row of the guide's setup tables, judged as far as the operating system sees it.
 //!
 //! Names are HPE's (the guide's server is a ProLiant DL385 Gen10 Plus). Other vendors have most of them under
 //! other names. What the OS cannot see is unknown here. An audit over Redfish reads it from the management

@@ -3,7 +3,6 @@
 use super::{EPYC, GUIDE, NODES, ROW, judges, judges_memory};
 use lowlat_settings::{Impact, Risk, Setting, Want};
 
-/// The rows.
 pub const SETTINGS: &[Setting] = &[
     Setting {
         id: "firmware.memory_refresh_rate",

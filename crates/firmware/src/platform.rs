@@ -7,7 +7,6 @@ const DYNAMIC_POWER_CAPPING: &[&str] = &[GUIDE, "HPE BIOS attribute registry: Dy
 const THERMAL_CONFIG: &[&str] = &[GUIDE, "HPE BIOS attribute registry: ThermalConfig"];
 const THERMAL_SHUTDOWN: &[&str] = &[GUIDE, "HPE BIOS attribute registry: ThermalShutdown"];
 
-/// The rows.
 pub const SETTINGS: &[Setting] = &[
     Setting {
         id: "firmware.workload_profile",

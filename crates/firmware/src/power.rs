@@ -3,7 +3,6 @@
 use super::{EPYC, EPYC_INERT, GUIDE, INERT, ROW, judges};
 use lowlat_settings::{Impact, Needs, Risk, Setting, Want};
 
-/// The rows.
 pub const SETTINGS: &[Setting] = &[
     Setting {
         id: "firmware.power_regulator",

@@ -6,7 +6,7 @@ use lowlat_settings::{
     change::{Proposal, WhyLeftOut},
 };
 
-/// Roles accept it on processors of other makers too.
+/// The id of AMD's row. Roles accept its risk on processors of other makers too.
 const AMD_SMT: &str = "firmware.amd_smt_option";
 
 /// The switch of a core's second thread, which AMD and the others name differently.
@@ -25,7 +25,6 @@ const SMT: Setting = Setting {
     ..ROW
 };
 
-/// The rows.
 pub const SETTINGS: &[Setting] = &[
     Setting {
         id: "firmware.processor_x2apic_support",

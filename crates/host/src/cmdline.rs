@@ -7,20 +7,18 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 /// byte. The kernel silently truncates longer ones.
 pub const LINE_BYTES_MAX: usize = 2047;
 
-/// What the kernel does with a parameter that occurs more than once.
+/// The kernel's treatment of a parameter that occurs more than once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Repeat {
     /// It uses the first and rejects later ones that differ.
     First,
-    /// It uses the last.
     Last,
-    /// It applies each.
     Each,
 }
 
 /// Parameters of which the first counts (kernel/sched/isolation.c since 4.15, mm/hugetlb.c).
 const OF_FIRST: [&str; 3] = ["isolcpus", "nohz_full", "default_hugepagesz"];
-/// Parameters of which each counts: they set flags of their own, or name one thing each.
+/// Parameters of which each counts: they set separate flags, or name one thing each.
 const OF_EACH: [&str; 18] = [
     "amd_iommu",
     "cgroup_disable",
@@ -90,7 +88,7 @@ impl CommandLine {
         Self { raw, tokens }
     }
 
-    /// The kernel's text, trimmed.
+    /// Returns the parsed text without surrounding white space.
     pub fn raw(&self) -> &str {
         &self.raw
     }
@@ -121,7 +119,7 @@ impl CommandLine {
         used.map(|(_, value)| value.as_deref().unwrap_or_default())
     }
 
-    /// Whether the token is on the command line, bare or with a value.
+    /// True if the token is on the command line, bare or with a value.
     pub fn has(&self, name: &str) -> bool {
         self.all(name).next().is_some()
     }
@@ -148,8 +146,8 @@ impl CommandLine {
         })
     }
 
-    /// What `isolcpus=` does to its CPUs: of its flags those that a kernel has ever known, or `domain` alone if there
-    /// are none. Repeated parameters with the same CPUs add their flags.
+    /// The flags that `isolcpus=` sets: those that some kernel knows, or `domain` alone if there are none. Repeated
+    /// parameters with the same CPUs add their flags.
     pub fn isolation(&self) -> Vec<&str> {
         let each = self.all("isolcpus").flat_map(|value| {
             let mut flags = flags_and_list("isolcpus", value.unwrap_or_default()).0;
@@ -178,7 +176,7 @@ fn flags_and_list<'a>(name: &str, value: &'a str) -> (Vec<&'a str>, &'a str) {
     (flags, list)
 }
 
-/// Whether the kernel treats two names as equal: dashes and underscores are the same.
+/// True if the kernel treats two names as equal: dashes and underscores are the same.
 pub fn same_name(a: &str, b: &str) -> bool {
     let plain = |c: u8| if c == b'-' { b'_' } else { c };
     a.len() == b.len() && a.bytes().zip(b.bytes()).all(|(a, b)| plain(a) == plain(b))

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Difference {
-    /// Where: `kernel.release`, `nics[eth0].mtu_bytes`.
+    /// Path of the fact: `kernel.release`, `nics[eth0].mtu_bytes`.
     pub path: String,
     /// Value in the first snapshot; `None` if missing.
     pub a: Option<String>,
@@ -20,13 +20,12 @@ pub struct Difference {
     pub b: Option<String>,
 }
 
-/// Which facts are compared.
+/// The facts that are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum DiffScope {
     /// Stable facts: no counts, load, uptime, process IDs, free memory or temporary kernel workers.
     #[default]
     Lasting,
-    /// Everything.
     All,
 }
 

@@ -17,7 +17,7 @@ const HIGHEST_MAX: u64 = 1 << 60;
 /// Highest lowest-discernible value, for the same reason.
 const LOWEST_MAX: u64 = 1 << 30;
 
-/// Why a text is not a histogram.
+/// Error for a text that is not a histogram.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct HistogramError(String);
@@ -52,7 +52,7 @@ pub fn decode(text: &str) -> Result<Histogram<u64>, HistogramError> {
     Deserializer::new().deserialize(&mut inflated.as_slice()).map_err(not_v2)
 }
 
-/// Not a deflated V2 histogram, or one with an impossible header or payload.
+/// Error for text that is not a deflated V2 histogram, or has an impossible header or payload.
 fn not_v2(why: impl std::fmt::Display) -> HistogramError {
     HistogramError(format!("histogram is not HdrHistogram V2 deflated: {why}"))
 }

@@ -1,4 +1,4 @@
-//! How quiet the kernel keeps a CPU, as opposed to what was only chosen for it.
+//! The isolation of each CPU: shown by the kernel, or only chosen.
 
 use crate::{CpuId, CpuSet, HostSnapshot, kernel_version::KernelVersion};
 use serde::{Deserialize, Serialize};
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// includes it (`tick_nohz_init`), and `irqaffinity=` always does (`irq_affinity_setup`).
 pub const BOOT_CPU: CpuId = 0;
 
-/// What a user who isolates the boot CPU should know.
+/// Warning for a user who isolates the boot CPU.
 pub const BOOT_CPU_ISOLATED: &str = "CPU 0 is isolated, but it is the boot CPU: the kernel keeps its tick for timekeeping, so nohz_full= leaves it out, \
      and always adds it to irqaffinity=. Choose it for housekeeping instead.";
 
@@ -40,7 +40,7 @@ pub enum Isolation {
 }
 
 impl Isolation {
-    /// Name in tables.
+    /// Returns the name for tables.
     pub fn word(self) -> &'static str {
         match self {
             Self::Isolated => "isolated",
@@ -50,7 +50,7 @@ impl Isolation {
     }
 }
 
-/// The CPUs of each isolation.
+/// The CPUs of each kind of isolation.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct IsolatedCpus {
     isolated: CpuSet,
@@ -89,7 +89,7 @@ impl IsolatedCpus {
 }
 
 impl HostSnapshot {
-    /// Whether the kernel knows a flag of `isolcpus=`: shown by its effect, otherwise by version and distribution.
+    /// True if the kernel knows a flag of `isolcpus=`: shown by its effect, otherwise by version and distribution.
     /// `None` if the version is unknown.
     pub fn knows_isolcpus_flag(&self, flag: &str) -> Option<bool> {
         let (kernel, version) = (&self.kernel, self.kernel.version.known());
@@ -116,8 +116,8 @@ impl HostSnapshot {
         isolated
     }
 
-    /// The online CPUs that the owner isolates, if all that says so agrees: `isolcpus=` and `nohz_full=` on the command
-    /// line, what the kernel made of them, and isolated cpuset partitions.
+    /// The online CPUs that the owner isolates, if all sources agree: `isolcpus=` and `nohz_full=` on the command line,
+    /// what the kernel made of them, and isolated cpuset partitions.
     pub fn cpus_isolated_by_owner(&self) -> Option<CpuSet> {
         let topology = &self.topology;
         let line = self.kernel.tokens();

@@ -3,15 +3,12 @@
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// The leading numbers of a kernel release.
+/// The leading numbers of a kernel release: 6, 1 and 0 in 6.1.0-25-amd64.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct KernelVersion {
-    /// 6 in 6.1.0-25-amd64.
     pub major: u16,
-    /// 1 in 6.1.0-25-amd64.
     pub minor: u16,
-    /// 0 in 6.1.0-25-amd64.
     pub patch: u16,
 }
 

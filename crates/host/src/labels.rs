@@ -1,4 +1,4 @@
-//! What names a document for people.
+//! Labels that identify a document to people.
 
 use serde::{Deserialize, Serialize};
 

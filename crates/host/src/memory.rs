@@ -1,4 +1,4 @@
-//! Where memory is: behind which node, of which kind, in which tier.
+//! The memory of NUMA nodes: its size, kind and tier.
 
 use crate::Reading;
 use serde::{Deserialize, Serialize};
@@ -16,9 +16,9 @@ pub enum MemoryKind {
     Cxl,
     /// Memory added by the driver of another device-dax, such as high-bandwidth or persistent memory.
     Dax,
-    /// Memory of a GPU that the processor reads directly, as NVIDIA's driver says.
+    /// Memory of a GPU that the processor reads directly, according to NVIDIA's driver.
     Gpu,
-    /// Memory of a node without CPUs whose origin the kernel does not tell.
+    /// Memory of a node without CPUs whose origin the kernel does not report.
     Far,
 }
 
@@ -40,12 +40,11 @@ impl fmt::Display for MemoryKind {
 pub struct NodeMemory {
     /// The kernel's number of the node.
     pub node: u32,
-    /// Its kind.
     pub kind: MemoryKind,
-    /// MemTotal of the node.
+    /// MemTotal of the node, in bytes.
     pub total_bytes: Reading<u64>,
-    /// What the kernel gives without taking it from programs: MemFree and Inactive(file) of the node, or MemAvailable of a
-    /// kernel without nodes.
+    /// Memory that the kernel can give without taking it from programs: MemFree and Inactive(file) of the node, or
+    /// MemAvailable of a kernel without nodes.
     pub available_bytes: Reading<u64>,
     /// The kernel's memory tier: lower is faster.
     pub tier: Reading<u32>,
@@ -55,7 +54,7 @@ pub struct NodeMemory {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CxlDevice {
-    /// "mem0".
+    /// Name of the device: "mem0".
     pub name: String,
     /// Size of its volatile part, in bytes.
     pub volatile_bytes: Reading<u64>,
@@ -67,9 +66,8 @@ pub struct CxlDevice {
 pub struct MemoryNodes {
     /// Nodes with memory, in order.
     pub nodes: Vec<NodeMemory>,
-    /// CXL memory devices.
     pub cxl_devices: Vec<CxlDevice>,
-    /// Whether the kernel moves pages to slower tiers instead of discarding them
+    /// True if the kernel moves pages to slower tiers instead of discarding them
     /// (/sys/kernel/mm/numa/demotion_enabled).
     pub is_demotion_enabled: Reading<bool>,
 }

@@ -6,7 +6,7 @@
 
 use std::{borrow::Cow, fmt::Write};
 
-/// Whether a character affects a terminal or a reader instead of being visible.
+/// True if a character affects a terminal or a reader instead of being visible.
 pub fn is_unsafe(c: char) -> bool {
     c.is_control()
         || matches!(c,

@@ -17,7 +17,6 @@ pub enum Profile {
 }
 
 impl Profile {
-    /// Every profile.
     pub const ALL: [Self; 2] = [Self::Trading, Self::Guide57037];
 
     /// The name that users type.
@@ -28,7 +27,7 @@ impl Profile {
         }
     }
 
-    /// What it is for, in one sentence.
+    /// Returns the purpose in one sentence.
     pub fn purpose(self) -> &'static str {
         match self {
             Self::Trading => "Isolated CPUs for trading threads, with settings that work on current kernels.",

@@ -29,7 +29,7 @@ pub struct Unparsable {
     pub path: String,
     /// The raw text, truncated to [`Unparsable::RAW_CHARS_MAX`] characters, with control characters escaped.
     pub raw: String,
-    /// What was expected there, as a noun phrase ("a CPU list such as 0-3,8").
+    /// Expected content, as a noun phrase ("a CPU list such as 0-3,8").
     pub expected: String,
 }
 
@@ -63,7 +63,6 @@ impl<T> Reading<T> {
         Self::Unparsable(Box::new(Unparsable::new(path, raw, expected)))
     }
 
-    /// The value, if known.
     pub fn known(&self) -> Option<&T> {
         match self {
             Self::Known(value) => Some(value),
@@ -79,12 +78,10 @@ impl<T> Reading<T> {
         }
     }
 
-    /// Whether the value is known.
     pub fn is_known(&self) -> bool {
         matches!(self, Self::Known(_))
     }
 
-    /// Whether the host does not have it.
     pub fn is_absent(&self) -> bool {
         matches!(self, Self::Absent)
     }
@@ -170,14 +167,11 @@ impl<T: fmt::Display> fmt::Display for Reading<T> {
     }
 }
 
-/// How many readings are true: "3", "at least 3" if others have no value, "an unknown number" if all have none.
+/// Number of readings that are true: "3", "at least 3" if others have no value, "an unknown number" if all have none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Count {
-    /// Readings that are true.
     pub holds: usize,
-    /// Readings without a value.
     pub unread: usize,
-    /// All readings.
     pub all: usize,
 }
 

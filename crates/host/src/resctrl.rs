@@ -3,7 +3,7 @@
 use crate::{CpuId, CpuSet, HostSnapshot};
 use std::collections::BTreeMap;
 
-/// Where resctrl is mounted.
+/// Mount point of resctrl.
 pub const MOUNT: &str = "/sys/fs/resctrl";
 /// The group of all CPUs that belong to no other.
 pub const DEFAULT_GROUP: &str = "default";
@@ -25,10 +25,10 @@ pub const READS: &[&str] = &[
 /// The value of each domain, by its number: a mask of ways, or a bandwidth.
 pub type Domains = BTreeMap<u32, u64>;
 
-/// Mounted resctrl.
+/// The state of mounted resctrl.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Resctrl {
-    /// What can be allocated, by name: "L3", "L2CODE", "MB".
+    /// Resources that can be allocated, by name: "L3", "L2CODE", "MB".
     pub resources: BTreeMap<String, Resource>,
     /// The groups beside the default group, by name.
     pub groups: BTreeMap<String, Group>,
@@ -36,29 +36,25 @@ pub struct Resctrl {
     pub default: Schemata,
 }
 
-/// What one resource permits.
+/// Limits of one resource.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Resource {
     /// All ways; none for a bandwidth.
     pub mask: Option<u64>,
-    /// Minimum number of ways.
+    /// Minimum number of ways (min_cbm_bits).
     pub bits_min: u32,
     /// Ways that devices also use.
     pub shareable: u64,
     /// Number of groups, the default group included.
     pub groups_max: u32,
-    /// Steps of a bandwidth.
+    /// Steps in which a bandwidth is set.
     pub step: u64,
-    /// Minimum bandwidth.
     pub bandwidth_min: u64,
 }
 
-/// A group of CPUs.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Group {
-    /// Its CPUs.
     pub cpus: CpuSet,
-    /// What they may use.
     pub schemata: Schemata,
 }
 
@@ -120,7 +116,7 @@ fn parse_line(line: &str) -> Option<(String, Domains)> {
     is_name(name).then(|| (name.to_owned(), domains))
 }
 
-/// Whether a resource is a cache, whose values are masks of ways.
+/// True if a resource is a cache, whose values are masks of ways.
 fn is_cache(name: &str) -> bool {
     level_of(name).is_some()
 }
@@ -132,7 +128,7 @@ pub fn level_of(name: &str) -> Option<u8> {
 }
 
 impl Resctrl {
-    /// What a snapshot shows; `None` if resctrl is not mounted.
+    /// Reads resctrl's state from a snapshot; `None` if resctrl is not mounted.
     pub fn of(host: &HostSnapshot) -> Option<Self> {
         let text = |path: &str| host.file(path).into_known();
         let default = Schemata::parse(&text(&format!("{MOUNT}/schemata"))?);
@@ -168,7 +164,7 @@ impl Resctrl {
         self.groups.get(name).cloned()
     }
 
-    /// Whether the default group may use everything, as after mounting.
+    /// True if the default group may use everything, as after mounting.
     pub fn is_default_whole(&self) -> bool {
         self.default.0.iter().all(|(name, domains)| {
             let whole = match self.resources.get(name).and_then(|resource| resource.mask) {

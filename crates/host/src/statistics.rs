@@ -22,7 +22,6 @@ const BISECTIONS: u32 = 80;
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RateInterval {
-    /// Events per second.
     pub per_s: f64,
     /// Lower limit. Zero if there was no event.
     pub per_s_low: f64,
@@ -141,7 +140,7 @@ pub fn ln_gamma(x: f64) -> f64 {
     (x - 0.5) * x.ln() - x + 0.5 * (2.0 * std::f64::consts::PI).ln() + series - shift
 }
 
-/// Whether `count` samples support this quantile.
+/// True if `count` samples support this quantile.
 ///
 /// The rule: a two-sided 95 % interval for the quantile must exist within the samples, whatever their
 /// distribution. The largest of `count` samples is below the quantile with probability `quantile^count`, the
@@ -160,13 +159,11 @@ pub fn carries_quantile(count: u64, quantile: f64) -> bool {
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MedianInterval {
-    /// Median.
     pub median: f64,
     /// Lower limit; the smallest value if the rounds are too few for an interval.
     pub low: f64,
     /// Upper limit; the largest value if the rounds are too few.
     pub high: f64,
-    /// Rounds.
     pub rounds: u32,
 }
 
@@ -193,13 +190,13 @@ impl MedianInterval {
         Some(Self { median, low, high, rounds: u32::try_from(count).unwrap_or(u32::MAX) })
     }
 
-    /// Whether the limits are those of a 95 % interval.
+    /// True if the limits are those of a 95 % interval.
     pub fn is_interval(&self) -> bool {
         self.rounds >= Self::ROUNDS_MIN
     }
 }
 
-/// How many of `count` sorted values are below the lower limit of the median's interval.
+/// Number of the `count` sorted values that are below the lower limit of the median's interval.
 fn outside(count: u64) -> usize {
     let (mut k, mut below) = (0_u64, 0.0);
     loop {

@@ -24,7 +24,6 @@ impl TickScale {
         Self { hz, ns_per_tick_shifted: ((NS_PER_S << SHIFT) + half) / u128::from(hz) }
     }
 
-    /// Frequency in hertz.
     pub fn hz(&self) -> u64 {
         self.hz
     }

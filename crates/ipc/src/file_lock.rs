@@ -37,7 +37,7 @@ mod tests {
         let open = || File::open(std::env::current_exe().unwrap()).unwrap();
         let lock = |file: &File| flock(file, FlockOperation::NonBlockingLockExclusive);
         let file = open();
-        // What a child inherits.
+        // A copy of the descriptor, as a child inherits it.
         let inherited = file.try_clone().unwrap();
         lock(&file).unwrap();
         drop(FileLock { file, pid: 0 });

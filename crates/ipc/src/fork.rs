@@ -46,7 +46,7 @@ impl ForkMark {
         Ok(mark)
     }
 
-    /// Whether the calling process created the mark. Makes no system call.
+    /// Returns true if the calling process created the mark. Makes no system call.
     #[inline]
     pub fn is_this_process(&self) -> bool {
         // Relaxed: the word is stored once, in `new`, before anything else can access the mark.

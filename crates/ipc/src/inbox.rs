@@ -138,13 +138,13 @@ impl<R: Region> Inbox<R> {
         count
     }
 
-    /// Whether a stream has something.
+    /// Returns true if a stream has something.
     #[inline]
     pub fn is_ready(&self) -> bool {
         self.is_ready_but(0)
     }
 
-    /// Whether a stream has something, other than those of the first 64 that have a bit in `but`.
+    /// Returns true if a stream has something, other than those of the first 64 that have a bit in `but`.
     #[inline]
     pub fn is_ready_but(&self, but: u64) -> bool {
         let mut ready = self.ready().unwrap_or_default().iter().map(|word| word.load(Ordering::Relaxed));

@@ -1,4 +1,4 @@
-//! Which subscribers want which instruments.
+//! Interest of subscribers in instruments.
 //!
 //! ```text
 //! words
@@ -17,9 +17,8 @@ use crate::{
     region::{CachedWords, Region},
 };
 
-/// Maximum number of subscribers.
+/// Maximum number of subscribers per table.
 pub const SUBSCRIBERS_MAX: u32 = 1024;
-/// Words per row.
 const ROW_WORDS: usize = 16;
 const _: () = assert!(ROW_WORDS * 64 == SUBSCRIBERS_MAX as usize);
 
@@ -50,13 +49,12 @@ impl Subscribers {
         self
     }
 
-    /// Whether the set is empty.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.0.iter().all(|word| *word == 0)
     }
 
-    /// All subscribers, lowest first.
+    /// Iterates over the subscribers, lowest first.
     #[inline]
     pub fn iter(&self) -> impl Iterator<Item = u32> {
         (0_u32..).zip(&self.0).flat_map(|(number, bits)| {
@@ -115,7 +113,6 @@ impl<R: Region> Interest<R> {
         Some(table)
     }
 
-    /// Number of instruments.
     pub fn instruments(&self) -> u32 {
         self.instruments
     }

@@ -47,36 +47,30 @@ pub const MAGIC: u64 = u64::from_le_bytes(*b"LLSTREAM");
 pub const VERSION: u64 = 2;
 /// Reads differently on a machine of the other byte order.
 pub const BYTE_ORDER: u64 = 0x0102_0304_0506_0708;
-/// Bytes per word.
 pub const WORD_BYTES: u64 = 8;
 /// Bytes of a segment's header: a page. Small under loom, which tracks every word.
 pub const HEADER_BYTES: u64 = if cfg!(lowlat_loom) { 512 } else { 4096 };
 /// Bytes of a record's header, and alignment of records: a cache line.
 pub const LINE_BYTES: u64 = 64;
-/// The smallest ring.
+/// Smallest capacity of a ring.
 pub const CAPACITY_BYTES_MIN: u64 = if cfg!(lowlat_loom) { 256 } else { 4096 };
-/// The largest ring: 64 GiB.
+/// Largest capacity of a ring: 64 GiB.
 pub const CAPACITY_BYTES_MAX: u64 = 1 << 36;
 
 /// Word numbers of a segment's header.
 pub mod header {
-    /// [`super::MAGIC`].
     pub const MAGIC: usize = 0;
-    /// [`super::VERSION`].
     pub const VERSION: usize = 1;
-    /// [`super::BYTE_ORDER`].
     pub const BYTE_ORDER: usize = 2;
     /// Capacity of the ring in bytes.
     pub const CAPACITY: usize = 3;
-    /// Stream id.
     pub const STREAM: usize = 4;
     /// Number of the segment in its stream, from 1.
     pub const EPOCH: usize = 5;
     /// Sequence of the first record.
     pub const FIRST_SEQUENCE: usize = 6;
-    /// The writer's process id.
     pub const WRITER_PID: usize = 7;
-    /// The writer's start time.
+    /// The writer's start time, in clock ticks since boot.
     pub const WRITER_START: usize = 8;
     /// Position up to which the writer may write. On a separate line, because every record may change it.
     pub const CLAIM: usize = 16;
@@ -92,19 +86,17 @@ pub mod header {
 pub mod record {
     /// Position / 64 + 1, or 0.
     pub const COMMIT: usize = 0;
-    /// Length, kind, schema.
+    /// Payload length, kind and schema, in one word.
     pub const SHAPE: usize = 1;
     /// Sequence number in the stream.
     pub const SEQUENCE: usize = 2;
-    /// Instrument and source.
+    /// Instrument and source, in one word.
     pub const WHO: usize = 3;
-    /// Generation time.
     pub const GENERATED: usize = 4;
     /// Generation time of its cause.
     pub const TRIGGER: usize = 5;
-    /// Sequence of its cause.
+    /// Sequence of its cause; 0 without one.
     pub const CAUSE: usize = 6;
-    /// Unused.
     pub const UNUSED: usize = 7;
     /// Number of words of the header.
     pub const WORDS: usize = 8;

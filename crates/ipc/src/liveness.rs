@@ -1,4 +1,4 @@
-//! Whether a process is alive. Process ids are reused; together with its start time, an id names one process.
+//! Checks whether a process is alive. Process ids are reused; together with its start time, an id names one process.
 
 use crate::stream::Owner;
 use rustix::{
@@ -7,10 +7,9 @@ use rustix::{
 };
 use std::{fs, io};
 
-/// State of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Life {
-    /// It is alive.
+    /// It is alive and not stopped.
     Alive,
     /// It is stopped (SIGSTOP, a debugger): it does nothing, and may continue at any moment.
     Stopped,
@@ -21,7 +20,7 @@ pub enum Life {
 }
 
 impl Owner {
-    /// This process.
+    /// Returns the id and start time of this process.
     pub fn current() -> io::Result<Self> {
         let pid = std::process::id();
         let stat = fs::read_to_string("/proc/self/stat")?;
@@ -31,7 +30,7 @@ impl Owner {
         Ok(Self { pid, start_ticks })
     }
 
-    /// Whether this very process is alive, rather than a later one with the same id.
+    /// Returns the state of this very process, rather than of a later one with the same id.
     pub fn life(&self) -> Life {
         let stat = match fs::read_to_string(format!("/proc/{}/stat", self.pid)) {
             Ok(stat) => stat,

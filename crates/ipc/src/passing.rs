@@ -12,15 +12,12 @@ use std::{
     os::fd::{AsFd, BorrowedFd, OwnedFd},
 };
 
-/// Largest message, in bytes.
 pub const MESSAGE_BYTES_MAX: usize = 4096;
 /// Largest number of descriptors per message.
 pub const DESCRIPTORS_MAX: usize = 8;
 
-/// A received message.
 #[derive(Debug, Default)]
 pub struct Received {
-    /// Its bytes.
     pub bytes: Vec<u8>,
     /// Its descriptors, in order. They are closed when dropped, and not inherited by started programs.
     pub descriptors: Vec<OwnedFd>,

@@ -18,7 +18,7 @@ pub fn relax() {
     }
 }
 
-/// Whether a pause may give the core to a hypervisor.
+/// Returns true if a pause may give the core to a hypervisor.
 #[cfg(not(any(lowlat_loom, lowlat_shuttle)))]
 #[inline]
 fn pauses_leave_the_core() -> bool {

@@ -12,7 +12,7 @@ pub use std::{
     thread,
 };
 
-/// Whether a thread has ended. Always false in shuttle, whose threads do not end early.
+/// Returns true if a thread has ended. Always false in shuttle, whose threads do not end early.
 pub fn is_finished(thread: &thread::JoinHandle<()>) -> bool {
     #[cfg(not(lowlat_shuttle))]
     return thread.is_finished();

@@ -7,11 +7,10 @@ use super::{
 use lowlat_host::{CpuId, CpuSet, Reading};
 use serde::{Deserialize, Serialize};
 
-/// What took time from a user thread.
+/// Activity that took time from a user thread.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Cause {
-    /// Its kind.
     pub kind: CauseKind,
     /// Its name within the kind: "nvme0q3", "local timer", "RCU", "vmstat_update", "kworker/1:2"; empty if
     /// the kind is enough. A function with an unknown name has its address, "0xffffffff81234560".
@@ -22,12 +21,11 @@ pub struct Cause {
     /// A thread's scheduling: "deadline", "real-time 50", "nice 0".
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<String>,
-    /// Whether it is lowlat's own work: its collector, or the reading of the trace.
+    /// True if it is lowlat's own work: its collector, or the reading of the trace.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_own: bool,
 }
 
-/// Kinds of causes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -40,25 +38,22 @@ pub enum CauseKind {
     Vector,
     /// Function of a high-resolution timer.
     Hrtimer,
-    /// Function of a timer.
+    /// Function of a low-resolution timer.
     Timer,
     /// Function that another CPU requested to run here.
     CallFunction,
-    /// Softirq.
     Softirq,
-    /// Tasklet's function.
     Tasklet,
-    /// Function on a workqueue.
+    /// Function that a workqueue ran.
     Work,
-    /// Another thread.
+    /// Thread other than the measured one.
     Thread,
-    /// Page fault.
     PageFault,
     /// Signal delivered to the measured thread, including its handler.
     Signal,
-    /// The measured thread could not run, whatever else ran meanwhile: stopped, throttled, blocked.
+    /// The measured thread could not run, whatever else ran at that time: stopped, throttled, blocked.
     Held,
-    /// Entry into the kernel and exit from it, where there is nothing named that it could belong to.
+    /// Entry into the kernel and exit from it that belongs to no named activity.
     EntryExit,
     /// No kernel event explains it, and steal time or the SMI count increased on this CPU at the same time.
     FirmwareOrHypervisor,
@@ -70,12 +65,11 @@ pub enum CauseKind {
 }
 
 impl CauseKind {
-    /// Whether the kernel ran: a tracepoint named it.
+    /// True if the kernel's trace explains it.
     pub fn is_kernel(self) -> bool {
         !matches!(self, Self::FirmwareOrHypervisor | Self::Unexplained | Self::NotTraced)
     }
 
-    /// Name for people.
     pub fn word(self) -> &'static str {
         match self {
             Self::Nmi => "NMI",
@@ -103,7 +97,6 @@ impl CauseKind {
 pub(crate) const LOCAL_TIMER: &str = "local timer";
 
 impl Cause {
-    /// Whether it is the interrupt of the local timer.
     pub fn is_local_timer(&self) -> bool {
         self.kind == CauseKind::Vector && self.name.starts_with(LOCAL_TIMER)
     }
@@ -119,7 +112,7 @@ impl Cause {
         Self { kind, ..Self::default() }
     }
 
-    /// Whether it is a kernel function with at most a known address.
+    /// True for a kernel function whose name is unknown.
     pub fn is_nameless(&self) -> bool {
         let is_function = matches!(
             self.kind,
@@ -164,9 +157,8 @@ impl Cause {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct JitterCauses {
-    /// Source of the causes.
     pub source: CauseSource,
-    /// Why no better source was used; empty if it is the best one.
+    /// Reason that no better source was used; empty if the best one was.
     pub reason: String,
     /// The trace's clock: "x86-tsc", "mono_raw"; empty without a trace.
     pub trace_clock: String,
@@ -177,10 +169,10 @@ pub struct JitterCauses {
     pub groups: Option<JitterGroups>,
     /// Cost of tracing itself; `None` if nothing was traced.
     pub cost: Option<TracingCost>,
-    /// What sent interrupts to the measured CPUs; `None` if senders were not traced.
+    /// Senders of interrupts to the measured CPUs; `None` if senders were not traced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub senders: Option<Vec<Sender>>,
-    /// Why they were not traced; empty if they were.
+    /// Reason that senders were not traced; empty if they were.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub senders_reason: String,
 }
@@ -203,7 +195,6 @@ pub enum CauseSource {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CpuCauses {
-    /// The CPU.
     pub cpu: CpuId,
     /// Interruptions matched with the trace.
     pub attributed_count: u64,
@@ -229,8 +220,8 @@ pub struct CpuCauses {
     pub worst: Vec<Explained>,
     /// The first interruptions with their events, in time order.
     pub first: Vec<Explained>,
-    /// Interruptions by the limit of the sampler's own real-time class, which are in no figure of [`crate::JitterCpu`] but its
-    /// seconds; `None` if there was none.
+    /// Interruptions by the limit of the sampler's own real-time class, which are in no figure of [`crate::JitterCpu`]
+    /// but its seconds; `None` if there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub own_holds: Option<OwnHolds>,
     /// Interruptions by other CPUs, by their senders; those that took the most time first.
@@ -246,9 +237,7 @@ pub struct CpuCauses {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OwnHolds {
-    /// Their number.
     pub count: u64,
-    /// Their time.
     pub ns_total: u64,
     /// Their lengths in nanoseconds: HdrHistogram V2, deflated, base64.
     pub histogram: String,
@@ -260,9 +249,8 @@ pub struct OwnHolds {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CauseTotal {
-    /// The cause.
     pub cause: Cause,
-    /// Interruptions that contained it.
+    /// Number of interruptions that contained it.
     pub count: u64,
     /// Interruptions in which its part was the longest.
     pub main_count: u64,
@@ -270,14 +258,14 @@ pub struct CauseTotal {
     pub ns_total: u64,
     /// Part of that for entry into the kernel, exit from it and the scheduler: adjacent time without a name.
     pub entry_exit_ns: u64,
-    /// Maximum in one interruption.
+    /// Longest time in one interruption.
     pub ns_max: u64,
     /// For a thread, CPUs on which it may run; `None` if it ended before they were read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allowed_cpus: Option<CpuSet>,
     /// Interruptions with it in the [`CpuCauses::window_count`] whole seconds.
     pub windowed_count: u64,
-    /// Sum over these seconds of their squared number: how much it comes in bursts.
+    /// Sum over these seconds of their squared number: a measure of bursts.
     pub windowed_square_sum: u64,
 }
 
@@ -285,14 +273,13 @@ pub struct CauseTotal {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Explained {
-    /// Time and length.
     #[serde(flatten)]
     pub interruption: Interruption,
     /// Its parts, longest first; they sum to its length.
     pub parts: Vec<CausePart>,
     /// Its events in time order; the first [`TIMELINE_STEPS_MAX`] steps.
     pub timeline: Vec<TimelineStep>,
-    /// Number of further steps.
+    /// Number of steps left out of the timeline.
     pub timeline_cut_count: u64,
 }
 
@@ -303,7 +290,6 @@ pub const TIMELINE_STEPS_MAX: usize = 64;
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CausePart {
-    /// What took it.
     pub cause: Cause,
     /// Its time, including entry and exit, without inner activities.
     pub ns: u64,
@@ -315,13 +301,11 @@ pub struct CausePart {
 pub struct TimelineStep {
     /// Time since the start of the interruption; negative if clocks differ slightly.
     pub offset_ns: i64,
-    /// How many activities it runs on top of.
+    /// Number of activities that it runs on top of.
     pub depth: u8,
-    /// The event.
     pub change: Change,
-    /// Its activity.
     pub cause: Cause,
-    /// Who sent it from another CPU: a place in [`JitterCauses::senders`].
+    /// Sender on another CPU, as an index into [`JitterCauses::senders`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sender: Option<usize>,
 }
@@ -331,16 +315,14 @@ pub struct TimelineStep {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Change {
-    /// It starts.
     #[default]
     Begins,
-    /// It ends.
     Ends,
     /// It happens, with an unknown length.
     Happens,
     /// The measured thread runs again.
     Returns,
-    /// Events are missing here.
+    /// Trace events are missing here.
     Lost,
 }
 
@@ -348,9 +330,7 @@ pub enum Change {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CounterDelta {
-    /// What it counts.
     pub cause: Cause,
-    /// Its increase.
     pub count: u64,
 }
 
@@ -369,17 +349,13 @@ pub struct JitterGroups {
     pub worst: Vec<Group>,
 }
 
-/// Groups of one size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct GroupSize {
-    /// CPUs in a group.
     pub cpu_count: u32,
-    /// Groups of that size.
     pub count: u64,
 }
 
-/// One group.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Group {
@@ -391,16 +367,13 @@ pub struct Group {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct GroupMember {
-    /// The CPU.
     pub cpu: CpuId,
-    /// Its interruption.
     #[serde(flatten)]
     pub interruption: Interruption,
     /// Its longest named part, otherwise its longest part.
     pub cause: Cause,
 }
 
-/// Cost of tracing.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TracingCost {
@@ -408,6 +381,5 @@ pub struct TracingCost {
     pub event_ns: f64,
     /// The lower and upper quartile of the rounds' differences.
     pub event_ns_quartiles: (f64, f64),
-    /// Rounds that were compared.
     pub round_count: u32,
 }

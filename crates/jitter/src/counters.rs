@@ -9,9 +9,8 @@ const COUNTER_SPAN: u64 = 1 << 32;
 /// The increase of a counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Movement {
-    /// By this much.
     By(u64),
-    /// It was reset in the meantime and has this value since, so it increased by at least that much.
+    /// It was reset in between and has this value since, so it increased by at least that much.
     AtLeast(u64),
 }
 
@@ -29,7 +28,7 @@ impl Movement {
         }
     }
 
-    /// The certain increase.
+    /// Returns the increase, or its lower bound.
     pub fn count(self) -> u64 {
         match self {
             Self::By(count) | Self::AtLeast(count) => count,
@@ -152,17 +151,15 @@ fn row_of_vector(name: &str) -> &str {
     ["call function", LOCAL_TIMER].into_iter().find(|row| name.starts_with(row)).unwrap_or(name)
 }
 
-/// Which counter tables could be read before and after.
+/// Counter tables (/proc/interrupts, /proc/softirqs) that could be read both before and after a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CountedTables {
-    /// /proc/interrupts.
     pub interrupts: bool,
-    /// /proc/softirqs.
     pub softirqs: bool,
 }
 
 impl CountedTables {
-    /// Whether a table that was read has a row for this cause.
+    /// True if a table that was read has a row for this cause.
     fn counts(self, cause: &Cause) -> bool {
         match cause.kind {
             // aarch64 handles interrupts between CPUs as device interrupts with this name, and counts them in

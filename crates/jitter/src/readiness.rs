@@ -1,4 +1,4 @@
-//! Whether a host is quiet enough for a measurement, as the guide checks first (guide 57037 section 5.2.1).
+//! Checks whether a host is quiet enough for a measurement, as the guide does first (guide 57037 section 5.2.1).
 
 mod facts;
 mod judge;
@@ -15,32 +15,28 @@ use serde::{Deserialize, Serialize};
 pub struct ReadinessPoint {
     /// Stable name: "load", "affinity", "profile", "swap", "governor", "busy_threads".
     pub id: String,
-    /// Whether the host is ready.
     pub state: ReadinessState,
-    /// What was seen, in a few words.
+    /// The observation, in a few words.
     pub observed: String,
-    /// What to do about it; empty if ready.
+    /// Advice for this host; empty if it is ready.
     pub action: String,
-    /// Whether a measurement of isolated CPUs should wait until the host is ready.
+    /// True if a measurement of isolated CPUs should wait until the host is ready.
     pub is_blocking: bool,
 }
 
-/// Whether the host is ready, for one point.
+/// Readiness of the host in one point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ReadinessState {
-    /// Ready.
     Ready,
-    /// Not ready.
     NotReady,
-    /// Could not be determined.
     #[default]
     NotKnown,
 }
 
 impl ReadinessPoint {
-    /// Whether a measurement of isolated CPUs should wait for this point. Unknown points never block.
+    /// True if a measurement of isolated CPUs should wait for this point. Unknown points never block.
     pub fn blocks(&self) -> bool {
         self.is_blocking && self.state == ReadinessState::NotReady
     }

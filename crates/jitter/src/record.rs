@@ -7,7 +7,7 @@ use super::{
 use lowlat_host::{CpuId, CpuSet, Reading, histogram};
 use serde::{Deserialize, Serialize};
 
-/// What one jitter run recorded, before any study of it.
+/// Record of one jitter run, before any study of it.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct JitterRecord {
@@ -24,8 +24,8 @@ pub struct JitterRecord {
     pub threshold_ns: u64,
     /// Requested length of the run.
     pub duration_ns: u64,
-    /// A timer woke the samplers this often, and each interruption is the latency of one wake-up; `None` if they did not
-    /// sleep.
+    /// A timer woke the samplers this often, and each interruption is the latency of one wake-up; `None` if they did
+    /// not sleep.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wake_every_ns: Option<u64>,
     /// The interruption that ended the run; `None` if none was to end it.
@@ -36,18 +36,18 @@ pub struct JitterRecord {
     pub second_ns: u64,
     /// One record per measured CPU, in order of their numbers.
     pub cpus: Vec<JitterCpu>,
-    /// Share of the run in which the CPUs that were not measured ran something, lowlat's own threads included; absent if all
-    /// CPUs were measured.
+    /// Share of the run in which the CPUs that were not measured ran something, lowlat's own threads included; absent
+    /// if all CPUs were measured.
     #[serde(default, skip_serializing_if = "Reading::is_absent")]
     pub others_busy_share: Reading<f64>,
     /// CPUs without a record because their samplers died.
     pub missing: CpuSet,
-    /// The causes found; `None` if they were not looked for.
+    /// The causes found; `None` if none were searched for.
     pub causes: Option<JitterCauses>,
     /// Real-time priority of the samplers, 1 to 99 with its policy ("SCHED_FIFO 10"); `None` for ordinary threads.
     pub real_time: Option<String>,
-    /// What makes the figures doubtful: moves between CPUs, steal time, a clock that is not invariant. The texts
-    /// of [`Warning`], one or more sentences each.
+    /// Doubts about the figures: moves between CPUs, steal time, a clock that is not invariant. The texts of
+    /// [`Warning`], one or more sentences each.
     pub warnings: Vec<String>,
 }
 
@@ -58,12 +58,11 @@ impl JitterRecord {
         self.duration_ns.saturating_sub(self.missed_ns(longest))
     }
 
-    /// Whether an interruption ended the run, as was asked for.
+    /// True if an interruption ended the run, as requested.
     pub fn was_stopped(&self) -> bool {
         self.stop.as_ref().is_some_and(|stop| stop.hit.is_some())
     }
 
-    /// Adds warnings, as text.
     pub fn warn(&mut self, warnings: impl IntoIterator<Item = Warning>) {
         self.warnings.extend(warnings.into_iter().map(|warning| warning.to_string()));
     }
@@ -75,7 +74,7 @@ impl JitterRecord {
     }
 }
 
-/// What one CPU's sampler recorded.
+/// Record of one CPU's sampler.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct JitterCpu {
@@ -95,7 +94,6 @@ pub struct JitterCpu {
     pub loop_period_ns: f64,
     /// Shortest iteration in calibration, which is the resolution limit.
     pub loop_floor_ns: f64,
-    /// Iterations of the loop.
     pub loop_count: u64,
     /// Interruptions at or above the threshold, exact.
     pub interruption_count: u64,
@@ -104,7 +102,6 @@ pub struct JitterCpu {
     pub interruption_ns_total: u64,
     /// The shortest; 0 if there was none.
     pub interruption_ns_min: u64,
-    /// The longest.
     pub interruption_ns_max: u64,
     /// Histogram of their lengths in ns: HdrHistogram V2, deflated, base64, as in its log files.
     pub histogram: String,
@@ -116,15 +113,15 @@ pub struct JitterCpu {
     pub seconds: Vec<JitterSecond>,
     /// Time that the hypervisor took from this CPU during the run, from /proc/stat.
     pub steal_ns: Reading<u64>,
-    /// Whether the thread was ever found on another CPU. The record ends at the last reading before that.
+    /// The sampler was found on another CPU; the record ends at the last reading before that.
     pub has_moved: bool,
     /// Readings of the counter below the previous one; 0 on a sound machine.
     pub backward_count: u64,
 }
 
 impl JitterCpu {
-    /// Takes out the interruptions that the run itself caused, except from [`JitterCpu::seconds`]. `None` if its histogram
-    /// does not have them; nothing changes then.
+    /// Takes out the interruptions that the run itself caused, except from [`JitterCpu::seconds`]. `None` if its
+    /// histogram does not have them; nothing changes then.
     pub fn take_out(&mut self, own: &OwnHolds) -> Option<()> {
         let mut rest = histogram::decode(&self.histogram).ok()?;
         rest.subtract(histogram::decode(&own.histogram).ok()?).ok()?;
@@ -140,7 +137,6 @@ impl JitterCpu {
     }
 }
 
-/// One interruption.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Interruption {
@@ -156,19 +152,17 @@ pub struct Interruption {
 pub struct JitterSecond {
     /// Interruptions that ended in this second.
     pub count: u64,
-    /// Time they took.
     pub ns_total: u64,
-    /// The longest.
     pub ns_max: u64,
     /// Those of at least [`LONG_NS`]; `None` if they were not counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub long_count: Option<u64>,
 }
 
-/// From this length on an interruption is long: more than a trading thread loses to a timer or an IPI.
+/// Minimum length of a long interruption: more than a trading thread loses to a timer or an IPI.
 pub const LONG_NS: u64 = 10_000;
 
-/// Whether an interruption of at least a given length ended the run, and where it came from.
+/// Request to end the run at an interruption of at least a given length, and the interruption that did.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Stop {
@@ -176,14 +170,15 @@ pub struct Stop {
     pub on_ns: u64,
     /// The first of them with its main cause; `None` if the run lasted until its end.
     pub hit: Option<GroupMember>,
-    /// Who woke the thread that took the CPU, or interrupted it from another CPU; absent if nothing did or the trace does not
-    /// contain it, denied if the kernel hides the names of its functions, unparsable if it has none for these.
+    /// Sender that woke the thread that took the CPU, or interrupted it from another CPU; absent if there is none or
+    /// the trace does not contain it, denied if the kernel hides the names of its functions, unparsable if it has none
+    /// for these.
     #[serde(default)]
     pub origin: Reading<Sender>,
-    /// When, since the start of the interruption; `None` if that is not known.
+    /// Time of the origin since the start of the interruption; `None` if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin_offset_ns: Option<i64>,
-    /// Why that is not known; empty if it is, or if there was no interruption.
+    /// Reason that the origin is unknown; empty if it is known, or if there was no interruption.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub origin_reason: String,
     /// The trace around the interruption as a trace.dat, which is in no document; empty if it is not wanted.
@@ -195,11 +190,10 @@ pub struct Stop {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct JitterMeasurement {
-    /// The record.
     pub record: JitterRecord,
     /// The study of the record, for programs that read the document; `None` if the record is damaged.
     pub study: Option<JitterStudy>,
-    /// Whether the given limits were met; `None` if none were given.
+    /// Outcome of the given limits; `None` if none were given.
     pub gate: Option<GateOutcome>,
 }
 

@@ -3,13 +3,11 @@
 /// A run of which only the totals are published.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReferenceRun {
-    /// Its name.
     pub name: &'static str,
     /// A gap of at least this long counted as an interruption.
     pub threshold_ns: u64,
     /// Isolated CPUs, all of which were measured.
     pub cpu_count: u32,
-    /// Length of the run.
     pub duration_s: u32,
     /// Interruptions on all CPUs together.
     pub interruption_count: u32,
@@ -25,7 +23,7 @@ pub const GUIDE_RUN: ReferenceRun = ReferenceRun {
 };
 
 impl ReferenceRun {
-    /// Interruptions per core-second.
+    /// Returns the interruptions per core-second.
     pub fn rate_per_s(&self) -> f64 {
         f64::from(self.interruption_count) / (f64::from(self.cpu_count) * f64::from(self.duration_s))
     }

@@ -20,26 +20,20 @@ use serde::{Deserialize, Serialize};
 /// The quantiles considered; [`carries_quantile`] decides which of them are included.
 pub const QUANTILES: [f64; 7] = [0.5, 0.9, 0.99, 0.999, 0.999_9, 0.999_99, 0.999_999];
 
-/// Why a record cannot be studied.
+/// Reason that a record cannot be studied.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StudyError {
     /// The histogram of one CPU cannot be decoded.
     #[error(
         "cannot read the jitter record of CPU {cpu}: {source}\nhint: measure again, or restore the document"
     )]
-    Histogram {
-        /// The CPU.
-        cpu: CpuId,
-        /// The cause.
-        source: HistogramError,
-    },
+    Histogram { cpu: CpuId, source: HistogramError },
     /// The histogram of one CPU has another number of interruptions than its record.
     #[error(
         "cannot read the jitter record of CPU {cpu}: it counts {count} interruptions but its histogram \
          contains {held}\nhint: measure again, or restore the document"
     )]
     CountDiffers {
-        /// The CPU.
         cpu: CpuId,
         /// The count in the record.
         count: u64,
@@ -59,14 +53,13 @@ pub struct JitterStudy {
     pub wake_every_ns: Option<u64>,
     /// Per CPU, in the record's order.
     pub cpus: Vec<CpuStudy>,
-    /// CPUs without a record.
+    /// CPUs without a record because their samplers died.
     pub missing: CpuSet,
-    /// Over all CPUs.
     pub all: TotalStudy,
     /// Causes over all CPUs, the largest first; empty if nothing was traced.
     pub causes: Vec<CauseStudy>,
-    /// Who interrupted the measured CPUs from other ones, those that took the most time first; empty if senders
-    /// were not traced.
+    /// Senders that interrupted the measured CPUs from other ones, those that took the most time first; empty if
+    /// senders were not traced.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub senders: Vec<SenderStudy>,
     /// Shares of the interruption time by kind of cause; `None` if nothing was traced.
@@ -81,15 +74,14 @@ pub struct CauseStudy {
     pub cause: Cause,
     /// CPUs on which it interrupted.
     pub cpus: CpuSet,
-    /// Interruptions that contained it.
+    /// Number of interruptions that contained it.
     pub count: u64,
     /// Interruptions in which its part was the longest.
     pub main_count: u64,
-    /// Time it took.
     pub ns_total: u64,
     /// Part of that for entry into the kernel and exit from it.
     pub entry_exit_ns: u64,
-    /// Maximum in one interruption.
+    /// Longest time in one interruption.
     pub ns_max: u64,
     /// For a thread, CPUs on which it may run; of several threads, on which any may. `None` if that is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -98,18 +90,18 @@ pub struct CauseStudy {
     pub share: f64,
     /// Interruptions that contained it, per core-second of all measured CPUs.
     pub rate: Option<RateInterval>,
-    /// What would remove it; `None` if no remedy is known.
+    /// `None` if no remedy is known.
     pub remedy: Option<Remedy>,
 }
 
-/// What removes a cause.
+/// Setting or program change that removes a cause.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Remedy {
     /// ID of the setting in the catalogue: "boot.isolcpus"; empty if no setting of the host removes it and
     /// the action names the program to change.
     pub setting: String,
-    /// What to do with it on this host, one sentence: "managed interrupt: isolcpus=managed_irq".
+    /// Advice for this host, one sentence: "managed interrupt: isolcpus=managed_irq".
     pub action: String,
 }
 
@@ -117,7 +109,7 @@ pub struct Remedy {
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CauseShares {
-    /// Named by a tracepoint.
+    /// Share named by a tracepoint.
     pub named: f64,
     /// Entry into the kernel and exit from it, around named activities; included in the time of the causes.
     pub entry_exit: f64,
@@ -133,12 +125,11 @@ pub struct CauseShares {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CpuStudy {
-    /// The CPU.
     pub cpu: CpuId,
-    /// How the kernel isolated it, or that it was only chosen; `None` if neither, or if the host is unknown.
+    /// The kernel's isolation of it, or that it was only chosen; `None` if neither, or if the host is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub isolation: Option<Isolation>,
-    /// How long it was sampled.
+    /// Time for which it was sampled.
     pub runtime_s: f64,
     /// Missing sampled time: its sampler was moved, or the run was cut short. 0 in studies without this
     /// value.
@@ -168,11 +159,9 @@ pub struct CpuStudy {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TotalStudy {
-    /// The CPUs.
     pub cpus: CpuSet,
     /// Sampled time over all CPUs.
     pub core_seconds: f64,
-    /// Interruptions on any CPU.
     pub count: u64,
     /// Interruptions per core-second; `None` if nothing was sampled.
     pub rate: Option<RateInterval>,
@@ -180,7 +169,7 @@ pub struct TotalStudy {
     pub lost_share: Option<f64>,
     /// The longest interruption; `None` if there was none.
     pub length_ns_max: Option<u64>,
-    /// The CPU that had it.
+    /// The CPU with the longest interruption.
     pub worst_cpu: Option<CpuId>,
     /// Percentiles over the time of all CPUs, by the rule of [`CpuStudy::time_percentiles`].
     pub time_percentiles: Vec<Percentile>,
@@ -188,7 +177,6 @@ pub struct TotalStudy {
     pub percentiles: Vec<Percentile>,
 }
 
-/// One percentile of lengths.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Percentile {

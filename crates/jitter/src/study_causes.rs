@@ -136,7 +136,7 @@ fn entry_exit_of(total: &CauseTotal) -> u64 {
     }
 }
 
-/// What counts as one cause: threads of lowlat are one, whatever their names.
+/// Returns what identifies a cause: all threads of lowlat count as one, whatever their names.
 fn key(cause: &Cause) -> (CauseKind, String, bool) {
     let is_own_thread = cause.is_own && cause.kind == CauseKind::Thread;
     let name = if is_own_thread { OWN_THREADS.to_owned() } else { cause.name.clone() };

@@ -17,7 +17,6 @@ pub(super) struct Lost<'a> {
     pub length_ns_max: u64,
     /// A gap of at least this long counted as an interruption.
     pub threshold_ns: u64,
-    /// Sampled time.
     pub runtime_ns: u128,
 }
 
@@ -88,7 +87,6 @@ pub(super) fn cells_of(lengths: &Histogram<u64>, length_ns_max: u64) -> Vec<Cell
 /// A wait above zero.
 pub(super) struct Wait {
     pub(super) ns: f64,
-    /// Interruptions longer than it.
     longer_count: f64,
 }
 
@@ -218,7 +216,7 @@ mod tests {
         assert!((high - 18_390.356).abs() < 0.01, "{high}");
     }
 
-    /// A run simulated in full, one slot per nanosecond: how many of its moments have which wait.
+    /// Simulates a run in full, one slot per nanosecond, and returns the number of its moments with each wait.
     fn by_force(gaps_and_lengths: &[(usize, usize)]) -> Vec<usize> {
         let longest = gaps_and_lengths.iter().map(|one| one.1).max().unwrap_or(0);
         let mut moments = vec![0; longest + 1];

@@ -6,7 +6,7 @@ use thiserror::Error;
 /// Largest number of counters named in the text about restarted counters.
 const NAMED_MAX: usize = 8;
 
-/// What makes the figures of a run doubtful or incomplete; its `Display` is the text of one or more sentences.
+/// Reason that the figures of a run are doubtful or incomplete. Its `Display` text is one or more sentences.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum Warning {
     /// The host was suspended during the run.
@@ -14,10 +14,7 @@ pub enum Warning {
         "The host was suspended for {:.3} s during the run; the interruption of that length is the suspend.",
         seconds(*.suspended_ns)
     )]
-    Suspended {
-        /// Time asleep.
-        suspended_ns: u64,
-    },
+    Suspended { suspended_ns: u64 },
     /// The kernel changed its clock source.
     #[error(
         "The kernel changed its clock source during the run from {before} to {after}, because it no longer trusts the \
@@ -44,7 +41,6 @@ pub enum Warning {
         "The counter {counter} drifted by {drift_ppm:+.0} ppm against CLOCK_MONOTONIC_RAW; lengths are off by as much."
     )]
     CounterDrifted {
-        /// Name of the counter.
         counter: &'static str,
         /// The drift; positive if the counter was faster.
         drift_ppm: f64,
@@ -69,19 +65,13 @@ pub enum Warning {
     TscNotUsed,
     /// The kernel's clock source is not the TSC although it could be.
     #[error("The kernel uses the clock source {name} although the TSC is available.")]
-    ClockSourceNotTsc {
-        /// The clock source.
-        name: String,
-    },
-    /// Samplers did not end.
+    ClockSourceNotTsc { name: String },
+    /// Samplers did not end with the run.
     #[error(
         "The samplers of {cpus:#} did not end with the run: a real-time thread held their CPU, or they died because of a \
          bug in lowlat. The others were kept."
     )]
-    SamplersLost {
-        /// Their CPUs.
-        cpus: CpuSet,
-    },
+    SamplersLost { cpus: CpuSet },
     /// A sampler was found on another CPU.
     #[error(
         "The sampler of CPU {cpu} was found on CPU {to} after {:.3} s: {}. Its earlier results are kept.",
@@ -93,12 +83,11 @@ pub enum Warning {
         cpu: CpuId,
         /// The CPU where it was found.
         to: CpuId,
-        /// Time since its start.
+        /// Time since the sampler started.
         after_ns: u64,
-        /// Whether its CPU was offline at the end of the run.
+        /// Its CPU was offline at the end of the run.
         is_offline: bool,
     },
-    /// The hypervisor took time.
     #[error(
         "The hypervisor took {} ms from {cpus:#} during the run (steal time): interruptions there may come from the \
          hypervisor.",
@@ -107,7 +96,6 @@ pub enum Warning {
     Stolen {
         /// The CPUs from which it took time.
         cpus: CpuSet,
-        /// The time in total.
         stolen_ns: u64,
     },
     /// A quota of CPU time stopped the samplers.
@@ -139,10 +127,9 @@ pub enum Warning {
         }
     )]
     NoCpuLeft {
-        /// Whether a thread collected causes or wrote raw files.
+        /// A thread collected causes or wrote raw files.
         has_collector: bool,
     },
-    /// The collecting thread died.
     #[error(
         "The thread that collects causes and writes raw files died because of a bug in lowlat; the samplers' own figures \
          are kept."
@@ -153,10 +140,7 @@ pub enum Warning {
         "The memory of the samplers could not be locked ({error}): their own page faults would count as interruptions. Run \
          as root, or raise the limit on locked memory (ulimit -l)."
     )]
-    MemoryNotLocked {
-        /// The system's error.
-        error: String,
-    },
+    MemoryNotLocked { error: String },
     /// Real-time samplers keep other threads waiting.
     #[error(
         "The samplers ran as {policy}: threads of lower priority, including most kernel threads, had to wait on the \
@@ -202,7 +186,6 @@ pub enum Warning {
     RealTimeThrottled {
         /// Time that they may run.
         runtime_us: i64,
-        /// The period.
         period_us: i64,
         /// The file with the time.
         path: &'static str,
@@ -213,12 +196,7 @@ pub enum Warning {
          neither headline nor gate counts it. The host does so only to a real-time thread that never sleeps.",
         milliseconds(*.ns_total)
     )]
-    HeldBack {
-        /// Times that it did.
-        count: u64,
-        /// Their time.
-        ns_total: u64,
-    },
+    HeldBack { count: u64, ns_total: u64 },
     /// Rings were full, so interruptions are missing in the raw files.
     #[error(
         "On {cpus:#} interruptions were too frequent to be written: {lost_count} are missing in the raw files, but in no \
@@ -227,7 +205,6 @@ pub enum Warning {
     RawLost {
         /// The CPUs of the rings.
         cpus: CpuSet,
-        /// Missing interruptions.
         lost_count: u64,
     },
     /// Raw files could not be written to the end of the run.
@@ -238,9 +215,7 @@ pub enum Warning {
     RawEndsEarly {
         /// The CPUs of the files.
         cpus: CpuSet,
-        /// Why writing stopped.
         error: String,
-        /// Missing interruptions.
         lost_count: u64,
     },
     /// A spool could not be converted to a raw file.
@@ -248,74 +223,39 @@ pub enum Warning {
         "The raw file {path} could not be written ({error}): its {count} interruptions are kept in {spool}, unless that \
          was removed."
     )]
-    RawNotWritten {
-        /// The raw file.
-        path: String,
-        /// The system's error.
-        error: String,
-        /// Its interruptions.
-        count: u64,
-        /// The spool.
-        spool: String,
-    },
+    RawNotWritten { path: String, error: String, count: u64, spool: String },
     /// The trace of a killed lowlat was removed.
     #[error("Removed the trace {name} of a lowlat process that was killed.")]
-    LeftoverRemoved {
-        /// Its name.
-        name: String,
-    },
-    /// The trace of a killed lowlat is still there.
+    LeftoverRemoved { name: String },
+    /// The trace of a killed lowlat could not be removed.
     #[error("Cannot remove the trace {name} of a lowlat process that was killed: {error}.")]
-    LeftoverKept {
-        /// Its name.
-        name: String,
-        /// Why it could not be removed.
-        error: String,
-    },
-    /// Another program traces.
+    LeftoverKept { name: String, error: String },
     #[error("Another tracer is active, and takes time on every CPU that it traces: {fact}.")]
     OtherTracer {
-        /// What shows it.
+        /// Evidence that it is active.
         fact: String,
     },
     /// The kernel rejected an event or option of the trace.
     #[error("The trace is incomplete: {problem}.")]
-    TraceIncomplete {
-        /// What it rejected.
-        problem: String,
-    },
+    TraceIncomplete { problem: String },
     /// The trace changed something in the host's own trace.
     #[error("{effect}")]
     TraceSideEffect {
-        /// What it changed and how to revert it, as the trace's owner says it.
+        /// The change and how to revert it, in the words of the trace's owner.
         effect: String,
     },
     /// The event of thread switches could not be enabled.
     #[error("Thread switches are not traced: {error}.")]
-    SwitchesNotTraced {
-        /// The kernel's error.
-        error: String,
-    },
+    SwitchesNotTraced { error: String },
     /// The cost of tracing is unknown.
     #[error("The cost of tracing was not measured: {error}.")]
-    CostNotMeasured {
-        /// Why.
-        error: String,
-    },
+    CostNotMeasured { error: String },
     /// The trace could not be switched on.
     #[error("The trace could not be switched on ({error}), so no cause is known.")]
-    TraceNotOn {
-        /// The kernel's error.
-        error: String,
-    },
+    TraceNotOn { error: String },
     /// The trace of a CPU could not be read to the end.
     #[error("Reading the trace of CPU {cpu} failed ({error}); later interruptions there have no cause.")]
-    TraceBroken {
-        /// The CPU.
-        cpu: CpuId,
-        /// The kernel's error.
-        error: String,
-    },
+    TraceBroken { cpu: CpuId, error: String },
     /// There were more distinct senders of interrupts than are kept.
     #[error(
         "{count} interrupts between CPUs have an unknown sender, because more senders than are kept interrupted the \
@@ -329,19 +269,13 @@ pub enum Warning {
     #[error(
         "The trace of what CPUs send to each other has {count} gaps; interrupts around them have an unknown sender."
     )]
-    SendersMissed {
-        /// Gaps.
-        count: u64,
-    },
+    SendersMissed { count: u64 },
     /// The trace has gaps between thread switches.
     #[error(
         "{count} context switches are missing from the kernel's trace; the time before each in an interruption counts as \
          not traced."
     )]
-    SwitchesMissed {
-        /// Missing switches.
-        count: u64,
-    },
+    SwitchesMissed { count: u64 },
     /// The kernel's buffer was full.
     #[error(
         "The kernel dropped {count} trace events of {cpus:#}, because its buffer was full; interruptions there count as \
@@ -350,7 +284,6 @@ pub enum Warning {
     EventsDropped {
         /// The CPUs of the events.
         cpus: CpuSet,
-        /// Dropped events.
         count: u64,
     },
     /// Rings were full, so interruptions have no cause.
@@ -361,48 +294,28 @@ pub enum Warning {
     NotAnalysed {
         /// The CPUs of the rings.
         cpus: CpuSet,
-        /// Interruptions without cause.
         count: u64,
     },
     /// Interruptions arrived after their time had been searched for groups.
     #[error(
         "{count} interruptions arrived too late to be compared with those of other CPUs; they are in no group."
     )]
-    GroupsLate {
-        /// Interruptions in no group.
-        count: u64,
-    },
+    GroupsLate { count: u64 },
     /// Names of kernel functions are unknown.
     #[error("Functions are shown as addresses: /proc/kallsyms could not be read ({error}).")]
-    FunctionsUnnamed {
-        /// The system's error.
-        error: String,
-    },
-    /// The trace is still there.
+    FunctionsUnnamed { error: String },
+    /// The run's trace could not be removed.
     #[error("The trace could not be removed: {error}.")]
-    TraceNotRemoved {
-        /// The kernel's error.
-        error: String,
-    },
+    TraceNotRemoved { error: String },
     /// A counter table could not be read before or after the run.
     #[error("The kernel's counts in {path} are unknown: {why}.")]
-    CountsUnknown {
-        /// The table.
-        path: &'static str,
-        /// Why it could not be read.
-        why: String,
-    },
+    CountsUnknown { path: &'static str, why: String },
     /// CPUs had no column in a counter table before or after the run.
     #[error(
         "{cpus:#} had no column in {path} before or after the run, so it was offline then: the kernel's counts there are \
          unknown."
     )]
-    CountsOffline {
-        /// The CPUs.
-        cpus: CpuSet,
-        /// The table.
-        path: &'static str,
-    },
+    CountsOffline { cpus: CpuSet, path: &'static str },
     /// Counters restarted during the run.
     #[error("Counters restarted during the run, so these counts are lower bounds: {}.", restarted(.counters))]
     CountersRestarted {
@@ -415,11 +328,8 @@ pub enum Warning {
          same time."
     )]
     MoreThanCounted {
-        /// The CPU.
         cpu: CpuId,
-        /// The cause.
         cause: String,
-        /// Interruptions in the trace.
         traced_count: u64,
         /// Increase of the kernel's counter.
         counted_count: u64,

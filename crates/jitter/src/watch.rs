@@ -1,32 +1,28 @@
-//! What ran on CPUs in an interval, as a live view shows it: threads, and interruptions by cause.
+//! Threads that ran on CPUs in an interval, and interruptions by cause, for a live view.
 
 use super::{Cause, CounterDelta};
 use lowlat_host::{CpuId, CpuSet, Reading};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Which of the kernel's counters were read at both ends of an interval. One that was not read is not zero.
+/// The kernel's counters that were read at both ends of an interval. One that was not read is unknown, not zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each says whether one file was read")]
 pub struct ReadCounters {
-    /// Interrupts (/proc/interrupts).
     pub interrupts: bool,
-    /// Softirqs (/proc/softirqs).
     pub softirqs: bool,
-    /// Switches between threads (/proc/schedstat).
+    /// Switches between threads, from /proc/schedstat.
     pub switches: bool,
-    /// Time that the hypervisor took (/proc/stat).
+    /// Time that the hypervisor took, from /proc/stat.
     pub steal: bool,
 }
 
-/// What the kernel counted in an interval.
+/// Readings from the kernel over one interval.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Interval {
-    /// Its length.
     pub elapsed_ns: u64,
     /// Increase of the kernel's counters per watched CPU, largest first. CPUs without one are missing.
     pub counted: BTreeMap<CpuId, Vec<CounterDelta>>,
-    /// Which of the kernel's counters were read.
     pub read: ReadCounters,
     /// Threads that ran on the CPUs that are kept quiet; absent if there are none.
     pub threads: Reading<Vec<RanThread>>,
@@ -36,16 +32,14 @@ pub struct Interval {
     pub ticks_per_s: u64,
     /// CPU time that lowlat used, on all CPUs.
     pub own_cpu_ns: u64,
-    /// What is unknown, one sentence each.
+    /// Figures that are unknown, one sentence each.
     pub doubts: Vec<String>,
 }
 
 /// A thread that ran on a watched CPU.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct RanThread {
-    /// Its process.
     pub pid: i32,
-    /// The thread.
     pub tid: i32,
     /// Its name, with control characters escaped.
     pub comm: String,
@@ -53,13 +47,12 @@ pub struct RanThread {
     pub cpu: CpuId,
     /// Time that it ran for in the interval; `None` if it came from another CPU, so that its time here is unknown.
     pub ran_ns: Option<u64>,
-    /// Whether it is a kernel thread.
     pub is_kernel: bool,
     /// CPUs that it may use.
     pub cpus_allowed: Reading<CpuSet>,
 }
 
-/// Why a thread runs on a CPU that is kept quiet.
+/// Reason that a thread runs on a CPU that is kept quiet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Place {
@@ -74,7 +67,7 @@ pub enum Place {
 }
 
 impl RanThread {
-    /// Why it runs on its CPU, given the CPUs that are kept quiet.
+    /// Returns the reason that it runs on its CPU, given the CPUs that are kept quiet.
     pub fn place(&self, quiet: &CpuSet) -> Place {
         match self.cpus_allowed.known() {
             None => Place::Unknown,
@@ -97,20 +90,15 @@ impl RanThread {
 /// Interruptions of the sampled CPUs in an interval.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Sampled {
-    /// Per CPU, in order.
+    /// In order of the CPUs.
     pub cpus: Vec<SampledCpu>,
 }
 
-/// Interruptions of one CPU.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct SampledCpu {
-    /// The CPU.
     pub cpu: CpuId,
-    /// Interruptions.
     pub count: u64,
-    /// Their total time.
     pub ns_total: u64,
-    /// The longest one.
     pub ns_max: u64,
     /// By main cause, the longest total first.
     pub causes: Vec<SampledCause>,
@@ -121,13 +109,9 @@ pub struct SampledCpu {
 /// Interruptions with one main cause.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SampledCause {
-    /// The cause.
     pub cause: Cause,
-    /// Interruptions.
     pub count: u64,
-    /// Their total time.
     pub ns_total: u64,
-    /// The longest one.
     pub ns_max: u64,
 }
 

@@ -1,4 +1,4 @@
-//! What ran in a part of a longer interruption, by its timeline.
+//! Causes in a part of a longer interruption, by its timeline.
 
 use super::{Cause, CauseKind, CausePart, Change, Explained};
 use std::cmp::Reverse;

@@ -7,30 +7,26 @@ use std::{fmt, path::PathBuf};
 /// A damaged place in a recording.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Damage {
-    /// The file.
     pub file: PathBuf,
-    /// Offset of its start.
+    /// Offset of its start in the file.
     pub offset: u64,
     /// Number of unusable bytes; 0 if everything can still be read.
     pub bytes: u64,
-    /// What is wrong.
     #[serde(flatten)]
     pub problem: Problem,
 }
 
-/// What is wrong with a place.
+/// Kind of damage.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "problem")]
 pub enum Problem {
     /// The head of a file; its blocks are still read, unless their layout differs.
     FileHead {
-        /// What is wrong with it.
         #[serde(flatten)]
         why: HeadProblem,
     },
     /// The file has the number of another recording or file.
     Foreign {
-        /// The number found.
         found: u64,
         /// The expected number: that of the recording, or of the file's name.
         expected: u64,
@@ -40,30 +36,24 @@ pub enum Problem {
     /// The head of a block; the index has a copy, which was used to read the block.
     BlockHead,
     /// A record's check does not match, or the file ends inside it. Earlier records of the block are intact.
-    Record {
-        /// The stream.
-        stream: u32,
-        /// Its expected sequence.
-        sequence: u64,
-    },
+    Record { stream: u32, sequence: u64 },
     /// Nonzero padding after the records of a block, or a wrong checksum over all of it.
     BlockEnd,
-    /// An invalid manifest.
+    /// A list of streams that cannot be parsed.
     Manifest,
     /// Records of a stream that follow later ones.
     Order {
-        /// The stream.
         stream: u32,
         /// The first sequence of the block.
         found: u64,
-        /// The expected one.
+        /// The expected sequence.
         expected: u64,
     },
-    /// Missing blocks.
+    /// Blocks whose numbers are missing.
     BlocksMissing {
-        /// The first.
+        /// Number of the first missing block.
         from: u64,
-        /// One past the last.
+        /// One past the last missing block.
         to: u64,
     },
     /// A file that is missing.
@@ -71,10 +61,7 @@ pub enum Problem {
     /// The file has no end: its writer was killed or failed, or the file was truncated.
     Unfinished,
     /// The system cannot read it.
-    Unreadable {
-        /// The system's error.
-        error: String,
-    },
+    Unreadable { error: String },
 }
 
 impl fmt::Display for Problem {

@@ -14,14 +14,12 @@ pub struct Key {
     pub source: String,
     /// The source's number of the item.
     pub number: u64,
-    /// The instrument.
     pub instrument: u32,
 }
 
 /// One item of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Item {
-    /// Its key.
     pub key: Key,
     /// Fields that must be equal, by name.
     pub fields: Vec<(&'static str, String)>,
@@ -29,12 +27,9 @@ pub struct Item {
     pub latency_ns: Option<u64>,
 }
 
-/// A field that differs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Change {
-    /// Its item.
     pub key: Key,
-    /// Name of the field.
     pub field: &'static str,
     /// Its value on the left; `None` if missing.
     pub left: Option<String>,
@@ -45,19 +40,13 @@ pub struct Change {
 /// Distribution of signed nanoseconds. Keeps all values, so that every rank is exact.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Distribution {
-    /// Number of values.
     pub count: u64,
-    /// Minimum.
     pub ns_min: Option<i64>,
     /// Median; this and the percentiles are `None` if the values are too few for them.
     pub ns_p50: Option<i64>,
-    /// 90th percentile.
     pub ns_p90: Option<i64>,
-    /// 99th percentile.
     pub ns_p99: Option<i64>,
-    /// 99.9th percentile.
     pub ns_p999: Option<i64>,
-    /// Maximum.
     pub ns_max: Option<i64>,
 }
 
@@ -82,14 +71,13 @@ impl Distribution {
     }
 }
 
-/// Differences of two runs.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Difference {
-    /// Items on the left.
+    /// Number of items on the left.
     pub left_count: u64,
-    /// Items on the right.
+    /// Number of items on the right.
     pub right_count: u64,
-    /// Items in both.
+    /// Number of items on both sides.
     pub both_count: u64,
     /// Number of items only on the left.
     pub missing_count: u64,
@@ -105,16 +93,16 @@ pub struct Difference {
     pub extra: Vec<Key>,
     /// The first changes, in the order of the right run.
     pub changed: Vec<Change>,
-    /// Latencies on the left.
+    /// Latencies of all items on the left.
     pub left_latency: Distribution,
-    /// Latencies on the right.
+    /// Latencies of all items on the right.
     pub right_latency: Distribution,
     /// Right minus left, for items in both: positive if the right run was slower.
     pub latency_change: Distribution,
 }
 
 impl Difference {
-    /// Whether both runs have the same items with the same contents, regardless of times.
+    /// Returns true if both runs have the same items with the same contents, regardless of times.
     pub fn is_empty(&self) -> bool {
         self.missing_count == 0 && self.extra_count == 0 && self.changed_count == 0
     }

@@ -14,21 +14,18 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Speed of a replay.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Speed {
     /// Multiple of the original speed; above 0.
     Times(f64),
-    /// Without pauses.
+    /// At full speed, without pauses.
     Max,
 }
 
-/// Result of a replay.
 #[derive(Debug, Clone, PartialEq, Serialize, Default)]
 pub struct Replayed {
-    /// Records replayed.
     pub records: u64,
-    /// Missing records.
+    /// Number of records missing from the recording.
     pub lost: u64,
     /// Missing records that were published while no recorder ran.
     pub missed: u64,
@@ -40,12 +37,12 @@ pub struct Replayed {
     pub took_ns: u64,
     /// Largest delay of a record against its schedule, ns; 0 at full speed, which has none.
     pub late_ns_max: u64,
-    /// Whether it was stopped early.
+    /// The replay was stopped early.
     pub is_stopped: bool,
 }
 
 impl Replayed {
-    /// Whether nothing is damaged, and no record is missing that was published while a recorder ran.
+    /// Returns true if nothing is damaged, and no record is missing that was published while a recorder ran.
     pub fn is_complete(&self) -> bool {
         self.damages == 0 && self.lost == self.missed
     }

@@ -45,7 +45,7 @@ pub fn record(stream: u32, sequence: u64) -> Record {
     Record { position: 128 * sequence, sequence, stamp }
 }
 
-/// Its payload.
+/// Payload of the same record.
 pub fn payload(stream: u32, sequence: u64) -> Vec<u8> {
     let length = usize::try_from((sequence * 7 + u64::from(stream)) % 23).unwrap();
     vec![u8::try_from(sequence % 251).unwrap(); length]

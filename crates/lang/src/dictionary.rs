@@ -4,7 +4,7 @@ use crate::pattern::{Marks, Pattern, is_reserved};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, HashMap};
 
-/// Where a text that has no entry is split, with what joins its parts: sentences, parts of sentences.
+/// Separators at which a text that has no entry is split, with what joins its parts: sentences, parts of sentences.
 const SPLITS: [(&str, &str); 4] = [(". ", "。"), ("; ", "；"), (": ", "："), (", ", "，")];
 
 /// Maximum nesting of texts in holes. Deeper ones stay as they are.
@@ -49,7 +49,7 @@ type Seen = RefCell<HashMap<String, Option<String>>>;
 /// The memory of all lookups of a page.
 #[derive(Debug, Default)]
 pub struct Memory {
-    /// Texts without marks.
+    /// Lookups of texts without marks.
     seen: Seen,
     /// The texts that had no entry, if they are collected.
     misses: Option<RefCell<BTreeSet<String>>>,
@@ -73,13 +73,12 @@ pub struct Lookup<'a> {
     dictionary: &'a Dictionary,
     marks: &'a Marks<'a>,
     memory: &'a Memory,
-    /// Texts with marks.
+    /// Lookups of texts with marks.
     seen: Seen,
     nesting: Cell<usize>,
 }
 
 impl<'a> Lookup<'a> {
-    /// Starts lookups.
     pub fn new(dictionary: &'a Dictionary, marks: &'a Marks<'a>, memory: &'a Memory) -> Self {
         Self { dictionary, marks, memory, seen: Seen::default(), nesting: Cell::new(0) }
     }

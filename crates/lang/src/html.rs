@@ -81,7 +81,7 @@ struct Unit<'a> {
 struct Tag<'a> {
     /// Its name, after a slash if it ends an element.
     name: &'a str,
-    /// With its brackets.
+    /// The tag with its brackets.
     markup: &'a str,
 }
 
@@ -189,7 +189,7 @@ fn next_tag(page: &str) -> Option<(&str, Tag<'_>, &str)> {
 fn element<'a>(page: &'a str, at: usize, tag: Tag<'a>) -> (&'a str, &'a str) {
     let from = page.get(at..).unwrap_or_default();
     if VERBATIM.contains(&tag.name) {
-        // What is in a script only looks like tags.
+        // The content of a script only looks like tags.
         let end = format!("</{}>", tag.name);
         return from.split_at(from.find(&end).map_or(from.len(), |at| at + end.len()));
     }
@@ -209,7 +209,8 @@ fn element<'a>(page: &'a str, at: usize, tag: Tag<'a>) -> (&'a str, &'a str) {
     from.split_at(end)
 }
 
-/// Returns the characters that maud escaped. One that could stand for a mark is replaced, lest it repeat markup.
+/// Returns the characters that maud escaped. One that could stand for a mark is replaced, so that it cannot repeat
+/// markup.
 fn unescaped(text: &str) -> String {
     let text = text.replace(is_reserved, "\u{fffd}");
     if !text.contains('&') {

@@ -5,8 +5,8 @@
 //! Calls at each text could not reach those.
 //!
 //! The catalogues are PO files. Their keys are texts as the page shows them, with holes: `{n}` for a figure or a list
-//! of CPUs, `{w}` for part of a list, `{v}` for a name that is never translated, `{}` for anything, such as another text.
-//! Pure: no I/O, no clock.
+//! of CPUs, `{w}` for part of a list, `{v}` for a name that is never translated, `{}` for anything, such as another
+//! text. Pure: no I/O, no clock.
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
@@ -29,7 +29,6 @@ const CHINESE: &[&[u8]] = &[
     include_bytes!(concat!(env!("OUT_DIR"), "/settings-rest.po.gz")),
 ];
 
-/// Language of pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Language {
     /// English, in which pages are written.
@@ -40,7 +39,6 @@ pub enum Language {
 }
 
 impl Language {
-    /// Every language.
     pub const ALL: &[Self] = &[Self::English, Self::Chinese];
 
     /// Returns its code, as in `--lang`.
@@ -60,7 +58,6 @@ impl Language {
     }
 }
 
-/// Returns the Chinese catalogue.
 pub fn chinese() -> Dictionary {
     let files = catalogues();
     Dictionary::of(&files.iter().map(String::as_str).collect::<Vec<_>>())
@@ -69,7 +66,7 @@ pub fn chinese() -> Dictionary {
 fn catalogues() -> Vec<String> {
     let whole = |packed: &&[u8]| {
         let mut text = String::new();
-        // Damage would be that of the binary; the page is then English.
+        // Only a damaged binary fails here; the page is then in English.
         let _ = GzDecoder::new(*packed).read_to_string(&mut text);
         text
     };

@@ -7,7 +7,7 @@ use std::ops::Range;
 /// First character that stands for a mark: the first of the supplementary private use areas.
 const MARK_FIRST: u32 = 0xF_0000;
 
-/// Whether a character can stand for a mark. A page's texts must not contain such characters.
+/// True if a character can stand for a mark. A page's texts must not contain such characters.
 pub fn is_reserved(character: char) -> bool {
     u32::from(character) >= MARK_FIRST
 }
@@ -49,7 +49,7 @@ impl<'a> Marks<'a> {
         self.get(character).map(|mark| mark.name).filter(|name| !name.is_empty())
     }
 
-    /// Whether the character stands for a mark.
+    /// True if the character stands for a mark.
     pub fn is_mark(&self, character: char) -> bool {
         self.get(character).is_some()
     }
@@ -71,7 +71,6 @@ impl<'a> Marks<'a> {
     }
 }
 
-/// Part of a pattern.
 #[derive(Debug, PartialEq)]
 enum Piece {
     Literal(String),
@@ -84,7 +83,7 @@ enum Piece {
     },
 }
 
-/// What a hole takes.
+/// Text that a hole accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     /// `{n}`: a figure or a list of CPUs.
@@ -104,7 +103,7 @@ impl Kind {
             Self::Word => !matches!(next, ',' | ';' | ':') && Self::Any.takes(text, next),
             // "kworker/1:2" is a name.
             Self::Verbatim => !(next == ' ' && text.ends_with([',', ';', ':'])),
-            // What is put into a sentence never ends one and begins another.
+            // Text put into a sentence never ends that sentence and starts another.
             Self::Any => !(next.is_ascii_uppercase() && text.ends_with(". ")),
         }
     }
@@ -169,7 +168,7 @@ impl Pattern {
     }
 }
 
-/// What a text has in the places of a key.
+/// Parts of a text that match the holes and tags of a key.
 #[derive(Debug, Default)]
 struct Found {
     holes: Vec<Range<usize>>,
@@ -177,12 +176,12 @@ struct Found {
     /// For each hole, the last end that was tried. Whether the pieces after a hole fit depends only on its end, so no
     /// end is tried twice: the time is linear in the length of the text.
     tried: Vec<usize>,
-    /// Characters tried in holes.
+    /// Number of characters tried in holes.
     #[cfg(test)]
     step_count: usize,
 }
 
-/// Whether the text from `at` fits the pieces. The starts at which a hole is tried only increase.
+/// True if the text from `at` fits the pieces. The starts at which a hole is tried only increase.
 fn fit(pieces: &[Piece], text: &str, at: usize, marks: &Marks<'_>, found: &mut Found) -> bool {
     let Some(rest) = text.get(at..) else { return false };
     let Some((first, others)) = pieces.split_first() else { return rest.is_empty() };
@@ -303,8 +302,8 @@ mod tests {
         assert_eq!(all.texts.len() + all.patterns.len(), keys.len());
     }
 
-    /// Returns how the holes or tags of a translation differ from those of its key, of which each is used once. `{}` and
-    /// `{1}` take any hole.
+    /// Returns how the holes or tags of a translation differ from those of its key, of which each is used once. `{}`
+    /// and `{1}` take any hole.
     fn difference(key: &str, translation: &str) -> Option<String> {
         let (key, translation) = (pieces(key), pieces(translation));
         let holes = |pieces: &[Piece]| {

@@ -2,7 +2,7 @@
 
 use crate::Mode;
 
-/// User-space network stack.
+/// User-space network stack that replaces the kernel's sockets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Accelerator {
     /// Onload, for Solarflare NICs and others through AF_XDP, with a profile such as "latency".
@@ -16,7 +16,7 @@ pub enum Accelerator {
 /// Library that VMA and XLIO preload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Preload {
-    /// File name.
+    /// File name of the library.
     pub library: &'static str,
     /// Variables that it reads, in the chosen mode.
     pub variables: [(&'static str, &'static str); 3],

@@ -1,4 +1,4 @@
-//! Which CPUs a request gets.
+//! Choice of CPUs for a request.
 
 use crate::{CpuChoice, Mode, Place, Refusal, Request, Surroundings, order};
 use lowlat_host::{CpuId, CpuSet, HostSnapshot, Reading};
@@ -91,7 +91,7 @@ fn candidates(place: &Place, host: &HostSnapshot, around: &Surroundings) -> Resu
     })
 }
 
-/// Returns why an interface says nothing about CPUs; `None` if it does, or if all CPUs are near it.
+/// Returns why no CPUs are nearest to an interface; `None` if some are, or if all CPUs are near it.
 pub fn near_nothing(name: &str, host: &HostSnapshot) -> Option<String> {
     let nic = host.nics.iter().find(|nic| nic.name == name)?;
     let why = match &nic.node {

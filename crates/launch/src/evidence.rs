@@ -1,4 +1,4 @@
-//! Whether a running command uses its accelerator: preloaded is not accelerated.
+//! Evidence that a running command uses its accelerator: preloading alone does not prove it.
 //!
 //! A socket that Onload cannot accelerate silently stays in the kernel, for example when the driver accepts a
 //! registration and refuses the bind.
@@ -9,16 +9,15 @@ use std::{fmt, net::SocketAddr};
 /// Socket of the command in the kernel's tables (/proc/PID/net/tcp and its relatives).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KernelSocket {
-    /// "tcp", "udp6".
+    /// Protocol, such as "tcp" or "udp6".
     pub protocol: &'static str,
-    /// Local address.
     pub local: SocketAddr,
     /// Remote address; unspecified while it listens.
     pub remote: SocketAddr,
 }
 
 impl KernelSocket {
-    /// Whether it can only reach this host. Accelerators leave such sockets to the kernel.
+    /// True if it can only reach this host. Accelerators leave such sockets to the kernel.
     fn is_loopback(&self) -> bool {
         self.local.ip().is_loopback() || self.remote.ip().is_loopback()
     }
@@ -34,10 +33,10 @@ impl fmt::Display for KernelSocket {
     }
 }
 
-/// What a running command shows.
+/// Observations of a running command.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Evidence {
-    /// Whether it has mapped the accelerator's library.
+    /// True if it has mapped the accelerator's library.
     pub has_library: bool,
     /// Open device of the accelerator, such as /dev/onload or /dev/infiniband/uverbs0.
     pub device: Option<String>,

@@ -8,7 +8,7 @@ use lowlat_host::{CpuId, CpuSet, HostSnapshot, Reading, snapshot::SchedPolicy};
 use std::num::NonZeroU32;
 use thiserror::Error;
 
-/// Why a command is not started.
+/// Reason why a command is not started.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{0}")]
 pub struct Refusal(pub(crate) String);
@@ -22,16 +22,15 @@ const HUGE_PAGES: &str = "glibc.malloc.hugetlb=2";
 /// Most interrupts that a warning names.
 const LABELS_MAX: usize = 4;
 
-/// What lowlat knows about its own surroundings.
+/// State of lowlat's own process and of the host that a launch depends on.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Surroundings {
     /// CPUs that the kernel accepts for this process.
     pub allowed: CpuSet,
     /// CPUs that a role isolates, which come before those that the kernel isolates.
     pub of_role: Option<CpuSet>,
-    /// Whether the accelerator's launcher or library is installed.
+    /// True if the accelerator's launcher or library is installed.
     pub is_installed: bool,
-    /// Environment.
     pub environment: Vec<(String, String)>,
 }
 
@@ -41,10 +40,9 @@ impl Surroundings {
     }
 }
 
-/// What to set, and then start.
+/// Settings to apply before the command starts.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Launch {
-    /// How the command waits.
     pub mode: Mode,
     /// CPUs of threads, or of copies, in order of appearance.
     pub cpus: Vec<CpuId>,
@@ -54,17 +52,16 @@ pub struct Launch {
     pub thread_map: ThreadMap,
     /// Scheduling policy with its priority; `None` inherits.
     pub policy: Option<(SchedPolicy, u32)>,
-    /// Memory policy.
     pub memory: Memory,
-    /// Additions to the environment.
+    /// Variables added to the command's environment.
     pub environment: Vec<(String, String)>,
-    /// Words before the command.
+    /// Words put before the command.
     pub launcher: Vec<String>,
-    /// Whether all CPUs stay out of idle states while the command runs.
+    /// True if all CPUs stay out of idle states while the command runs.
     pub is_awake: bool,
     /// Accelerator, to be proven while the command runs.
     pub accelerator: Option<Accelerator>,
-    /// What makes the command slower or its latency less certain, a sentence each.
+    /// Reasons why the command is slower or its latency less certain, a sentence each.
     pub warnings: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! What `lowlat run` sets before it starts a command: CPUs, scheduling, memory, network acceleration.
+//! Settings that `lowlat run` applies before it starts a command: CPUs, scheduling, memory, network acceleration.
 //!
 //! [`Launch::plan`] checks a [`Request`] against a host and returns what to set. Applying it is the job of
 //! `lowlat-sys`. Pure: no I/O, no clock.

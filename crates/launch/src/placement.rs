@@ -3,7 +3,7 @@
 use lowlat_host::{CpuId, CpuSet, topology::Topology};
 use std::collections::BTreeMap;
 
-/// Rule that chooses CPUs.
+/// Rule by which CPUs are chosen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Place {
     /// As far apart as possible: over NUMA nodes, then last-level caches, then clusters.

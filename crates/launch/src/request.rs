@@ -1,10 +1,10 @@
-//! What the user asks for.
+//! The user's request.
 
 use crate::{Accelerator, Place, ThreadMap};
 use lowlat_host::{CpuSet, snapshot::SchedPolicy};
 use std::num::NonZeroU32;
 
-/// How the command waits for messages.
+/// Way in which the command waits for messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Mode {
     /// Busy-waits: each thread needs a CPU of its own.
@@ -14,16 +14,14 @@ pub enum Mode {
     Interrupt,
 }
 
-/// CPUs of the command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CpuChoice {
-    /// These.
     List(CpuSet),
     /// One per busy thread, chosen by this rule.
     Place(Place),
 }
 
-/// Memory of the command.
+/// Memory policy of the command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Memory {
     /// The kernel's default policy, which it inherits.
@@ -38,11 +36,9 @@ pub enum Memory {
 /// Everything that the user asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
-    /// How the command waits.
     pub mode: Mode,
     /// Network acceleration; `None` uses the kernel's sockets.
     pub accelerator: Option<Accelerator>,
-    /// CPUs.
     pub cpus: CpuChoice,
     /// Number of busy threads; `None` is one, or as many as appear under a rule of clusters.
     pub thread_count: Option<NonZeroU32>,
@@ -50,11 +46,10 @@ pub struct Request {
     pub copies: Option<NonZeroU32>,
     /// Scheduling policy with its real-time priority; `None` inherits.
     pub policy: Option<(SchedPolicy, u32)>,
-    /// Memory policy.
     pub memory: Memory,
-    /// Whether malloc uses huge pages.
+    /// True if malloc uses huge pages.
     pub has_huge_pages: bool,
-    /// Whether all CPUs stay out of idle states while the command runs.
+    /// True if all CPUs stay out of idle states while the command runs.
     pub is_awake: bool,
     /// CPUs of threads by name.
     pub thread_map: ThreadMap,
@@ -66,7 +61,7 @@ impl Request {
         self.copies.or(self.thread_count).map_or(1, NonZeroU32::get)
     }
 
-    /// Whether threads are placed on as many CPUs as they need, whatever their number.
+    /// True if threads are placed on as many CPUs as they need, whatever their number.
     pub fn is_open_ended(&self) -> bool {
         let by_clusters = matches!(self.cpus, CpuChoice::Place(Place::ClusterSpread | Place::ClusterPack));
         by_clusters && self.copies.or(self.thread_count).is_none()

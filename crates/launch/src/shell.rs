@@ -3,8 +3,8 @@
 use crate::{Launch, Memory};
 use lowlat_host::{CpuId, CpuSet, shell, snapshot::SchedPolicy};
 
-/// Returns the command line that starts the command alike in a shell, below a comment for each thing that no program
-/// of the line can do. Copies are started together and waited for.
+/// Returns the shell lines that start the command in the same way, below a comment for each setting that they cannot
+/// make. Copies are started together and waited for.
 pub fn shell_lines(launch: &Launch, command: &[String]) -> Vec<String> {
     let mut lines = Vec::new();
     if launch.is_awake {

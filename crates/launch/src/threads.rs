@@ -1,4 +1,4 @@
-//! Which CPU each thread gets, as threads appear.
+//! Assignment of CPUs to threads as they appear.
 
 use lowlat_host::{CpuId, CpuSet, snapshot::component_matches};
 use std::collections::{BTreeMap, BTreeSet};
@@ -53,18 +53,15 @@ pub struct Pins {
     given: BTreeMap<u32, CpuSet>,
 }
 
-/// A running thread.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Thread {
-    /// Its number.
     pub tid: u32,
-    /// Its name.
     pub name: String,
     /// The CPUs on which it may run, if it still exists.
     pub cpus: Option<CpuSet>,
 }
 
-/// What to do about the threads that run now.
+/// Actions for the threads that run now.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Update {
     /// Threads to pin, each with its CPUs.
@@ -130,7 +127,7 @@ impl Pins {
         update
     }
 
-    /// Names of the map that no thread had so far.
+    /// Returns the names of the map that matched no thread so far.
     pub fn unmatched(&self) -> Vec<String> {
         let names = self.map.0.iter().enumerate();
         names.filter(|(place, _)| !self.matched.contains(place)).map(|(_, (name, _))| name.clone()).collect()
@@ -173,7 +170,7 @@ mod tests {
         let first = pins.update(&[thread(10, "3"), thread(11, "3"), thread(12, "0-7"), thread(13, "4")]);
         let tids: Vec<u32> = first.to_pin.iter().map(|(tid, _)| *tid).collect();
         assert_eq!((tids, first.moved), (vec![10, 11, 12], vec![thread(13, "4")]));
-        // Whoever inherits the CPU of a thread that was pinned has not moved; a thread that leaves its own has.
+        // A thread that inherits the CPU of a pinned thread has not moved; a thread that leaves its own has.
         let later = pins.update(&[thread(10, "3"), thread(11, "0-7"), thread(14, "5")]);
         assert_eq!((later.to_pin.len(), later.moved), (1, vec![thread(11, "0-7")]));
     }

@@ -12,23 +12,17 @@ const WORD_BITS: u32 = c_ulong::BITS;
 /// Words of the longest mask: one bit per accepted CPU number.
 const WORDS_MAX: usize = (CPU_ID_MAX / WORD_BITS) as usize + 1;
 
-/// Why the affinity of a thread cannot be set.
+/// Error in setting or reading the affinity of a thread.
 #[derive(Debug, Error)]
 pub enum AffinityError {
     /// The kernel refused the mask.
     #[error("cannot run on {cpus:#}: {source}; the CPUs must be online and inside this process's cpuset")]
-    Set {
-        /// The requested CPUs.
-        cpus: CpuSet,
-        /// The system's error.
-        source: io::Error,
-    },
+    Set { cpus: CpuSet, source: io::Error },
     /// The kernel accepted only part of the mask.
     #[error(
         "the kernel allows only {granted:#} of {cpus}; the CPUs must be online and inside this process's cpuset"
     )]
     Partial {
-        /// The requested CPUs.
         cpus: CpuSet,
         /// The CPUs that the kernel granted.
         granted: CpuSet,
@@ -57,9 +51,9 @@ pub fn current() -> Result<CpuSet, AffinityError> {
     of_thread(0)
 }
 
-/// The CPUs to which somebody bound this process (taskset, numactl, a unit): its mask, if that is neither the mask of the
-/// first process nor all CPUs that it could use except `isolated`, which isolcpus= takes out of every mask. `None` if nobody
-/// did, or if a mask cannot be read.
+/// The CPUs to which this process was bound (taskset, numactl, a unit): its mask, if that is neither the mask of the
+/// first process nor all CPUs that it could use except `isolated`, which isolcpus= takes out of every mask. `None` if
+/// it was not bound, or if a mask cannot be read.
 pub fn chosen(online: &CpuSet, isolated: &CpuSet) -> Option<CpuSet> {
     let (own, first) = (current().ok()?.intersection(online), of_thread(1).ok()?.intersection(online));
     let usual = settable(online).ok()?.difference(isolated);

@@ -21,14 +21,14 @@ pub fn without_hint(error: &impl Display) -> String {
 pub fn read_output(from: Option<impl Read>) -> String {
     let mut bytes = Vec::new();
     if let Some(mut from) = from {
-        // What was read before an error counts; the rest is drained, or the program would wait for it.
+        // Output read before an error is kept; the rest is drained, or the program would wait for it.
         let _ = from.by_ref().take(OUTPUT_BYTES_MAX).read_to_end(&mut bytes);
         let _ = io::copy(&mut from, &mut io::sink());
     }
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Returns the last line that says something, shortened and safe to print.
+/// Returns the last line that is not blank, shortened and safe to print.
 pub fn last_line(output: &str) -> Option<String> {
     let line = output.lines().rev().find(|line| !line.trim().is_empty())?;
     let line: String = line.trim().chars().take(QUOTED_CHARS_MAX).collect();

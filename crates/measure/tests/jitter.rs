@@ -42,7 +42,7 @@ fn measure(options: &JitterOptions) -> JitterRecord {
     run(&Root::live(), options, &STOP_NEVER, &quiet).unwrap()
 }
 
-/// What must hold in every record.
+/// Checks what must hold in every record.
 fn check(record: &JitterRecord, cpu: &JitterCpu) {
     let count = cpu.interruption_count;
     assert_eq!(decode(&cpu.histogram).unwrap().len(), count, "CPU {}", cpu.cpu);
@@ -260,7 +260,7 @@ fn a_moved_sampler_keeps_its_results() {
     assert!(record.warnings.iter().any(|warning| warning.starts_with(&told)), "{:?}", record.warnings);
 }
 
-/// What the kernel does to a thread whose CPU goes offline.
+/// Moves a thread as the kernel does when its CPU goes offline.
 fn shove_thread(name: &str, to: CpuId) {
     let root = Root::live();
     for task in root.list("/proc/self/task").into_known().unwrap() {

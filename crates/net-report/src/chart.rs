@@ -12,13 +12,12 @@ const RIGHT: f64 = 20.0;
 const TOP: f64 = 20.0;
 const BOTTOM: f64 = 44.0;
 
-/// One column.
+/// One column of a chart.
 pub struct Mark {
-    /// Label below it.
     pub label: String,
     /// Text shown while the pointer is on it.
     pub title: String,
-    /// Dots, in nanoseconds.
+    /// Values of the dots, in nanoseconds.
     pub dots: Vec<f64>,
     /// A bar from low to high, in nanoseconds.
     pub bar: Option<(f64, f64)>,
@@ -61,7 +60,7 @@ pub fn chart(marks: &[Mark], goal: Option<f64>, said: &str) -> Markup {
     }
 }
 
-/// "100 ns", "1 µs", "10 ms".
+/// Names a power of ten in nanoseconds: "100 ns", "1 µs", "10 ms".
 pub fn time_name(power: i32) -> String {
     micro(&duration(10_u64.pow(power.clamp(0, 18).unsigned_abs())).replace(".00", "").replace(".0", ""))
 }

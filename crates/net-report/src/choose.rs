@@ -43,7 +43,7 @@ pub(super) fn headline(record: &ChoiceRecord, study: &ChoiceStudy) -> String {
     format!("No mode meets {goal}; {} comes closest: {figures}, {}", choice.mode, by_how_much(record, of))
 }
 
-/// "p99 is 30 % too long".
+/// Returns "p99 30 % above the goal".
 fn by_how_much(record: &ChoiceRecord, of: &ModeStudy) -> String {
     let over = |value: Option<f64>, goal: f64| value.map_or(0.0, |value| value / goal - 1.0);
     let p99 = over(of.p99_ns.map(|of| of.median), record.goal.p99_ns as f64);
@@ -67,7 +67,7 @@ fn goal(record: &ChoiceRecord) -> String {
     format!("p99 {} and CPU {}", span(record.goal.p99_ns), percent(Some(record.goal.cpu_share)))
 }
 
-/// What every mode measured.
+/// Describes the scenario that every mode measured.
 pub(super) fn set_up(record: &ChoiceRecord) -> String {
     let scenario = &record.scenario;
     let size = scenario.sizes.first().copied().map(super::pingpong::bytes).unwrap_or_default();

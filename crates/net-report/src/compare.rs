@@ -117,7 +117,7 @@ fn losses(record: &CompareRecord, place: usize, name: &str) -> Option<String> {
     (!counted.is_empty()).then_some(sentence)
 }
 
-/// How the runs were ordered, and the control.
+/// Describes the order of the runs, and the control.
 pub(super) fn how(record: &CompareRecord) -> String {
     if record.is_imported {
         return "Finished outputs, not measured in turn. Half round trips; whole ones are halved.".to_owned();

@@ -19,7 +19,6 @@ const BOTTOM: f64 = 44.0;
 /// Largest number of sizes with a label each.
 const LABELS_MAX: usize = 24;
 
-/// Builds the section.
 pub fn section(record: &PingpongRecord) -> Section {
     let lead = html! {
         "Half round trips by size of messages. Percentiles that the number of round trips does not support are left out."

@@ -82,7 +82,7 @@ fn table(record: &PingpongRecord, parts: &SizeParts, width: usize) -> String {
         .text(width)
 }
 
-/// What must be known to read the parts, one sentence each.
+/// Returns the facts needed to read the parts, one sentence each.
 pub(super) fn sentences(record: &PingpongRecord, parts: &SizeParts) -> Vec<String> {
     let mut all = vec![format!(
         "The parts of {} of {} add up to the measured time within 2 %.",
@@ -133,11 +133,10 @@ fn floored(percent: f64) -> f64 {
 pub(super) struct CauseRow {
     /// The part that was long.
     pub part: String,
-    /// What took its time.
+    /// Cause, with its CPU if that is not the end's own.
     pub cause: String,
-    /// Number of round trips.
     pub count: u64,
-    /// The slowest of them.
+    /// Time of the slowest of them.
     pub longest_ns: u64,
 }
 
@@ -189,7 +188,7 @@ fn table_of_causes(record: &PingpongRecord, slowest: &[SlowMessage], width: usiz
         .text(width)
 }
 
-/// A number of characters.
+/// Rounds to a number of characters.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "`as` saturates, as intended")]
 fn chars(value: f64) -> usize {
     value.round() as usize

@@ -40,7 +40,7 @@ pub(super) fn headline(record: &PingpongRecord) -> String {
     format!("{what}: half round trip of {} {figures}", bytes(size.size_bytes))
 }
 
-/// What was measured: "tcp to 10.0.0.2, block".
+/// Returns a title such as "tcp to 10.0.0.2, block".
 pub(super) fn title(record: &PingpongRecord) -> String {
     let scenario = &record.scenario;
     let to = if scenario.is_local() { String::new() } else { format!(" to {}", record.server_name) };
@@ -60,12 +60,12 @@ pub(super) fn quantile_of(size: &SizeRecord, quantile: f64) -> Option<u64> {
     size.quantiles.iter().find(is_same).map(|of| of.ns)
 }
 
-/// "1 byte", "32 bytes".
+/// Formats a size as "1 byte" or "32 bytes".
 pub(super) fn bytes(size_bytes: u32) -> String {
     plural(size_bytes, "byte")
 }
 
-/// CPUs, options and limits.
+/// Describes the CPUs and options of a run.
 pub(super) fn set_up(record: &PingpongRecord) -> String {
     let scenario = &record.scenario;
     let cpu = |end: &EndFacts| end.cpu.map_or_else(|| "any CPU".to_owned(), |cpu| format!("CPU {cpu}"));
@@ -91,7 +91,8 @@ pub(super) fn set_up(record: &PingpongRecord) -> String {
     [Some(format!("{}.", parts.join(", "))), xdp(record)].into_iter().flatten().collect::<Vec<_>>().join(" ")
 }
 
-/// How each end uses AF_XDP: "AF_XDP (auto): client in the driver with copies on eth0 (1 queue), server ...".
+/// Describes each end's use of AF_XDP: "AF_XDP, mode auto: client in the driver with copies on eth0 (1 queue), server
+/// ...".
 fn xdp(record: &PingpongRecord) -> Option<String> {
     let asked = record.scenario.xdp_of(End::Client)?.mode;
     let end = |facts: &EndFacts| {

@@ -65,7 +65,7 @@ fn p99_at(record: &StreamRecord, rate: f64) -> Option<u64> {
     meant?.latency.as_ref()?.quantile_ns(0.99)
 }
 
-/// What broke, where messages were lost, the set-up, what latency means.
+/// Returns sentences on the rate that broke, lost messages, the meaning of latency, and the set-up.
 fn sentences(record: &StreamRecord, rates: &[RateSummary]) -> Vec<String> {
     let mut said = Vec::new();
     let found = verdict(&record.options, &record.rounds);

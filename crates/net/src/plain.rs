@@ -5,8 +5,8 @@ use regex_lite::Regex;
 
 /// Colours, titles and other control sequences.
 const CONTROL: &str = r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]*(?:\x07|\x1b\\)|[^\[\]\n])?";
-/// What can be before a line: a byte order mark, quotation marks, a host or time in brackets, a head or priority of
-/// syslog, a tag with a process, a time stamp with what may follow it, the name of a container.
+/// Prefixes of a line: a byte order mark, quotation marks, a host or time in brackets, a head or priority of syslog, a
+/// tag with a process, a time stamp with what may follow it, the name of a container.
 const PREFIX: &str = r"(?x)^\s*(?:
     \u{feff}
     | (?:[A-Z]{0,3}>|\|)\x20?

@@ -11,7 +11,6 @@ macro_rules! words {
         }
 
         impl $name {
-            /// Every variant.
             pub const ALL: &[Self] = &[$(Self::$variant),*];
 
             /// Its word in arguments and documents.

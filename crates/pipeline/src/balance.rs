@@ -1,4 +1,4 @@
-//! What was sent in a run and what arrived, each counted where it happened.
+//! Balance of a run: records that were sent and that arrived, each counted where it happened.
 
 use super::PipelineRecord;
 use lowlat_text::units::{count, plural, rate};
@@ -21,9 +21,9 @@ pub struct Delivered {
 /// Orders of one process with strategies.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct SentOrders {
-    /// Name of its node.
+    /// Name of the process's node.
     pub name: String,
-    /// Orders in its stream.
+    /// Number of orders in its stream.
     pub sent: u64,
     /// Of those, orders that td accepted or rejected, by its ledger.
     pub answered: u64,
@@ -31,14 +31,12 @@ pub struct SentOrders {
     pub unsent: u64,
 }
 
-/// A run's balance.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Balance {
-    /// Quotes.
     pub quotes: Delivered,
-    /// Answers.
+    /// Answers and fills of td.
     pub answers: Delivered,
-    /// Whether each quote and answer goes to one strategy of the run, so that the counts above are equal. They are not
+    /// True if each quote and answer goes to one strategy of the run, so that the counts above are equal. They differ
     /// if quotes are conflated, a strategy changed its process, or other processes sent orders too.
     pub compares_deliveries: bool,
     /// Fills, by td's ledger.
@@ -47,15 +45,15 @@ pub struct Balance {
     pub orders_foreign: u64,
     /// Records in streams of orders that are no orders.
     pub not_orders: u64,
-    /// Orders by sender.
     pub senders: Vec<SentOrders>,
-    /// Processes whose counters hold more than a process can count: something wrote over them. These counters are left out.
+    /// Processes whose counters hold more than a process can count: something wrote over them. These counters are left
+    /// out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub implausible: Vec<String>,
 }
 
 impl Balance {
-    /// Orders sent.
+    /// Returns the orders that all senders sent.
     pub fn sent(&self) -> u64 {
         self.senders.iter().map(|sender| sender.sent).sum()
     }
@@ -65,8 +63,8 @@ impl Balance {
         self.senders.iter().map(|sender| sender.unsent).sum()
     }
 
-    /// Everything that does not add up, one sentence each. `answered` are td's orders accepted or rejected. A process that
-    /// dies may miscount the record that it worked on: `deaths` records of a kind may be missing.
+    /// Everything that does not add up, one sentence each. `answered` are td's orders accepted or rejected. A process
+    /// that dies may miscount the record that it worked on: `deaths` records of a kind may be missing.
     pub fn findings(&self, answered: u64, deaths: u64) -> Vec<String> {
         let mut findings = Vec::new();
         let open: Vec<_> = self.senders.iter().filter(|sender| sender.sent != sender.answered).collect();
@@ -142,7 +140,7 @@ impl Delivered {
     }
 }
 
-/// What went wrong in a run, one sentence each.
+/// Returns the problems of a run, one sentence each.
 pub fn findings(record: &PipelineRecord) -> Vec<String> {
     let mut findings = record.balance.findings(record.answers, record.restarts);
     if record.is_late() {

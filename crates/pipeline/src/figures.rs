@@ -4,12 +4,11 @@ use hdrhistogram::Histogram;
 use lowlat_host::statistics::carries_quantile;
 use serde::{Deserialize, Serialize};
 
-/// One stage's latencies.
+/// Figures of one stage's latencies.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct StageFigures {
-    /// How many were measured.
     pub count: u64,
-    /// Their mean; `None` without any.
+    /// Mean; `None` if there are no latencies.
     pub mean_ns: Option<f64>,
     /// Median; `None` when the count cannot carry it.
     pub p50_ns: Option<u64>,
@@ -17,9 +16,9 @@ pub struct StageFigures {
     pub p99_ns: Option<u64>,
     /// 99.9th percentile; `None` when the count cannot carry it.
     pub p99_9_ns: Option<u64>,
-    /// The longest; `None` without any.
+    /// Longest; `None` if there are no latencies.
     pub max_ns: Option<u64>,
-    /// All of them: HdrHistogram V2, deflated, base64.
+    /// All latencies: HdrHistogram V2, deflated, base64.
     pub histogram: String,
 }
 

@@ -1,10 +1,10 @@
-//! What a run was asked to do, and what came of it.
+//! Parameters and results of a run.
 
 use super::{Balance, Stages, WireRecord};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// How processes wait.
+/// Waiting mode of the processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
@@ -21,26 +21,25 @@ pub enum Mode {
     PlatformFast,
 }
 
-/// What one run is asked to do.
+/// Parameters of a pipeline run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PipelineParameters {
-    /// How many strategies, each with an instrument of its own.
+    /// Number of strategies, each with its own instrument.
     pub strategies: u32,
     /// Quotes per second over all instruments.
     pub rate_per_s: f64,
-    /// How processes wait.
     pub mode: Mode,
-    /// How long md publishes, in seconds.
+    /// Time for which md publishes, in seconds.
     pub duration_s: f64,
     /// CPU of each pinned role by its name: `master`, `cached`, `recorder`, `md`, `td`, `strategies` (a list of CPUs in
-    /// turn); in place of `md` and `td` [`PipelineParameters::PLATFORM`], which makes them one process. Roles that are not named go where
-    /// the kernel puts them.
+    /// turn); in place of `md` and `td` [`PipelineParameters::PLATFORM`], which makes them one process. Roles that are
+    /// not named go where the kernel puts them.
     pub pins: BTreeMap<String, Vec<u32>>,
     /// The CPU of the strategy host that runs all strategies in one process; `None`: a process each.
     pub host_core: Option<u32>,
-    /// Whether memory may come from the reserved pool of huge pages.
+    /// True if memory may come from the reserved pool of huge pages.
     pub may_use_huge_pages: bool,
-    /// Whether md has a thread for each instrument, as in the Kungfu report. They sleep until their quotes are due,
+    /// True if md has a thread for each instrument, as in the Kungfu report. They sleep until their quotes are due,
     /// whatever the mode.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub has_md_threads: bool,
@@ -50,18 +49,18 @@ pub struct PipelineParameters {
 }
 
 impl PipelineParameters {
-    /// The role of md and td in one process and one loop, which run so when it is pinned.
+    /// Role of md and td in one process and one loop, which they share if the pins name this role.
     pub const PLATFORM: &'static str = "platform";
 }
 
-/// What happens to quotes that a strategy is too slow for.
+/// Handling of quotes that a strategy is too slow for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum QuoteOverrun {
-    /// They are lost to it, and it is told how many.
+    /// They are lost to it, and it learns how many.
     #[default]
     Gap,
-    /// It is given the latest of each instrument.
+    /// It gets the latest of each instrument.
     Conflate,
 }
 
@@ -74,14 +73,13 @@ pub struct RecordedTicks {
     pub speed: String,
 }
 
-/// What a run is asked beside its load.
+/// Options of a run beside its load.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct PipelineOptions {
-    /// The name under which other processes find its master; none: one of its own.
+    /// Name under which other processes find its master; `None`: a private one.
     pub name: Option<String>,
-    /// What happens to quotes that a strategy is too slow for.
     pub overrun: QuoteOverrun,
-    /// The store of cached, which runs beside then; none: it does not run.
+    /// Store of cached; `None`: cached does not run.
     pub cached_store: Option<String>,
     /// Processes that read every record and keep nothing.
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -92,11 +90,11 @@ pub struct PipelineOptions {
     /// Time between the starts of two strategies, ms.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub start_interval_ms: u32,
-    /// The folder of the recording that is made beside; none: nothing is recorded.
+    /// Folder of the recording; `None`: nothing is recorded.
     pub recording: Option<String>,
     /// The CPU from which md's subscribers are woken; none: md wakes them itself.
     pub wake_core: Option<u32>,
-    /// How far an order's price may be from the middle of the last quote, in thousandths of it; none: any price.
+    /// Largest distance of an order's price from the middle of the last quote, in thousandths of it; `None`: any price.
     pub price_deviation_max_per_mille: Option<u32>,
     /// Recorded ticks, with an instrument for each strategy; `None` if md simulates the quotes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -131,12 +129,12 @@ fn is_zero<T: Default + PartialEq>(number: &T) -> bool {
     *number == T::default()
 }
 
-/// What one process, or all processes of a role, used.
+/// Resources that one process, or all processes of a role, used.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct ProcessUse {
     /// `master`, `cached`, `follower`, `recorder`, `md`, `td`, `platform`, `strategies`, `host`.
     pub role: String,
-    /// How many processes that are.
+    /// Number of processes in this row.
     pub processes: u32,
     /// CPU time in user and kernel mode, seconds.
     pub cpu_s: f64,
@@ -148,32 +146,31 @@ pub struct ProcessUse {
     pub minor_faults: u64,
     /// Page faults that read a disk.
     pub major_faults: u64,
-    /// Memory that only one process uses, of the one with most of it: own pages and page tables, bytes. `None` if unknown,
-    /// as in records of an earlier lowlat.
+    /// Memory that only one process uses, of the one with most of it: own pages and page tables, bytes. `None` if
+    /// unknown, as in records of an earlier lowlat.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub private_bytes_max: Option<u64>,
 }
 
-/// What came of one run.
+/// Results of one pipeline run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PipelineRecord {
-    /// What was asked.
     pub parameters: PipelineParameters,
-    /// How long quotes were published, seconds.
+    /// Time during which quotes were published, in seconds.
     pub measured_s: f64,
     /// From the start of the first process until all had joined, seconds. 0 in a record of an earlier lowlat.
     pub ready_s: f64,
-    /// Whether it was stopped before md had published its schedule.
+    /// True if it was stopped before md had published its schedule.
     pub is_cut_short: bool,
     /// Quotes that the schedule held.
     pub ticks_scheduled: u64,
-    /// Quotes that md published.
+    /// Number of quotes that md published.
     pub ticks_published: u64,
-    /// Orders that strategies sent.
+    /// Number of orders that strategies sent.
     pub orders: u64,
     /// Orders that td answered with accepted or rejected. Equal to `orders` when nothing went wrong.
     pub answers: u64,
-    /// Orders that td rejected.
+    /// Number of orders that td rejected.
     pub rejected: u64,
     /// Quotes or orders that a reader lost because it was too slow.
     pub lost: u64,
@@ -183,51 +180,51 @@ pub struct PipelineRecord {
     pub missed_wakes: u64,
     /// Processes that died and were started again.
     pub restarts: u64,
-    /// Latencies.
     pub stages: Stages,
     /// Feed, gateway and tick to trade; `None` in a run without either.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wire: Option<WireRecord>,
-    /// What processes used, a row per role.
+    /// Resources that processes used, a row per role.
     pub uses: Vec<ProcessUse>,
-    /// How long that was counted, seconds: from before the first quote until orders had come to rest. 0 in a record of an
-    /// earlier lowlat, which did not tell.
+    /// Time over which that was counted, seconds: from before the first quote until orders had come to rest. 0 in a
+    /// record of an earlier lowlat, which did not record it.
     pub uses_s: f64,
-    /// CPU time that everything else on the machine took meanwhile (/proc/stat, in steps of 10 ms), seconds. `None` if unknown.
+    /// CPU time of everything else on the machine in that time (/proc/stat, in steps of 10 ms), seconds. `None` if
+    /// unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub others_cpu_s: Option<f64>,
-    /// The memory that was really given, by kind of page (`2 MiB pages of the pool`, …), bytes.
+    /// Memory that was actually allocated, by kind of page (`2 MiB pages of the pool`, …), bytes.
     pub backing_bytes: BTreeMap<String, u64>,
-    /// Runs of other pipelines that began while this one went on: "process 4711 (run a)". Its warnings tell of them too.
+    /// Runs of other pipelines that started during this one: "process 4711 (run a)". Its warnings name them too.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub runs_beside: Vec<String>,
     /// Processes beside the pipeline (recorder, cached) that ended before it, or with a failure. Its warnings say how.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failed: Vec<String>,
-    /// What was sent and what arrived.
+    /// Balance of what was sent and what arrived.
     pub balance: Balance,
-    /// What went wrong, one sentence each: what does not balance, a schedule that was not kept, wakes missed. With any, the
-    /// command ends with exit code 1.
+    /// Problems, one sentence each: counts that do not balance, a missed schedule, missed wakes. With any, the command
+    /// ends with exit code 1.
     pub findings: Vec<String>,
-    /// What makes the run doubtful. One sentence each.
+    /// Doubts about the run, one sentence each.
     pub warnings: Vec<String>,
 }
 
 impl PipelineRecord {
-    /// Whether md could not keep to its schedule. One that was stopped by the user could have.
+    /// True if md could not keep to its schedule; false for a run that was cut short.
     pub fn is_late(&self) -> bool {
         !self.is_cut_short && self.ticks_published < self.ticks_scheduled
     }
 
-    /// Whether md published its whole schedule, but much later than it was due: by 5 % of the time, and 250 ms. A feed has no
-    /// schedule.
+    /// True if md published its whole schedule, but much later than it was due: by 5 % of the time, and 250 ms. A feed
+    /// has no schedule.
     pub fn is_slow(&self) -> bool {
         let due_s = self.parameters.duration_s;
         let has_schedule = self.wire.as_ref().is_none_or(|wire| wire.feed.is_none());
         has_schedule && !self.is_cut_short && self.measured_s > (due_s * 1.05).max(due_s + 0.25)
     }
 
-    /// Whether its schedule was not kept in either way.
+    /// True if the schedule was missed in either of these ways.
     pub fn has_missed_schedule(&self) -> bool {
         self.is_late() || self.is_slow()
     }
@@ -242,13 +239,13 @@ impl PipelineRecord {
         self.others_cpu_s.filter(|_| self.uses_s > 0.0).map(|cpu_s| cpu_s / self.uses_s)
     }
 
-    /// The time by which CPU time becomes a share, seconds.
+    /// Returns the time by which CPU time is divided to get a share, in seconds.
     pub fn busy_by_s(&self) -> f64 {
         if self.uses_s > 0.0 { self.uses_s } else { self.measured_s }
     }
 }
 
-/// One run as a document: the record's fields stand at its top, so that other programs find `stages.t2o.p50_ns`.
+/// One run as a document: the record's fields are at its top level, so that other programs find `stages.t2o.p50_ns`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PipelineDocument {
     /// Always "lowlat-pipeline".
@@ -259,21 +256,19 @@ pub struct PipelineDocument {
     pub lowlat_version: String,
     /// When the run began, RFC 3339, UTC.
     pub started_at: String,
-    /// Whether it was cut short by the user.
+    /// True if the user cut it short.
     pub is_interrupted: bool,
     /// Name of the host, title and note.
     #[serde(flatten)]
     pub labels: lowlat_host::Labels,
-    /// What was asked beside the load.
     pub options: PipelineOptions,
-    /// The run.
     #[serde(flatten)]
     pub record: PipelineRecord,
 }
 
 impl PipelineDocument {
-    /// The present [`PipelineDocument::schema_version`].
+    /// Current value of the field [`PipelineDocument::schema_version`].
     pub const SCHEMA_VERSION: u32 = 1;
-    /// What [`PipelineDocument::document`] holds.
+    /// Value of the field [`PipelineDocument::document`].
     pub const DOCUMENT: &'static str = "lowlat-pipeline";
 }

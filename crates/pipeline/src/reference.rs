@@ -6,11 +6,11 @@
 pub struct MeanRange {
     /// The lowest mean of a run.
     pub low_ns: u64,
-    /// The highest.
+    /// The highest mean of a run.
     pub high_ns: u64,
 }
 
-/// What the report says of one scenario of one group.
+/// Figures of the report for one scenario of one group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReferenceRow {
     /// `A1` to `D12`.
@@ -23,7 +23,7 @@ pub struct ReferenceRow {
     pub t2o: MeanRange,
 }
 
-/// Which machine [`REFERENCE`] is of, for those who read its figures beside others.
+/// Machine of [`REFERENCE`], to be shown beside its figures.
 pub const REFERENCE_MACHINE: &str =
     "Intel Xeon E5-2643 at 3.6 GHz, 12 cores, 32 GB, kungfu-core 2.6.0-alpha.6";
 
@@ -32,7 +32,7 @@ pub fn reference(id: &str) -> Option<&'static ReferenceRow> {
     REFERENCE.iter().find(|row| row.id == id)
 }
 
-/// What the report says of a group that it has no table of, one sentence; `None` if it says nothing.
+/// Returns the report's statement on a group without a table, one sentence; `None` if there is none.
 pub fn note(group: char) -> Option<&'static str> {
     match group {
         'R' => Some(

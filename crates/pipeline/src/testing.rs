@@ -22,7 +22,7 @@ pub fn run(ticks: u64, t2o_ns: u64) -> PipelineRecord {
     run_of(parameters, ticks, t2o_ns)
 }
 
-/// What was on the wires of such a run, without a loss.
+/// Feed and gateway of such a run, without a loss.
 pub fn wire(ticks: u64, trade_ns: u64) -> WireRecord {
     let part = |per_cent: u64| spread(ticks, trade_ns * per_cent / 100);
     let stages = WireStages {
@@ -54,7 +54,7 @@ pub fn wire(ticks: u64, trade_ns: u64) -> WireRecord {
     WireRecord { feed: Some(feed), gateway: Some(gateway), stages }
 }
 
-/// The same of given parameters.
+/// A run with given parameters.
 pub fn run_of(parameters: PipelineParameters, ticks: u64, t2o_ns: u64) -> PipelineRecord {
     let strategies = parameters.strategies;
     let measured_s = parameters.duration_s;

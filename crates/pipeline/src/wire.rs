@@ -9,13 +9,11 @@ const DIFFERENCE_PERCENT_MAX: u64 = 2;
 /// A range of sequence numbers, both ends included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct SequenceRange {
-    /// The first.
     pub first: u64,
-    /// The last.
     pub last: u64,
 }
 
-/// What md received. Each quote that the feed announced is counted once, as received or as missing.
+/// Messages that md received. Each quote that the feed announced is counted once, as received or as missing.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct FeedFigures {
     /// Datagrams of the feed, including those without quotes.
@@ -24,20 +22,18 @@ pub struct FeedFigures {
     pub malformed: u64,
     /// Messages received in sequence: quotes, or messages of ITCH.
     pub received: u64,
-    /// Quotes published.
+    /// Number of quotes that md published.
     pub published: u64,
     /// Quotes of instruments that the run does not have; they are not published.
     pub foreign: u64,
-    /// Gaps in the sequence.
+    /// Number of gaps in the sequence.
     pub gaps: u64,
-    /// Messages missing in them.
+    /// Number of messages missing in them.
     pub missing: u64,
     /// Of those, messages in gaps during which the kernel dropped datagrams because the socket's buffer was full. The
     /// others were lost in the network or not sent.
     pub missing_in_socket: u64,
-    /// The first gap.
     pub first_gap: Option<SequenceRange>,
-    /// The last gap.
     pub last_gap: Option<SequenceRange>,
     /// Missing messages that arrived after newer ones; they are not published.
     pub late: u64,
@@ -45,36 +41,35 @@ pub struct FeedFigures {
     pub doubled: u64,
     /// Datagrams that the kernel dropped because the socket's buffer was full.
     pub socket_drops: u64,
-    /// Sessions of the feed.
+    /// Number of sessions of the feed.
     pub sessions: u64,
-    /// Whether the feed announced its end. If not, messages after the last one received may be missing.
+    /// True if the feed announced its end. If not, messages after the last one received may be missing.
     pub is_ended: bool,
     /// Datagrams without a receive stamp.
     pub unstamped: u64,
     /// Messages of ITCH that the books could not apply: unknown orders, and orders or prices beyond their bounds.
     pub unapplied: u64,
-    /// Steps of the kernel's clock, after which stamps were converted anew.
+    /// Steps of the kernel's clock, after which stamps were converted again.
     pub clock_steps: u64,
     /// Datagrams that arrived over lo.
     pub over_loopback: u64,
 }
 
-/// What td exchanged with the exchange.
+/// Orders and answers between td and the exchange.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct GatewayFigures {
-    /// Orders sent.
+    /// Number of orders that td sent.
     pub sent: u64,
     /// Orders that td rejected because the exchange could not be reached.
     pub unsent: u64,
     /// Orders that the exchange accepted.
     pub accepted: u64,
-    /// Orders that it rejected.
+    /// Orders that the exchange rejected.
     pub rejected: u64,
-    /// Fills.
     pub fills: u64,
     /// Orders in flight when the connection was lost; td rejected them, but the exchange may have executed them.
     pub lost_in_flight: u64,
-    /// Whether the connection was lost.
+    /// True if the connection was lost.
     pub is_lost: bool,
     /// Orders sent without a send stamp from the kernel.
     pub unstamped: u64,
@@ -82,16 +77,16 @@ pub struct GatewayFigures {
     pub measured: u64,
     /// Of those, orders whose parts add up to the whole within 2 %.
     pub adding_up: u64,
-    /// Whether the connection passes lo.
+    /// True if the connection passes lo.
     pub is_loopback: bool,
-    /// Whether the exchange runs on this machine; it may be in another network namespace.
+    /// True if the exchange runs on this machine; it may be in another network namespace.
     pub is_same_machine: bool,
     /// The CPU to which the exchange is pinned on this machine.
     pub exchange_cpu: Option<u32>,
 }
 
 impl GatewayFigures {
-    /// Whether parts add up to a whole.
+    /// True if parts add up to a whole within 2 %.
     pub fn adds_up(parts_ns: u64, whole_ns: u64) -> bool {
         parts_ns.abs_diff(whole_ns).saturating_mul(100) <= whole_ns.saturating_mul(DIFFERENCE_PERCENT_MAX)
     }
@@ -125,12 +120,11 @@ pub struct WireRecord {
     pub feed: Option<FeedFigures>,
     /// The gateway; `None` if td answered the orders itself.
     pub gateway: Option<GatewayFigures>,
-    /// Latencies.
     pub stages: WireStages,
 }
 
 impl WireRecord {
-    /// Whether nothing was lost.
+    /// True if nothing was lost.
     pub fn is_whole(&self) -> bool {
         let is_fed = self.feed.as_ref().is_none_or(|feed| {
             [feed.missing, feed.malformed, feed.socket_drops, feed.unapplied].iter().all(|count| *count == 0)
@@ -139,7 +133,7 @@ impl WireRecord {
         is_fed && self.gateway.as_ref().is_none_or(|gateway| gateway.unsent == 0 && !gateway.is_lost)
     }
 
-    /// What makes the run doubtful, one sentence each.
+    /// Returns the doubts about the run, one sentence each.
     pub fn doubts(&self) -> Vec<String> {
         let mut doubts = Vec::new();
         if let Some(feed) = &self.feed {
@@ -248,7 +242,7 @@ impl GatewayFigures {
     }
 }
 
-/// What a simulated exchange measured from outside, in its own clock.
+/// Measurements of a simulated exchange from outside, in its own clock.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct ExchangeDocument {
     /// Always "lowlat-exchange".
@@ -259,43 +253,40 @@ pub struct ExchangeDocument {
     pub lowlat_version: String,
     /// Start of publishing, RFC 3339, UTC.
     pub started_at: String,
-    /// Whether the user ended it.
+    /// True if the user ended it.
     pub is_interrupted: bool,
     /// Name of the host, title and note.
     #[serde(flatten)]
     pub labels: lowlat_host::Labels,
-    /// Messages published.
+    /// Number of messages that it published.
     pub published: u64,
-    /// Datagrams that carried them.
+    /// Number of datagrams that carried them.
     pub datagrams: u64,
     /// Seconds from the first to the last.
     pub published_s: f64,
     /// Messages that were late because the exchange could not keep up.
     pub behind: u64,
-    /// The longest lateness, ns.
+    /// Longest delay of a message, ns.
     pub late_ns_max: u64,
-    /// Orders received.
+    /// Number of orders that it received.
     pub orders: u64,
-    /// Of those, accepted.
     pub accepted: u64,
-    /// Of those, rejected.
     pub rejected: u64,
-    /// Fills sent.
     pub fills: u64,
-    /// Connections accepted.
+    /// Number of connections that it accepted.
     pub connections: u64,
     /// Connections that were closed because of what they sent or did not send, with reasons.
     pub refused: Vec<String>,
-    /// Number of connections closed so.
+    /// Number of connections closed for such reasons.
     pub refused_total: u64,
     /// From the send of a quote until the order that names it was read.
     pub quote_to_order: StageFigures,
 }
 
 impl ExchangeDocument {
-    /// The present [`ExchangeDocument::schema_version`].
+    /// Current value of the field [`ExchangeDocument::schema_version`].
     pub const SCHEMA_VERSION: u32 = 1;
-    /// What [`ExchangeDocument::document`] holds.
+    /// Value of the field [`ExchangeDocument::document`].
     pub const DOCUMENT: &'static str = "lowlat-exchange";
 }
 

@@ -14,7 +14,6 @@ pub struct Drift {
     pub change: usize,
     /// Its value when the plan was made.
     pub before: String,
-    /// Its present value.
     pub now: String,
 }
 
@@ -38,7 +37,7 @@ impl Plan {
     }
 }
 
-/// Whether every occurrence of the parameter on a command line has the wanted value.
+/// True if the command line has the parameter as wanted: each occurrence with its value, or none if it is removed.
 pub(super) fn stands(line: &CommandLine, token: &BootToken) -> bool {
     let mut standing = line.all(&token.name).map(Option::unwrap_or_default).peekable();
     match (&token.value, standing.peek().is_some()) {

@@ -11,7 +11,6 @@ pub struct HostMark {
     pub machine_id_digest: Reading<String>,
     /// System manufacturer and product (SMBIOS type 1).
     pub system: Reading<String>,
-    /// Kernel release.
     pub kernel_release: Reading<String>,
     /// [`digest()`] of CPUs, packages, nodes, cores and last-level caches.
     pub topology_digest: String,
@@ -38,8 +37,8 @@ impl HostMark {
         }
     }
 
-    /// Whether another machine has the other marks: by its ID, or by its maker and product. What either does not know is
-    /// no difference.
+    /// True if the other marks belong to another machine: the IDs differ, or the manufacturer or product. Marks that
+    /// are unknown on either side are not compared.
     pub fn is_other_machine(&self, other: &Self) -> bool {
         let differ = |a: &Reading<String>, b: &Reading<String>| a.is_known() && b.is_known() && a != b;
         differ(&self.machine_id_digest, &other.machine_id_digest) || differ(&self.system, &other.system)

@@ -33,8 +33,8 @@ impl Plan {
     }
 }
 
-/// Whether two changes have the same target. Numbers of interrupts and threads differ between boots; their
-/// names do not.
+/// True if two changes have the same target. Numbers of interrupts and threads differ between boots, so these are
+/// compared by name.
 fn is_same_thing(a: &Target, b: &Target) -> bool {
     let is_line = |target: &Target| matches!(target, Target::CommandLine { .. });
     let are_one = || match (a.kind().lasting(), b.kind().lasting()) {
@@ -86,17 +86,17 @@ fn lay_over(below: &mut Change, above: &Change) {
     *below = merged;
 }
 
-/// Whether a file owned by lowlat consists of keys and values.
+/// True if a file owned by lowlat consists of keys and values.
 fn has_keys(path: &str) -> bool {
     path.starts_with("/etc/sysctl.d/") || path.starts_with("/etc/tuned/")
 }
 
-/// The headings of a text: "\[main\]".
+/// The section headings of a text, such as "\[main\]".
 fn sections(text: &str) -> impl Iterator<Item = &str> {
     text.lines().map(str::trim).filter(|line| line.starts_with('['))
 }
 
-/// The value before both.
+/// The lower plan's old value, or the upper one's if that is unknown.
 fn known_or(before: Reading<String>, above: &Change) -> Reading<String> {
     if before.is_known() || before.is_absent() { before } else { above.before.clone() }
 }
@@ -222,7 +222,7 @@ mod tests {
         };
         let below = file("[main]\ninclude=x\n\n[sysctl]\na=1\n");
         assert_eq!(below.with_above(&file("[main]\ninclude=x\n")), below);
-        // With a heading of its own the upper text cannot be laid over line by line.
+        // An upper text with a heading that the lower one lacks cannot be merged line by line.
         let upper = "[main]\ninclude=x\n\n[sysctl]\na=1\n";
         assert_eq!(file("[main]\ninclude=x\n").with_above(&file(upper)).changes[0].after, upper);
     }

@@ -4,8 +4,9 @@ use super::Plan;
 use lowlat_host::{HostSnapshot, Profile, Role};
 use lowlat_settings::{Context, Setting};
 
-/// Families and settings, by the start of their ids: interfaces and their interrupts, the network's sysctls, services that
-/// come between, and of TuneD's network-latency what takes no reboot. The command line is the whole plan's.
+/// Settings that prepare a host for network traffic, by the start of their ids: interfaces and their interrupts,
+/// network sysctls, services that interfere, and the run-time part of TuneD's network-latency. The command line belongs
+/// to the full plan.
 const PREPARING: [&str; 18] = [
     "nic.",
     "irq.",
@@ -27,12 +28,12 @@ const PREPARING: [&str; 18] = [
     "memory.thp_enabled",
 ];
 
-/// The packet filter's service. Profile `trading` keeps it; who accepts its risk by name has it stopped all the same.
+/// The packet filter's service. Profile `trading` keeps it, but this plan stops it if its risk is accepted by name.
 const FILTER: &str = "service.firewalld";
 
 impl Plan {
-    /// Plans what prepares a host for the traffic of one interface, and of those that it stands on: a part of
-    /// [`Plan::of`], which is applied, verified and rolled back like the whole.
+    /// Plans the preparation of a host for the traffic of one interface and of its lower interfaces. The result is a
+    /// part of [`Plan::of`] that is applied, verified and rolled back like a full plan.
     pub fn for_interface(context: &Context<'_>, lowlat_version: &str, nic: &str) -> Self {
         let role = Role { nics: vec![nic.to_owned()], ..context.role.clone() };
         let host = with_interrupts_of(context.host, &role);
@@ -46,7 +47,7 @@ impl Plan {
     }
 }
 
-/// The host without interrupts of other devices, which stay where they are.
+/// The host without interrupts of other devices, so that these stay unchanged.
 fn with_interrupts_of(host: &HostSnapshot, role: &Role) -> HostSnapshot {
     let own: Vec<u32> = role.trading_nics(host).flat_map(|nic| nic.irqs.clone()).collect();
     let mut host = host.clone();
@@ -54,7 +55,6 @@ fn with_interrupts_of(host: &HostSnapshot, role: &Role) -> HostSnapshot {
     host
 }
 
-/// Whether a setting prepares the host for network traffic.
 fn prepares_network(setting: &Setting) -> bool {
     PREPARING.iter().any(|start| {
         let is_family = start.ends_with('.');

@@ -91,12 +91,12 @@ impl Plan {
     }
 }
 
-/// Whether a change suspends interrupts, which only the role asks for.
+/// True if a change suspends interrupts, which lowlat plans only if the role requests it.
 fn suspends(change: &Change) -> bool {
     change.after != "0" && change.settings.iter().any(|id| id == "nic.irq_suspend_timeout")
 }
 
-/// Whether a change is of the cache's partition, which only the role asks for.
+/// True if a change partitions the cache, which lowlat plans only if the role requests it.
 fn allocates_cache(change: &Change) -> bool {
     change.settings.iter().any(|id| id == cache::SETTING)
 }
@@ -199,12 +199,12 @@ impl<'a> Planned<'a> {
         }
     }
 
-    /// Whether the host has an interrupt or a thread of the change's name.
+    /// True if the host has an interrupt or a thread with the change's name.
     fn is_here(&self, change: &Change) -> bool {
         change.target.kind().lasting().is_some_and(|lasting| (lasting.is_on)(self.host, &lasting.name))
     }
 
-    /// Whether planning gives the value to another target of the kind.
+    /// True if planning gives this value to another target of the same kind.
     fn is_usual(&self, kind: Discriminant<Target>, after: &str) -> bool {
         self.named.iter().any(|((of, _), values)| *of == kind && values.iter().any(|value| value == after))
     }

@@ -13,7 +13,6 @@ pub struct ApplyOutcome {
     pub schema_version: u32,
     /// [`Plan::id`] of the plan now in force, or of the one that has no change.
     pub plan_id: String,
-    /// Whether anything was written.
     pub is_changed: bool,
     /// The result of each change, in the plan's order.
     pub changes: Vec<ChangeOutcome>,
@@ -23,16 +22,14 @@ pub struct ApplyOutcome {
     pub units: Vec<String>,
     /// Seconds after the next boot within which the plan must be confirmed.
     pub confirm_within_s: Option<u64>,
-    /// Whether a reboot completes it.
+    /// A reboot is needed to complete the plan.
     pub needs_reboot: bool,
     /// Other notes for the user, one or two sentences each.
     pub notes: Vec<String>,
 }
 
 impl ApplyOutcome {
-    /// The document's name.
     pub const DOCUMENT: &str = "lowlat-apply";
-    /// The present version of the format.
     pub const SCHEMA_VERSION: u32 = 1;
 
     /// The result of a plan without changes, for which nothing is written.
@@ -62,9 +59,8 @@ impl ApplyOutcome {
 pub struct ChangeOutcome {
     /// The change's index in [`Plan::changes`].
     pub change: usize,
-    /// Its result.
     pub fate: Fate,
-    /// Why it was rejected, one reason for each part; empty otherwise.
+    /// Reasons for the refusal, one for each part; empty if nothing was refused.
     pub reasons: Vec<String>,
 }
 
@@ -72,11 +68,10 @@ pub struct ChangeOutcome {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fate {
-    /// It was already in effect.
+    /// The value was already in effect.
     Unchanged,
-    /// It was applied.
     Done,
-    /// A part of it was not applied.
+    /// A part of the change was not applied.
     Refused,
 }
 
@@ -87,7 +82,7 @@ pub struct RollbackOutcome {
     pub document: String,
     /// Version of the document's format: [`RollbackOutcome::SCHEMA_VERSION`].
     pub schema_version: u32,
-    /// Whether this is a preview: nothing was changed.
+    /// Nothing was changed: this is a preview.
     pub is_preview: bool,
     /// Restored targets, the last change first.
     pub restored: Vec<Restored>,
@@ -103,33 +98,31 @@ pub struct RollbackOutcome {
     pub given_up: Vec<NotRestored>,
     /// Directories that lowlat created and that now contain other files.
     pub directories_left: Vec<String>,
-    /// Why the undo log cannot be relied on, as a clause: lost steps are not restored.
+    /// The reason why the undo log is unreliable, as a clause; lost steps are not restored.
     pub damage: Option<String>,
     /// Lasting changes by lowlat whose undo records are lost.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub remaining: Vec<NotRestored>,
-    /// The plan in force after it.
+    /// The plan in force after the rollback.
     pub in_force: Option<String>,
-    /// Whether a reboot completes it.
+    /// A reboot is needed to complete the rollback.
     pub needs_reboot: bool,
     /// Other notes for the user.
     pub notes: Vec<String>,
 }
 
 impl RollbackOutcome {
-    /// The document's name.
     pub const DOCUMENT: &str = "lowlat-rollback";
-    /// The present version of the format.
     pub const SCHEMA_VERSION: u32 = 1;
 
-    /// Whether there is nothing that a rollback could restore, and nothing that it would have to say.
+    /// True if there is nothing to restore and nothing to report.
     pub fn is_of_nothing(&self) -> bool {
         let touched = [self.conflicts.len(), self.failures.len(), self.given_up.len(), self.remaining.len()];
         self.restored.len() + self.unchanged_count + self.expired_count + touched.iter().sum::<usize>() == 0
             && self.damage.is_none()
     }
 
-    /// Whether everything was restored, according to the log.
+    /// True if everything was restored, according to the log.
     pub fn is_complete(&self) -> bool {
         self.conflicts.is_empty()
             && self.failures.is_empty()
@@ -139,7 +132,6 @@ impl RollbackOutcome {
     }
 }
 
-/// A restored target.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Restored {
     /// The plan of the undo log: "9f86d081884c7d65/files".
@@ -153,9 +145,7 @@ pub struct Restored {
 /// A target that was not restored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NotRestored {
-    /// Its name.
     pub name: String,
-    /// The reason.
     pub reason: String,
 }
 
@@ -166,15 +156,12 @@ pub struct ThreeWay {
     pub name: String,
     /// The plan of the undo log.
     pub plan: String,
-    /// Before lowlat.
+    /// State before lowlat changed it.
     pub before: StateText,
-    /// By lowlat.
     pub by_lowlat: StateText,
-    /// Now.
     pub now: StateText,
 }
 
-/// A state as text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum StateText {
@@ -182,30 +169,23 @@ pub enum StateText {
     Absent,
     /// A value of the kernel, of a service, of a thread.
     Value {
-        /// The value.
         text: String,
     },
-    /// A text file.
     File {
         /// Its text, or the start of a long one.
         text: String,
-        /// Whether the text was truncated.
         is_cut: bool,
         /// Owner, group, mode: "0:0 0644".
         attributes: String,
     },
-    /// A binary file.
     Binary {
-        /// Its length.
         bytes: u64,
         /// First 16 digits of its SHA-256.
         digest: String,
         /// Owner, group, mode.
         attributes: String,
     },
-    /// A symbolic link.
     Link {
-        /// Its destination.
         to: String,
     },
 }
@@ -219,33 +199,28 @@ pub struct TuneStatus {
     pub schema_version: u32,
     /// The plan in force; absent if there is none, denied if only root can read it.
     pub in_force: Reading<PlanInForce>,
-    /// systemd units that keep it in force.
+    /// systemd units that keep the plan in force.
     pub units: Vec<UnitStatus>,
     /// Number of steps of the undo log that are in force.
     pub steps: Reading<Vec<StepCount>>,
     /// Plans that were started, and neither completed nor rolled back.
     pub unfinished: Vec<String>,
-    /// Why the end of the undo log was truncated by a crash, which is harmless.
+    /// The reason why the end of the undo log is missing after a crash, which is harmless.
     pub torn: Option<String>,
     /// Damage of the undo log, as text.
     pub damage: Option<String>,
-    /// Whether the command line is in effect.
+    /// State of the plan's command line.
     pub reboot: RebootStatus,
 }
 
 impl TuneStatus {
-    /// The document's name.
     pub const DOCUMENT: &str = "lowlat-status";
-    /// The present version of the format.
     pub const SCHEMA_VERSION: u32 = 1;
 }
 
-/// The plan in force.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlanInForce {
-    /// [`Plan::id`].
     pub plan_id: String,
-    /// The profile's name.
     pub profile: String,
     /// The role that the host is judged by while it is in force.
     pub role: Role,
@@ -253,15 +228,14 @@ pub struct PlanInForce {
     pub change_count: usize,
     /// When it was applied, milliseconds since 1970.
     pub applied_unix_ms: u64,
-    /// Its age in seconds of the host's clock; none if the clock was set back since.
+    /// Age of the plan in seconds, by the host's clock; none if the clock was set back since.
     pub age_s: Option<u64>,
-    /// Whether it was applied in the running boot.
+    /// The plan was applied in the running boot.
     pub is_of_this_boot: bool,
-    /// Whether it was made for another host, whose copy this one is.
+    /// The plan was made for another host, and this host is a copy of that one.
     pub is_of_other_host: bool,
-    /// Whether every step was applied.
+    /// Every step was applied.
     pub is_complete: bool,
-    /// Whether it waits for confirmation.
     pub confirmation: Confirmation,
     /// Earlier plans for `rollback --to`, the latest first.
     pub earlier: Vec<String>,
@@ -270,13 +244,13 @@ pub struct PlanInForce {
     pub refused: Vec<Refusal>,
 }
 
-/// Whether a plan waits for confirmation.
+/// Confirmation state of a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum Confirmation {
-    /// It needs none, or is confirmed.
+    /// The plan needs none, or is confirmed.
     NotNeeded,
-    /// It must be confirmed, or it is rolled back.
+    /// The plan is rolled back unless it is confirmed.
     Waiting {
         /// Seconds after each boot within which it must be confirmed.
         within_s: u64,
@@ -288,11 +262,9 @@ pub enum Confirmation {
 /// A systemd unit that lowlat wrote.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnitStatus {
-    /// Its name.
     pub name: String,
-    /// Whether its file exists.
     pub is_there: Reading<bool>,
-    /// Whether it, or the timer that starts it, starts at boot.
+    /// The unit, or the timer that starts it, is started at boot.
     pub is_enabled: bool,
 }
 
@@ -301,19 +273,16 @@ pub struct UnitStatus {
 pub struct StepCount {
     /// The plan of the undo log: "9f86d081884c7d65/files".
     pub plan: String,
-    /// The kind of target.
     pub kind: String,
-    /// Their number.
     pub count: usize,
 }
 
-/// Whether the plan's command line is in effect.
+/// State of a plan's command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RebootStatus {
     /// The plan needs no reboot.
     NotNeeded,
-    /// A reboot is needed.
     Pending,
     /// No plan is in force any more, but the kernel keeps the rolled-back parameters until the reboot.
     PendingRollback,
@@ -321,14 +290,12 @@ pub enum RebootStatus {
     Done,
     /// After the reboot: the kernel lacks parameters.
     Ineffective,
-    /// It was not written, or not completely: [`PlanInForce::refused`] has the reason.
+    /// The line was not written, or not completely: [`PlanInForce::refused`] has the reason.
     Refused,
-    /// Unknown.
     Unknown,
 }
 
-/// Whether the plan's command line is in effect, from the running kernel's line and whether the plan was
-/// applied in this boot.
+/// Returns the state of the plan's command line. `is_of_this_boot` is true if the plan was applied in the running boot.
 pub fn reboot_status(
     plan: &Plan,
     line: &lowlat_host::cmdline::CommandLine,

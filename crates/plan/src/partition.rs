@@ -19,7 +19,7 @@ const ISOLATED: &str = "/sys/fs/cgroup/cpuset.cpus.isolated";
 /// The first kernel with isolated partitions.
 const SINCE: KernelVersion = KernelVersion::new(6, 1);
 
-/// What a partition keeps off its CPUs, and the first kernel in which it does.
+/// Kernel work that a partition keeps off its CPUs, and the first kernel in which it does.
 const COVERED: [(KernelVersion, &str); 4] = [
     (SINCE, "load balancing and threads outside the slice"),
     (KernelVersion::new(6, 8), "work of unbound workqueues"),
@@ -51,12 +51,11 @@ pub(super) fn instead_of_boot(context: &Context<'_>, setting: &Setting, proposal
     }
 }
 
-/// Whether a change forms a partition.
 pub(super) fn is_partition(change: &Change) -> bool {
     matches!(change.target, Target::CpusetPartition { .. })
 }
 
-/// Why no partition can be formed here.
+/// Returns the reason why no partition can be formed on this host, if any.
 fn obstacle(context: &Context<'_>) -> Option<String> {
     let is_shown = context.host.file(ISOLATED).is_known()
         || context.host.services.cpuset_partitions.iter().any(CpusetPartition::is_isolated);

@@ -41,15 +41,13 @@ pub struct Plan {
     /// The warning that lowlat does not support the host's processor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unsupported: Option<String>,
-    /// What `tune apply` would refuse on this host, the whole plan or parts of it, one sentence each.
+    /// Reasons why `tune apply` would refuse the plan or parts of it on this host, one sentence each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hindrances: Vec<String>,
 }
 
 impl Plan {
-    /// The document's name.
     pub const DOCUMENT: &str = "lowlat-plan";
-    /// The present version of the format.
     pub const SCHEMA_VERSION: u32 = 1;
 
     /// Derives the plan's ID from its content: plans with the same ID have the same changes for the same
@@ -59,7 +57,7 @@ impl Plan {
         lowlat_host::digest(&serde_json::to_string(&(&self.host, &self.changes)).unwrap_or_default())
     }
 
-    /// How many of the settings that apply were checked.
+    /// Counts the applicable settings that were checked.
     pub fn checked(&self) -> Checked {
         let is_unknown = |left: &&LeftOut| left.why == WhyLeftOut::Unknown;
         let is_checked = |left: &&LeftOut| !is_unknown(left) && left.why != WhyLeftOut::NotApplicable;
@@ -71,7 +69,7 @@ impl Plan {
         Checked { checked: checked.len(), unknown: self.left_out.iter().filter(is_unknown).count() }
     }
 
-    /// What the plan claims: that there is something to change, that there is nothing, or neither.
+    /// The plan's claim: changes are needed, none are needed, or too little was checked to say.
     pub fn claim(&self) -> Claim {
         self.checked().claim(!self.changes.is_empty())
     }
@@ -96,7 +94,7 @@ impl Plan {
         })
     }
 
-    /// Whether a part of the plan needs a reboot.
+    /// True if a part of the plan needs a reboot.
     pub fn needs_reboot(&self) -> bool {
         self.boot_tokens().is_some()
     }
@@ -105,12 +103,8 @@ impl Plan {
 /// A setting for which nothing, or not everything, is planned.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeftOut {
-    /// The setting.
     pub setting: String,
-    /// The layer's name.
     pub layer: String,
-    /// The kind of reason.
     pub why: WhyLeftOut,
-    /// The reason as text.
     pub text: String,
 }

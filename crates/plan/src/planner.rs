@@ -42,7 +42,6 @@ impl Plan {
     }
 }
 
-/// The proposals so far.
 #[derive(Debug, Default)]
 struct Gathered {
     changes: Vec<Change>,
@@ -211,8 +210,8 @@ pub(super) fn held(context: &Context<'_>, setting: &Setting, verdict: Verdict) -
     fits.then(|| HeldKey { key: setting.name.to_owned(), value })
 }
 
-/// Whether a risk needs acceptance. Risks for hardware reports, protection and evidence always do. Risks
-/// that can stop a host or a service do unless profile `trading` has the same value.
+/// True if a risk needs acceptance. Risks for hardware reports, protection and evidence always do. Risks that can stop
+/// a host or a service do unless profile `trading` has the same value.
 pub(super) fn is_asked_for(context: &Context<'_>, setting: &Setting) -> bool {
     match setting.risk {
         Risk::None | Risk::Power => false,
@@ -243,7 +242,7 @@ fn fine_in_words(finding: &Finding) -> String {
     }
 }
 
-/// Only what the kernel takes is unsupported by it; services and their files are outside it.
+/// Services and their files are outside the kernel, so the kernel cannot be the reason.
 fn why_without_effect(setting: &Setting) -> WhyLeftOut {
     match setting.layer {
         Layer::Service => WhyLeftOut::YourChoice,

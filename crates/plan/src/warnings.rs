@@ -33,7 +33,6 @@ pub(super) enum Warning {
     },
     /// GRUB's environment block has no room for the command line.
     GrubEnvFull {
-        /// The file.
         path: String,
         /// The size that it would need, in bytes.
         needed: usize,
@@ -43,22 +42,13 @@ pub(super) enum Warning {
     /// The CPUs to isolate include the boot CPU.
     BootCpuIsolated,
     /// Several rows disable hang detection.
-    Watchdogs {
-        /// Their ids.
-        ids: Vec<&'static str>,
-    },
+    Watchdogs { ids: Vec<&'static str> },
     /// Real-time threads may take all of a CPU's time.
     RealTimeUnlimited,
     /// The guide is for other processors.
-    OtherProcessor {
-        /// The processor's name.
-        model: String,
-    },
+    OtherProcessor { model: String },
     /// It is unknown whether the kernel manages some of the interrupts to move.
-    InterruptsMaybeManaged {
-        /// Their number.
-        count: usize,
-    },
+    InterruptsMaybeManaged { count: usize },
 }
 
 impl fmt::Display for Warning {

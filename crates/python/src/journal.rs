@@ -13,7 +13,7 @@ use std::{
     sync::{Mutex, MutexGuard},
 };
 
-/// Events read per batch.
+/// Number of events read per batch.
 const EVENTS: usize = 256;
 
 self_cell!(

@@ -106,7 +106,7 @@ fn the_module_matches_its_stub() {
         .env("LOWLAT_RECORDING", folder.join("../journal/tests/golden/v1"))
         .spawn()
         .unwrap();
-    // What test_words_of_the_master waits for; it arrives before or after other events.
+    // The events that test_words_of_the_master waits for; they arrive before or after other events.
     let joined = |name: &'static str| {
         master.with(move |_, all| {
             all.iter().any(|it| matches!(it, Happened::Joined { name: joined, .. } if joined == name))

@@ -70,7 +70,7 @@ impl Origin {
         format!("{}:{}", self.host, self.port)
     }
 
-    /// Whether what is sent could be read on the way.
+    /// True if the connection is not encrypted.
     pub fn is_plain(&self) -> bool {
         self.scheme == "http"
     }

@@ -7,7 +7,6 @@ use serde_json::Value;
 const MESSAGES_MAX: usize = 8;
 const MESSAGE_CHARS_MAX: usize = 300;
 
-/// A received answer.
 pub(crate) struct Answer {
     pub path: String,
     pub status: u16,
@@ -40,7 +39,7 @@ impl Answer {
         self.json().map(|body| messages(&body)).unwrap_or_default()
     }
 
-    /// Whether a message has this id (its last part, without registry and version).
+    /// True if a message has this id (its last part, without registry and version).
     pub fn has_message(&self, id: &str) -> bool {
         let Ok(body) = self.json() else { return false };
         extended_info(&body).any(|message| message_id(message).is_some_and(|found| found.ends_with(id)))

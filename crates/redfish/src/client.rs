@@ -29,16 +29,12 @@ use ureq::{
 /// Time limit for ending a session.
 const FAREWELL_TIME: Duration = Duration::from_secs(10);
 
-/// Options of a client.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// The service.
     pub origin: Origin,
-    /// Which certificates are accepted.
     pub trust: Trust,
     /// Credentials; `None` if the service needs none.
     pub credentials: Option<Credentials>,
-    /// Limits of one run.
     pub limits: Limits,
     /// Raised by Ctrl-C: no further request starts.
     pub stop: Arc<AtomicBool>,
@@ -49,13 +45,11 @@ pub struct Client {
     agent: Agent,
     pub(crate) options: Options,
     pub(crate) login: Login,
-    /// The service root.
     pub(crate) root: Value,
     began: Instant,
     requests: usize,
 }
 
-/// One request.
 pub(crate) struct Call<'a> {
     pub method: Method,
     pub path: &'a str,
@@ -157,7 +151,7 @@ impl Client {
         self.once(&Call { method: Method::DELETE, path, body: None, if_match: None }, path, time)
     }
 
-    /// Time for the next request, or an error if none may start.
+    /// Returns the time for the next request, or an error if none may start.
     fn admit(&mut self) -> Result<Duration, RedfishError> {
         let left = self.time_left()?;
         let requests_max = self.options.limits.requests_max;
@@ -349,7 +343,7 @@ impl Drop for Client {
     }
 }
 
-/// Why there is no complete answer.
+/// Reason why there is no complete answer.
 enum Failure {
     Ours(RedfishError),
     Network(ureq::Error),

@@ -12,11 +12,10 @@ use serde_json::Value;
 /// The kind of resource of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Resource {
-    /// The server.
+    /// The server's ComputerSystem resource.
     System,
     /// The settings in force.
     Bios,
-    /// The pending settings.
     Settings,
     /// The registry: accepted values and dependencies.
     Registry,
@@ -39,14 +38,13 @@ impl Resource {
 pub struct Saved {
     /// Each resource with its path and bytes.
     pub answers: Vec<(Resource, String, Vec<u8>)>,
-    /// Warnings for the reader.
     pub warnings: Vec<String>,
     /// Version (ETag) of the settings resource, if the service has one.
     pub(crate) settings_etag: Option<String>,
 }
 
 impl Saved {
-    /// The interpreted answers.
+    /// Interprets the answers as facts.
     pub fn facts(&self) -> Result<BiosFacts, BiosError> {
         let mut reader = BiosReader::default();
         for (_, path, bytes) in &self.answers {
@@ -175,7 +173,7 @@ fn bios(
     Ok((path, body))
 }
 
-/// The pending settings: at the link in `@Redfish.Settings`, else where iLO has them.
+/// The pending settings: at the link in `@Redfish.Settings`, otherwise in iLO's usual place.
 fn settings(client: &mut Client, saved: &mut Saved, bios: &Value, at: &str) -> Result<(), RedfishError> {
     let named = link(bios, "/@Redfish.Settings/SettingsObject");
     let is_hpe = ["Hpe", "Hp"].iter().any(|oem| bios.pointer(&format!("/Oem/{oem}")).is_some());
@@ -212,7 +210,8 @@ fn etag(answer: &Answer) -> Result<Option<String>, RedfishError> {
     Ok(answer.etag.clone().or(annotation).filter(is_plain))
 }
 
-/// The registry of this name: the member with this id, else the one that names it, else the only BIOS registry.
+/// The registry of this name: the member with this id, otherwise the one that names it, otherwise the only BIOS
+/// registry.
 fn registry(client: &mut Client, name: &str) -> Result<Option<Answer>, RedfishError> {
     let Some(link) = link(&client.root, "/Registries") else { return Ok(None) };
     let path = client.options.origin.path_of(link, ROOT)?;
@@ -244,7 +243,7 @@ fn registry(client: &mut Client, name: &str) -> Result<Option<Answer>, RedfishEr
     Ok(Some(answer))
 }
 
-/// Location of the registry in English, else in any language. Old iLOs wrap it in `extref`.
+/// Location of the registry in English, otherwise in any language. Old iLOs wrap it in `extref`.
 fn location(file: &Value) -> Option<&str> {
     let places = file.get("Location")?.as_array()?;
     let is_english = |place: &&Value| {

@@ -18,7 +18,6 @@ const BYTES_MAX: usize = 4096;
 pub struct Secret(Zeroizing<String>);
 
 impl Secret {
-    /// Wraps a text.
     pub fn new(text: String) -> Self {
         Self(Zeroizing::new(text))
     }
@@ -37,15 +36,13 @@ impl fmt::Debug for Secret {
 /// Name and password of a user.
 #[derive(Debug, Clone)]
 pub struct Credentials {
-    /// User name.
     pub user: String,
-    /// Password.
     pub password: Secret,
 }
 
 impl Credentials {
-    /// Credentials with the given name. The file holds the password in one line; only its owner and group may
-    /// read it.
+    /// Credentials with the given name. The file contains the password in one line; only its owner and group may read
+    /// it.
     pub fn from_password_file(user: &str, path: &Path) -> Result<Self, RedfishError> {
         let option = "--password-file";
         let text = read_private(option, path)?;
@@ -102,7 +99,7 @@ fn checked(option: &'static str, path: &Path, password: &str) -> Result<Secret, 
     Ok(Secret::new(password.to_owned()))
 }
 
-/// Reads a file or pipe that not everybody can read.
+/// Reads a file or pipe that is not readable by everyone.
 fn read_private(option: &'static str, path: &Path) -> Result<Zeroizing<String>, RedfishError> {
     let failed = |error: std::io::Error| RedfishError::file(option, path, error);
     let file = File::open(path).map_err(failed)?;

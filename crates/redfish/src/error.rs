@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Why a service could not be read or changed.
+/// Error of reading or changing a service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RedfishError {
     /// The message, with its hint if there is one.
@@ -12,7 +12,7 @@ pub struct RedfishError {
     is_outcome_unknown: bool,
 }
 
-/// What callers tell apart.
+/// Kinds of errors that callers distinguish.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// The resource does not exist.
@@ -25,9 +25,7 @@ pub(crate) enum Kind {
     NoAnswer,
     /// The change did not take effect.
     Failed,
-    /// Ctrl-C.
     Interrupted,
-    /// Anything else.
     Other,
 }
 
@@ -61,7 +59,7 @@ impl RedfishError {
         Self::new(format!("{service} requires credentials\nhint: give --user or --credentials-file"))
     }
 
-    /// The same after the change was sent: nobody knows whether the service carried it out.
+    /// The same after the change was sent: its outcome is unknown.
     pub(crate) fn with_unknown_outcome(self) -> Self {
         let text = format!(
             "{}; the change had been sent and may take effect at the next restart\nhint: run `lowlat bios audit` to \
@@ -76,12 +74,11 @@ impl RedfishError {
         self.text.split("\nhint: ").next().unwrap_or_default()
     }
 
-    /// Whether Ctrl-C caused it.
     pub fn is_interrupted(&self) -> bool {
         self.kind == Kind::Interrupted
     }
 
-    /// Whether a change was sent whose outcome is not known.
+    /// True if a change was sent and its outcome is unknown.
     pub fn is_outcome_unknown(&self) -> bool {
         self.is_outcome_unknown
     }

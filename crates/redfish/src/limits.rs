@@ -1,21 +1,17 @@
-//! Limits on what a service may use: none is trusted to stop.
+//! Limits on a service's use of resources. No service is trusted to stop.
 
 use std::time::Duration;
 
-/// Limits of one run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Time for one request and its answer.
     pub request_time: Duration,
     /// Time for all requests together.
     pub total_time: Duration,
-    /// Number of all requests.
     pub requests_max: usize,
     /// Bytes of one answer, uncompressed.
     pub answer_bytes_max: usize,
-    /// Members inspected per collection.
     pub members_max: usize,
-    /// Redirects per request.
     pub redirects_max: usize,
     /// Time to wait for a task of the service.
     pub task_time: Duration,

@@ -76,7 +76,7 @@ impl ServerCertVerifier for Verifier {
     }
 }
 
-/// Whether a certificate was rejected only for being a CA's.
+/// True if a certificate was rejected only because it is a CA's.
 pub(crate) fn is_ca_as_server(error: &Error) -> bool {
     matches!(error, Error::InvalidCertificate(CertificateError::Other(other))
         if other.to_string().contains("CaUsedAsEndEntity"))
@@ -140,7 +140,6 @@ impl<In: Transport> Connector<In> for Pinned {
     }
 }
 
-/// A connection inside TLS.
 pub(crate) struct Encrypted {
     buffers: LazyBuffers,
     stream: StreamOwned<ClientConnection, TransportAdapter>,

@@ -18,16 +18,13 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// Largest number of attributes listed in an error.
 const NAMED_MAX: usize = 12;
 
-/// Result of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Sent {
-    /// Path of the request.
     pub path: String,
-    /// Status of the answer.
+    /// HTTP status of the answer.
     pub status: u16,
-    /// Number of attributes that were sent and read back.
+    /// Attributes that were sent and read back.
     pub attributes: Vec<String>,
-    /// The service's messages.
     pub messages: Vec<String>,
     /// The task that applies the change, if it had not ended in time.
     pub waiting_task: Option<String>,
@@ -81,7 +78,7 @@ pub fn send(
     follow(client).map_err(after_sending)
 }
 
-/// Whether the settings resource still has the content that was read.
+/// True if the settings resource still has the content that was read.
 fn is_as_read(client: &mut Client, saved: &Saved, path: &str) -> Result<bool, RedfishError> {
     let now = client.get(path)?.json()?;
     let read = saved.answers.iter().find(|(resource, ..)| *resource == Resource::Settings);
@@ -89,7 +86,7 @@ fn is_as_read(client: &mut Client, saved: &Saved, path: &str) -> Result<bool, Re
     Ok(read.is_some_and(|read| read.get("Attributes") == now.get("Attributes")))
 }
 
-/// Errors of the request itself that leave open whether the service accepted it.
+/// Marks errors of the request itself after which the service may still have accepted it.
 fn perhaps_sent(error: RedfishError) -> RedfishError {
     match error.kind {
         Kind::TimedOut | Kind::NoAnswer | Kind::Interrupted => error.with_unknown_outcome(),
@@ -97,7 +94,7 @@ fn perhaps_sent(error: RedfishError) -> RedfishError {
     }
 }
 
-/// Errors after the service accepted the request. Those that state the outcome are unchanged.
+/// Marks errors after the service accepted the request. Those that state the outcome are unchanged.
 fn after_sending(error: RedfishError) -> RedfishError {
     if error.kind == Kind::Failed { error } else { error.with_unknown_outcome() }
 }

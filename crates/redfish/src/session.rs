@@ -1,5 +1,5 @@
-//! Login: a session if the service has them, else Basic. A password is tried once, because controllers lock
-//! accounts.
+//! Login: with a session if the service supports them, otherwise with Basic. A password is tried once, because
+//! controllers lock accounts.
 
 use crate::{
     Client, Credentials, RedfishError, Secret,
@@ -10,27 +10,24 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::json;
 use ureq::http::Method;
 
-/// The current login.
 #[derive(Debug, Default)]
 pub(crate) enum Login {
-    /// Not logged in.
     #[default]
     Nobody,
     /// Name and password go with each request.
     Basic(Secret),
-    /// A session.
     Session {
-        /// Token of each request.
+        /// Token sent with each request.
         token: Secret,
         /// Path at which the session is ended.
         path: Option<String>,
-        /// Whether the first session expired and this is the second.
+        /// The first session expired, and this is the second.
         is_second: bool,
     },
 }
 
 impl Login {
-    /// The authentication header.
+    /// Name and value of the authentication header.
     pub fn header(&self) -> Option<(&'static str, &Secret)> {
         match self {
             Self::Nobody => None,
@@ -108,7 +105,7 @@ impl Client {
         Ok(Some(format!("{}/Sessions", service.trim_end_matches('/'))))
     }
 
-    /// After a 401: renews an expired session once; nothing else is tried twice.
+    /// Renews a session that expired with a 401, once. Nothing else is tried twice.
     pub(crate) fn log_in_again(&mut self, answer: &Answer) -> Result<(), RedfishError> {
         match self.login {
             Login::Session { is_second: false, .. } => self.log_in(true),

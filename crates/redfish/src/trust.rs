@@ -1,4 +1,4 @@
-//! Which certificates of services are trusted.
+//! Trust in the certificates of services.
 
 use crate::{RedfishError, pinned::Pinned};
 use rustls::pki_types::CertificateDer;
@@ -7,7 +7,6 @@ use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 
 const CA_BYTES_MAX: u64 = 1 << 20;
 
-/// Trusted certificates.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Trust {
     /// Those signed by the CAs that this machine trusts.

@@ -36,7 +36,7 @@ fn read(service: &Service) -> Result<Saved, RedfishError> {
     read_with(options(&service.url()))
 }
 
-/// The error's text, which must never contain a secret.
+/// The text of the error, which must never contain a secret.
 fn said(service: &Service) -> String {
     let error = read(service).expect_err("this fault is an error");
     let words = format!("{error} {error:?}");
@@ -335,7 +335,7 @@ fn a_certificate_that_is_its_own_ca_can_be_pinned() {
     let own = Service::start_tls_as_ca("127.0.0.1");
     all_of(&said(&own), &["TLS with 127.0.0.1", "--ca FILE"]);
     assert_eq!(pinned(&own, &own.certificate).unwrap().answers.len(), 4);
-    // Another certificate for the same name is another service, whatever it says of itself.
+    // Another certificate for the same name belongs to another service, whatever it claims.
     let other = Service::start_tls_as_ca("127.0.0.1");
     all_of(&pinned(&other, &own.certificate).unwrap_err().to_string(), &["TLS with", "--ca FILE"]);
     assert!(other.requests().is_empty(), "nothing is sent to an untrusted service");

@@ -10,9 +10,7 @@ pub const LABEL_WIDTH: usize = 18;
 
 /// Text under construction, with its width.
 pub struct Page {
-    /// The text so far.
     pub out: String,
-    /// Columns of the terminal.
     pub width: usize,
 }
 
@@ -29,12 +27,10 @@ impl Page {
         }
     }
 
-    /// Adds a heading.
     pub fn heading(&mut self, title: &str) {
         add_heading(&mut self.out, title);
     }
 
-    /// Adds a dimmed line.
     pub fn note(&mut self, text: &str) {
         for line in wrap(&clean(text), self.width.saturating_sub(2)) {
             self.out.push_str(&format!("  {}\n", paint(DIM, &line)));
@@ -51,7 +47,7 @@ pub fn or_unknown<T: Display>(reading: &Reading<T>) -> String {
     }
 }
 
-/// "yes" or "no".
+/// Returns the text "yes" or "no".
 pub fn yes_no(reading: &Reading<bool>) -> Reading<&'static str> {
     reading.as_ref().map(|value| if *value { "yes" } else { "no" })
 }

@@ -17,9 +17,9 @@ const SILENCE_MAX: Duration = Duration::from_secs(120);
 const PATIENCE_MAX: Duration = Duration::from_secs(30);
 /// Lines that chromedriver prints before it names its port.
 const START_LINES_MAX: usize = 50;
-/// Browsers that are tried before it is said that none works here.
+/// Browsers that are tried before the test reports that none works here.
 const BROWSERS_MAX: usize = 3;
-/// WebDriver's words for a browser that is not there any more; anything else is the fault of the page or of the test.
+/// WebDriver's errors for a browser that has ended; any other error is the fault of the page or of the test.
 const DIED: [&str; 6] = [
     "session not created",
     "invalid session id",
@@ -36,7 +36,7 @@ struct Died(String);
 /// A chromedriver that ends with the test.
 struct Driver {
     child: Child,
-    /// Kept open: it may still have something to say.
+    /// Kept open, because chromedriver may still write to it.
     _output: BufReader<ChildStdout>,
     port: u16,
     session: String,
@@ -66,7 +66,7 @@ impl Driver {
         let port = output.by_ref().lines().take(START_LINES_MAX).map_while(Result::ok).find_map(|line| {
             line.rsplit_once("started successfully on port ")?.1.trim_end_matches('.').parse::<u16>().ok()
         });
-        // Made before the port is looked at, so that a driver that never came up is ended too.
+        // Made before the port is checked, so that a driver that did not start is ended too.
         let mut driver = Self { child, _output: output, port: port.unwrap_or(0), session: String::new() };
         if port.is_none() {
             panic_any(Died("chromedriver named no port".to_owned()));
@@ -101,7 +101,7 @@ impl Driver {
         answer["value"].clone()
     }
 
-    /// Waits until a script gives what it must.
+    /// Waits until a script returns the wanted value.
     fn expect(&self, script: &str, wanted: &Value) {
         let start = Instant::now();
         loop {
@@ -124,7 +124,7 @@ impl Driver {
 
     /// Clicks as a user does: the element must be visible.
     fn click(&self, selector: &str) {
-        // The bar at the top would lie over what is only just in sight.
+        // The bar at the top would cover an element at the edge of the window.
         self.expect(
             &format!(
                 "const found = document.querySelector({}); \

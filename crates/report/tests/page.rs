@@ -156,7 +156,7 @@ fn hostile_texts_stay_texts() {
     assert!(page.contains("&lt;img src=x onerror=alert(1)&gt;"), "the text is shown");
     assert!(!tags.iter().any(|(tag, _, _)| tag == "img"));
     assert_eq!(tags.iter().filter(|(tag, _, is_end)| tag == "script" && !is_end).count(), 1);
-    // As an attribute a handler would follow a space and stand outside quotes.
+    // An injected handler attribute would follow a space and be outside quotes.
     for (tag, attributes, _) in &tags {
         let outside: String = attributes.split('"').step_by(2).collect();
         assert!(!outside.contains("onerror") && !outside.contains("onload"), "{tag} {attributes}");
@@ -240,7 +240,7 @@ fn extreme_figures_and_a_lying_topology_give_a_page() {
         cpu.steal_ns = lowlat_host::Reading::Known(u64::MAX);
     }
     document.audit.score.percent = Some(255);
-    // Every group claims every CPU, and one the CPUs that are not there.
+    // Every group claims every CPU, and many CPUs that do not exist.
     let everything = lowlat_host::CpuSet::first(5_000);
     let topology = &mut document.snapshot.topology;
     for group in topology.packages.iter_mut().chain(&mut topology.cores).chain(&mut topology.clusters) {

@@ -7,12 +7,12 @@ use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A host's interruptions stand out if they are surely this many times as frequent as those of the middle host.
+/// A host's interruptions stand out if they are surely this many times as frequent as those of the median host.
 const NOISY_RATIO: f64 = 3.0;
 /// Fewest measured hosts of which one can stand out.
 const MEASURED_MIN: usize = 3;
 
-/// What a fleet needs of one document.
+/// Facts that a fleet needs from one document.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FleetHost {
     /// Its name, usually that of its document's file.
@@ -35,7 +35,7 @@ pub struct FleetHost {
     pub rate: Option<RateInterval>,
     /// Interruptions of at least this length count; `None` if they were not measured.
     pub threshold_ns: Option<u64>,
-    /// The longest interruption.
+    /// Length of the longest interruption.
     pub length_ns_max: Option<u64>,
 }
 
@@ -81,7 +81,6 @@ pub struct FleetGroup {
 /// A setting that is at fault on at least one host.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FleetFinding {
-    /// Id of the setting.
     pub id: String,
     /// Hosts on which it is at fault.
     pub fault_count: usize,
@@ -96,7 +95,6 @@ pub struct FleetFinding {
 /// Hosts that want the same value.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FleetWanted {
-    /// The value.
     pub value: String,
     /// The hosts, as places in [`Fleet::hosts`].
     pub hosts: Vec<usize>,
@@ -115,14 +113,13 @@ pub struct Fleet {
     pub threshold_ns: Option<u64>,
     /// Measured hosts with another threshold, as places in `hosts`.
     pub other_threshold: Vec<usize>,
-    /// The middle rate of interruptions per second and CPU; `None` if fewer than three hosts measured it.
+    /// The median rate of interruptions per second and CPU; `None` if fewer than three hosts measured it.
     pub rate_median: Option<RateInterval>,
-    /// Hosts with a rate far above the middle one, the highest first, as places in `hosts`.
+    /// Hosts with a rate far above the median, the highest first, as places in `hosts`.
     pub noisy: Vec<usize>,
 }
 
 impl Fleet {
-    /// Groups hosts.
     pub fn of(hosts: Vec<FleetHost>) -> Self {
         let usual = usual(&hosts);
         let mut by_verdicts: BTreeMap<&BTreeMap<String, Verdict>, Vec<usize>> = BTreeMap::new();
@@ -160,7 +157,7 @@ impl Fleet {
         dated.min_by(|x, y| x.started_at.cmp(&y.started_at))
     }
 
-    /// How many of the settings of all hosts were checked.
+    /// Returns how many of the settings of all hosts were checked.
     pub fn checked(&self) -> Checked {
         let verdicts = || self.hosts.iter().flat_map(|host| host.verdicts.values());
         Checked {
@@ -233,7 +230,7 @@ fn usual_threshold(hosts: &[FleetHost]) -> Option<u64> {
     counts.into_iter().max_by_key(|(threshold_ns, count)| (*count, Reverse(*threshold_ns))).map(|(ns, _)| ns)
 }
 
-/// The middle rate, of an even number the lower one, and the hosts whose rates are surely far above it.
+/// The median rate, of an even number the lower one, and the hosts whose rates are surely far above it.
 fn noisy(hosts: &[FleetHost], threshold_ns: Option<u64>) -> (Option<RateInterval>, Vec<usize>) {
     let compared = hosts.iter().enumerate().filter(|(_, host)| host.threshold_ns == threshold_ns);
     let mut rates: Vec<(RateInterval, usize)> =
@@ -243,7 +240,7 @@ fn noisy(hosts: &[FleetHost], threshold_ns: Option<u64>) -> (Option<RateInterval
     else {
         return (None, Vec::new());
     };
-    // A middle host without interruptions may have had some in a longer run.
+    // A median host without interruptions may have had some in a longer run.
     let far = |rate: &RateInterval| {
         rate.per_s_low > median.per_s * NOISY_RATIO && rate.per_s_low > median.per_s_high
     };

@@ -23,7 +23,6 @@ const NS_PER_S: u64 = 1_000_000_000;
 const EMPTY_NS_MAX: u64 = 3_600_000_000_000;
 const EMPTY_DIGITS: u8 = 3;
 
-/// An interval log.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct HdrLog {
     /// A line that describes the content.
@@ -37,9 +36,8 @@ pub struct HdrLog {
 /// One interval with its histogram.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct HdrInterval {
-    /// Its owner: "CPU5", "t2o".
+    /// Owner of the interval: "CPU5", "t2o".
     pub tag: String,
-    /// Its length.
     pub length_ns: u64,
     /// The longest value, divided by the writer's unit: in lowlat's logs milliseconds.
     pub max: f64,
@@ -141,7 +139,7 @@ impl Display for HdrLog {
     }
 }
 
-/// Nanoseconds, shown as seconds.
+/// A time in nanoseconds, shown in seconds.
 struct Seconds(u64);
 
 impl Display for Seconds {

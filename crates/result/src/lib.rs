@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
 pub struct ResultDocument {
-    /// Always "lowlat-result".
+    /// Kind of the document: always "lowlat-result".
     pub document: String,
     /// Version of this format. Only documents of the current one are read.
     pub schema_version: u32,
@@ -30,9 +30,8 @@ pub struct ResultDocument {
     pub command: String,
     /// Start of the run, RFC 3339, UTC.
     pub started_at: String,
-    /// Its length.
     pub elapsed_s: f64,
-    /// Whether the user stopped it early.
+    /// True if the user stopped the run early.
     pub is_interrupted: bool,
     /// Name of the host, title and note.
     #[serde(flatten)]
@@ -41,30 +40,29 @@ pub struct ResultDocument {
     pub role: Role,
     /// The host before the measurement.
     pub snapshot: HostSnapshot,
-    /// The CPUs chosen.
+    /// The CPUs chosen for the role.
     pub allocation: Allocation,
-    /// The judged settings.
+    /// The judged settings of the host.
     pub audit: Audit,
     /// The measurements: at most one of each kind, in the order in which they ran.
     pub measurements: Vec<Measurement>,
     /// Checks before a measurement; empty if none were made.
     pub readiness: Vec<ReadinessPoint>,
-    /// What makes the document doubtful or incomplete. One sentence each.
+    /// Reasons why the document is doubtful or incomplete. One sentence each.
     pub warnings: Vec<String>,
 }
 
 impl ResultDocument {
-    /// The current [`ResultDocument::schema_version`].
+    /// The [`ResultDocument::schema_version`] of new documents.
     pub const SCHEMA_VERSION: u32 = 2;
-    /// Content of [`ResultDocument::document`].
+    /// The value of every [`ResultDocument::document`].
     pub const DOCUMENT: &'static str = "lowlat-result";
 
-    /// What remedies are looked up in.
+    /// Returns the host, the allocation and the role, on which remedies depend.
     pub fn remedy_context(&self) -> RemedyContext<'_> {
         RemedyContext { host: &self.snapshot, allocation: &self.allocation, role: &self.role }
     }
 
-    /// The jitter measurement, mutable.
     pub fn jitter_mut(&mut self) -> Option<&mut JitterMeasurement> {
         self.measurements.iter_mut().find_map(Measurement::jitter_mut)
     }

@@ -8,30 +8,28 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Audit {
-    /// The profile used.
     pub profile: lowlat_host::Profile,
-    /// The score.
     pub score: Score,
     /// Every setting, worst first ([`Finding::rank`]).
     pub findings: Vec<Finding>,
-    /// Why the findings may not hold, one or two sentences each.
+    /// Reasons why the findings may not hold, one or two sentences each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }
 
-/// The score of a set of findings. An unknown row counts as not good: what is not read must not raise the score.
+/// The score of a set of findings. An unknown row counts as not good, because an unread value must not raise the score.
 /// Inapplicable rows never count.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Score {
     /// Weight of the good rows as a percentage of all rows that apply or may apply; `None` if none could be judged.
     pub percent: Option<u8>,
-    /// Rows by verdict.
+    /// Number of rows by verdict.
     pub count_by_verdict: BTreeMap<Verdict, usize>,
 }
 
 impl Audit {
-    /// Judges every setting.
+    /// Judges every setting on one host.
     pub fn of(context: &Context<'_>) -> Self {
         let mut findings: Vec<Finding> =
             context.catalogue.settings().map(|setting| judge_one(context, setting)).collect();
@@ -64,7 +62,7 @@ impl Score {
         score
     }
 
-    /// How much of what applies was checked.
+    /// Counts the applicable rows that were checked.
     pub fn checked(&self) -> Checked {
         let counting = Verdict::WORST_FIRST.into_iter().filter(|verdict| verdict.counts());
         Checked {

@@ -3,7 +3,7 @@
 use crate::{Setting, judge};
 use lowlat_host::spelling;
 
-/// Families of settings.
+/// A catalogue of settings, in families.
 #[derive(Debug, Clone, Copy)]
 pub struct Catalogue {
     families: &'static [&'static [Setting]],
@@ -15,7 +15,6 @@ impl Catalogue {
         Self { families }
     }
 
-    /// Iterates over every setting.
     pub fn settings(self) -> impl Iterator<Item = &'static Setting> {
         self.families.iter().copied().flatten()
     }

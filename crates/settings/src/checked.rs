@@ -1,15 +1,15 @@
-//! What a judgement may claim: it depends on how much was checked. Every command that judges decides here.
+//! The claim that a judgement may make, which depends on how much was checked. Every command that judges decides here.
 
 /// Number of things that were checked, and of those that could not be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Checked {
-    /// Checked, with any result.
+    /// Number checked, with any result.
     pub checked: usize,
-    /// Could not be checked.
+    /// Number that could not be checked.
     pub unknown: usize,
 }
 
-/// What a judgement claims. Each claim has one exit code.
+/// The claim of a judgement. Each claim has one exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Claim {
     /// Nothing is at fault, and at least half was checked.

@@ -1,11 +1,11 @@
-//! Whether two spellings mean the same value.
+//! Compares two spellings of a value by meaning.
 
 use lowlat_host::CpuSet;
 use std::collections::BTreeSet;
 
-/// Whether the kernel would read both texts as the same value: equal words, equal numbers (`0x10` = `16`),
-/// equal CPU lists (`1,2,3` = `1-3`), equal sizes (`2MB` = `2M` = `2097152`), or equal flags in any order
-/// before a list (`domain,managed_irq,1-3` = `managed_irq,domain,1,2,3`). White space is folded.
+/// True if the kernel would read both texts as the same value: equal words, equal numbers (`0x10` = `16`), equal CPU
+/// lists (`1,2,3` = `1-3`), equal sizes (`2MB` = `2M` = `2097152`), or equal flags in any order before a list
+/// (`domain,managed_irq,1-3` = `managed_irq,domain,1,2,3`). White space is folded.
 pub fn same_meaning(a: &str, b: &str) -> bool {
     let (a, b) = (a.trim(), b.trim());
     if a.eq_ignore_ascii_case(b) || a.split_whitespace().eq(b.split_whitespace()) {

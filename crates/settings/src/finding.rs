@@ -25,7 +25,6 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// Every verdict, worst first.
     pub const WORST_FIRST: [Self; 7] = [
         Self::Wrong,
         Self::Conflicting,
@@ -36,7 +35,6 @@ impl Verdict {
         Self::NotApplicable,
     ];
 
-    /// Name in tables.
     pub fn word(self) -> &'static str {
         match self {
             Self::Good => "good",
@@ -49,12 +47,12 @@ impl Verdict {
         }
     }
 
-    /// Whether the verdict calls for action.
+    /// True if the verdict calls for action.
     pub fn is_fault(self) -> bool {
         matches!(self, Self::Wrong | Self::Ineffective | Self::Shadowed | Self::Conflicting)
     }
 
-    /// Whether the row was judged: it is good or a fault. In the score, an unknown row weighs like a fault.
+    /// True if the row was judged: it is good or a fault. In the score, an unknown row weighs like a fault.
     pub fn counts(self) -> bool {
         self == Self::Good || self.is_fault()
     }
@@ -63,15 +61,14 @@ impl Verdict {
 /// A judge's result for one setting on one host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Judgement {
-    /// The verdict.
     pub verdict: Verdict,
     /// Human-readable state of the host: "1", "1-3 of 14 CPUs: powersave". Empty if nothing was seen.
     pub observed: String,
     /// Reason for the verdict in one sentence; empty if the values make it clear.
     pub because: String,
-    /// Paths or interfaces where it was seen.
+    /// Paths or interfaces where the state was seen.
     pub seen_at: Vec<String>,
-    /// Whether only the running kernel contradicts a boot parameter that is valid: a reboot can put it in force.
+    /// A reboot can help: the boot parameter is valid, and only the running kernel contradicts it.
     pub can_await_reboot: bool,
 }
 
@@ -124,13 +121,10 @@ impl Judgement {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Finding {
-    /// The setting's id.
     pub id: String,
-    /// The setting's layer.
     pub layer: Layer,
     /// The setting's name as the kernel or vendor spells it.
     pub name: String,
-    /// The verdict.
     pub verdict: Verdict,
     /// Current state of the host.
     pub observed: String,
@@ -138,25 +132,23 @@ pub struct Finding {
     pub wanted: String,
     /// Reason for the verdict; empty if the values make it clear.
     pub because: String,
-    /// Where it was seen.
+    /// Paths or interfaces where the state was seen.
     pub seen_at: Vec<String>,
     /// Impact of a wrong value.
     pub impact: Impact,
     /// Class of harm that the wanted value can do.
     pub risk: Risk,
-    /// Whether the change needs a reboot.
+    /// The change needs a reboot.
     pub needs_reboot: bool,
-    /// Whether the role file accepts the risk of this row.
+    /// The role file accepts the risk of this row.
     pub is_risk_accepted: bool,
-    /// Purpose of the setting.
     pub reason: String,
     /// Cost of the wanted value.
     pub cost: String,
-    /// How to check that it is in force.
+    /// Check that shows that the setting is in force.
     pub effective: String,
     /// Problem with the guide's advice; only in profile `guide-57037`.
     pub hazard: String,
-    /// Sources of the advice.
     pub sources: Vec<String>,
 }
 
@@ -180,10 +172,8 @@ impl Finding {
 }
 
 impl Impact {
-    /// Every impact.
     pub const ALL: [Self; 3] = [Self::Low, Self::Medium, Self::High];
 
-    /// Name in tables.
     pub fn word(self) -> &'static str {
         match self {
             Self::Low => "low",

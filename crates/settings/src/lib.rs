@@ -1,4 +1,4 @@
-//! What a setting is, how it is judged, and how it is changed. The settings themselves are in `lowlat-catalogue`.
+//! The type of a setting, its judges and its changes. The settings themselves are in `lowlat-catalogue`.
 //!
 //! Pure: no I/O, no clock.
 #![forbid(unsafe_code)]

@@ -16,11 +16,10 @@ use std::fmt;
 pub struct Setting {
     /// Stable id, `layer.name` in lower case: "sysctl.kernel.numa_balancing".
     pub id: &'static str,
-    /// Where it is set.
     pub layer: Layer,
     /// The name as the kernel or vendor spells it: "kernel.numa_balancing", "nohz_full=", "AMD SMT Option".
     pub name: &'static str,
-    /// What it does and why a quiet host needs it, in one to three sentences.
+    /// Effect of the setting, and why a quiet host needs it, in one to three sentences.
     pub reason: &'static str,
     /// Cost of the wanted value; empty if none.
     pub cost: &'static str,
@@ -28,11 +27,11 @@ pub struct Setting {
     pub risk: Risk,
     /// Impact of a wrong value.
     pub impact: Impact,
-    /// Whether a change needs a reboot.
+    /// A change needs a reboot.
     pub needs_reboot: bool,
     /// The kernels and options it needs.
     pub needs: Needs,
-    /// How to check that it is in force, not merely written.
+    /// Check that shows that the setting is in force, not merely written.
     pub effective: &'static str,
     /// Files (globs with `*` inside components) that the judge reads from the snapshot's knobs. The first exists only
     /// in kernels that have the setting, if `needs` names versions.
@@ -133,11 +132,11 @@ pub enum Layer {
     Kernel,
     /// Kernel command line.
     Boot,
-    /// /proc/sys.
+    /// Kernel parameters in /proc/sys.
     Sysctl,
-    /// /sys/kernel/debug.
+    /// Files of the kernel in /sys/kernel/debug.
     Debugfs,
-    /// /sys.
+    /// Files of the kernel in /sys.
     Sysfs,
     /// Services and their managers.
     Service,
@@ -194,14 +193,14 @@ impl Layer {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Risk {
-    /// None known.
+    /// No known harm.
     None,
     /// More power and heat, less boost for other cores.
     Power,
     /// Reliability, availability and serviceability of the hardware: errors go unnoticed.
     #[serde(rename = "RAS")]
     Ras,
-    /// Weakens protection.
+    /// Protection of the host is weaker.
     Security,
     /// Breaks rules that a firm must follow (clock synchronization, audit trail).
     Compliance,
@@ -210,7 +209,6 @@ pub enum Risk {
 }
 
 impl Risk {
-    /// Name in tables.
     pub fn word(self) -> &'static str {
         match self {
             Self::None => "none",
@@ -247,38 +245,34 @@ pub struct Needs {
     pub config: &'static [&'static str],
     /// New location of the setting in the kernel of `until`; empty if there is none.
     pub moved_to: &'static str,
-    /// Whether only x86 hosts have it.
+    /// Only x86 hosts have it.
     pub x86: bool,
     /// The makers whose processors have it.
     pub makers: Makers,
 }
 
-/// Makers of processors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub enum Makers {
-    /// Any.
     #[default]
     All,
     /// AMD, and Hygon.
     Amd,
-    /// Intel.
     Intel,
     /// Any but AMD and Hygon.
     NotAmd,
 }
 
 impl Needs {
-    /// Any kernel.
     pub const ANY: Self =
         Self { since: None, until: None, config: &[], moved_to: "", x86: false, makers: Makers::All };
 
     /// Any kernel of an x86 host.
     pub const X86: Self = Self { x86: true, ..Self::ANY };
 
-    /// Any kernel of a host with processors of AMD.
+    /// Any kernel of a host with AMD processors.
     pub const AMD: Self = Self { makers: Makers::Amd, ..Self::X86 };
 
-    /// Any kernel of a host with processors of Intel.
+    /// Any kernel of a host with Intel processors.
     pub const INTEL: Self = Self { makers: Makers::Intel, ..Self::X86 };
 
     /// Kernels from this version on.
@@ -286,7 +280,6 @@ impl Needs {
         Self { since: Some(KernelVersion::new(major, minor)), ..Self::ANY }
     }
 
-    /// Kernels before this version.
     pub const fn until(major: u16, minor: u16) -> Self {
         Self { until: Some(KernelVersion::new(major, minor)), ..Self::ANY }
     }
@@ -302,7 +295,6 @@ impl Needs {
         Self { moved_to: place, ..self }
     }
 
-    /// Adds configuration options.
     #[must_use]
     pub const fn with_config(self, config: &'static [&'static str]) -> Self {
         Self { config, ..self }

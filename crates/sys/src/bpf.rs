@@ -21,7 +21,7 @@ const LOG_BYTES: usize = 4_096;
 /// The program calls no function that the kernel keeps for GPL programs.
 const LICENCE: &[u8] = b"Dual MIT/Apache-2.0\0";
 
-/// Where a program runs.
+/// Place where a program runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum XdpPlace {
     /// In the kernel's generic path (XDP_FLAGS_SKB_MODE).
@@ -34,7 +34,7 @@ pub enum XdpPlace {
 #[derive(Debug)]
 pub struct SocketMap(OwnedFd);
 
-/// A loaded XDP program.
+/// Descriptor of a loaded XDP program.
 #[derive(Debug)]
 pub struct Program(OwnedFd);
 

@@ -8,7 +8,7 @@ const MOUNT: &str = "/sys/fs/cgroup";
 /// This process's groups of one controller.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OwnGroups {
-    /// Whether the controller is one of version 1, whose files have other names.
+    /// True if the controller is one of version 1, whose files have other names.
     pub is_version_1: bool,
     /// The folder of the group, of the one above it, and so on up to the root group's.
     pub folders: Vec<String>,
@@ -64,7 +64,8 @@ impl OwnGroups {
 /// Version 1 has a limit of this size where there is none: the largest number of whole pages.
 const NO_LIMIT_BYTES: u64 = 1 << 62;
 
-/// The memory that this process's group and those above it leave it, in bytes; the inner one is none without a limit.
+/// The memory that this process's group and those above it leave it, in bytes; the inner value is `None` without a
+/// limit.
 pub fn memory_left_bytes(root: &Root) -> Reading<Option<u64>> {
     OwnGroups::of(root, "memory").and_then(|groups| {
         let files = if groups.is_version_1 {
@@ -76,7 +77,7 @@ pub fn memory_left_bytes(root: &Root) -> Reading<Option<u64>> {
     })
 }
 
-/// The memory that a group leaves; the inner one is none without a limit.
+/// The memory that a group leaves; the inner value is `None` without a limit.
 fn memory(root: &Root, folder: &str, [limit, usage, reclaimable]: [&str; 3]) -> Reading<Option<u64>> {
     let limit = match root.read(&format!("{folder}/{limit}")) {
         Reading::Known(text) if text.trim() == "max" => return Reading::Known(None),
@@ -103,24 +104,23 @@ fn number(read: Reading<String>, path: &str) -> Reading<u64> {
     })
 }
 
-/// For how long quotas had stopped this process's control group, at a moment.
+/// Time for which quotas had stopped this process's control group, at a moment.
 #[derive(Debug, Clone)]
 pub struct Throttled(Reading<u64>);
 
 impl Throttled {
-    /// Reads it.
     pub fn read(root: &Root) -> Self {
         Self(throttled_ns(root))
     }
 
-    /// For how long they have stopped it since, in nanoseconds.
+    /// Time for which they have stopped it since, in nanoseconds.
     pub fn elapsed_ns(&self, root: &Root) -> Reading<u64> {
         self.0.as_ref().and_then(|from| throttled_ns(root).map(|to| to.saturating_sub(*from)))
     }
 }
 
-/// For how long quotas of CPU time have stopped the threads of this process's groups, in nanoseconds: of the group above it
-/// or its own with the most. Absent if none can have a quota.
+/// Time for which quotas of CPU time have stopped the threads of this process's groups, in nanoseconds: of the group
+/// above it or its own with the most. Absent if none can have a quota.
 fn throttled_ns(root: &Root) -> Reading<u64> {
     OwnGroups::of(root, "cpu").and_then(|groups| {
         let (key, unit_ns) =

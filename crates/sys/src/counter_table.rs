@@ -21,9 +21,9 @@ pub struct Table {
 /// One row: `name: count count … text`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Row {
-    /// Text before the colon.
+    /// Name of the row: the text before the colon.
     pub name: String,
-    /// Counts other than zero.
+    /// Counts other than zero, by CPU.
     pub count_by_cpu: BTreeMap<CpuId, u64>,
     /// Text after the counts, trimmed.
     pub text: String,

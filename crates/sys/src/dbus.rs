@@ -4,7 +4,7 @@ use std::{io, sync::mpsc, thread, time::Duration};
 use thiserror::Error;
 use zbus::fdo::Error as Fdo;
 
-/// Why there is no answer.
+/// Reason why there is no answer.
 #[derive(Debug, Error)]
 pub(crate) enum Unheard {
     /// The thread for the call could not be started.
@@ -38,7 +38,6 @@ pub(crate) enum Kind {
     Absent,
     /// This user has no permission.
     Denied,
-    /// Anything else.
     Other,
 }
 

@@ -11,12 +11,12 @@ use std::path::Path;
 use thiserror::Error;
 
 const POOL: &str = "/sys/kernel/mm/hugepages/hugepages-2048kB";
-/// Where lowlat's own directories are, and the names of the log's.
+/// Parent of lowlat's own directories, and the names of the log's.
 const STATE: &str = "/var/lib";
 const LOG: [&str; 2] = ["lowlat", "huge-pages"];
 const PLAN: &str = "huge-pages";
 
-/// Why pages are not reserved, or not released.
+/// Reason why pages are not reserved, or not released.
 #[derive(Debug, Error)]
 #[error("{0}")]
 pub struct HugePagesError(String);
@@ -33,7 +33,7 @@ impl From<UndoError> for HugePagesError {
     }
 }
 
-/// A reservation of pages.
+/// A reservation of huge pages.
 #[derive(Debug)]
 pub struct HugePages {
     log: UndoLog,
@@ -68,7 +68,7 @@ impl HugePages {
         let mut log = UndoLog::open(dir, writer, |_| true)?;
         let left = log.rollback_where(|_| true);
         if !left.is_complete() {
-            // Somebody else has set the pool since: theirs stands.
+            // The pool was changed outside lowlat since, and that value stays.
             log.give_up_where(|_| true)?;
         }
         let target = TargetSpec::value(total.clone(), Comparison::Number);
@@ -91,7 +91,7 @@ impl HugePages {
     /// Releases the reservation.
     ///
     /// # Errors
-    /// Somebody else has changed the pool since, or it cannot be written.
+    /// The pool was changed outside lowlat since, or it cannot be written.
     pub fn release(mut self) -> Result<(), HugePagesError> {
         let report = self.log.rollback_where(|_| true);
         if report.is_complete() {

@@ -1,4 +1,4 @@
-//! All access of lowlat to the host. Readers turn files, netlink and D-Bus into the facts of
+//! All of lowlat's access to the host. Readers turn files, netlink and D-Bus into the facts of
 //! [`lowlat_host::HostSnapshot`]; they do not judge.
 
 pub mod bpf;

@@ -1,4 +1,4 @@
-//! How many files this process may have open at the same time.
+//! Limit of the files that this process may have open at the same time.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 

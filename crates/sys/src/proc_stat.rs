@@ -13,7 +13,8 @@ pub fn steal_of_line(line: &str) -> Option<(CpuId, u64)> {
     Some((cpu, words.nth(STEAL_FIELD)?.parse().ok()?))
 }
 
-/// The CPU of a "cpuN …" line, the time since boot in which it ran something of this host, and all its time, in clock ticks.
+/// The CPU of a "cpuN …" line, the time since boot in which it ran something of this host, and all its time, in clock
+/// ticks.
 pub fn busy_of_line(line: &str) -> Option<(CpuId, u64, u64)> {
     let (cpu, not_running) = not_running_of_line(line)?;
     // Time of guests, which follows, is part of the first two.

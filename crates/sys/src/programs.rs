@@ -9,21 +9,20 @@ use std::{
     process::{Command, ExitStatus, Stdio},
 };
 
-/// Program to run.
 #[derive(Debug, Clone, Copy)]
 pub struct Program<'a> {
-    /// Program and arguments.
+    /// The program and its arguments.
     pub command: &'a [String],
     /// Folder in which it runs; empty: the current one.
     pub folder: &'a str,
-    /// Additions to its environment.
+    /// Variables added to its environment.
     pub environment: &'a [(String, String)],
 }
 
 impl Program<'_> {
     fn start(&self) -> io::Result<Command> {
         let (program, arguments) = self.command.split_first().ok_or(io::ErrorKind::InvalidInput)?;
-        // A relative program is meant below its folder, not below that of lowlat.
+        // A relative path starts at `folder`, not at lowlat's working directory.
         let path = if program.contains('/') && !self.folder.is_empty() {
             Path::new(self.folder).join(program)
         } else {
@@ -46,7 +45,7 @@ impl Program<'_> {
         self.start()?.stdout(log.try_clone()?).stderr(log.try_clone()?).status()
     }
 
-    /// Runs the program in the place of lowlat's own output.
+    /// Runs the program with lowlat's own output.
     ///
     /// # Errors
     /// The system's error, if it cannot be started.
@@ -61,7 +60,7 @@ impl Program<'_> {
     }
 }
 
-/// An input without a byte, for a program.
+/// Returns an empty input for a program.
 ///
 /// # Errors
 /// If /dev/null cannot be opened; when a program is started, this would read as if the program were missing.

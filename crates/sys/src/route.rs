@@ -1,4 +1,4 @@
-//! The way of packets to a peer: route, interface and the next hop's hardware address, from routing netlink
+//! The route of packets to a peer: interface and the next hop's hardware address, from routing netlink
 //! (linux/rtnetlink.h).
 
 use crate::netlink::{
@@ -20,7 +20,7 @@ const AF_INET: u8 = 2;
 const AF_INET6: u8 = 10;
 const ARPHRD_ETHER: u16 = 1;
 
-/// Why the way is not known.
+/// Reason why the route is not known.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{0}")]
 pub struct RouteError(String);
@@ -34,28 +34,22 @@ impl RouteError {
 /// A network interface as routing netlink shows it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Interface {
-    /// Index.
     pub index: u32,
-    /// Name.
     pub name: String,
-    /// Hardware address.
     pub mac: [u8; 6],
     /// Largest packet in bytes, without the Ethernet header.
     pub mtu_bytes: u32,
     /// Receive queues that it was created with; fewer may be in use.
     pub rx_queues_max: u32,
-    /// Whether it has a carrier.
     pub has_carrier: bool,
-    /// XDP program in force.
+    /// Place of its XDP program; `None` without one.
     pub xdp: Option<XdpAttached>,
-    /// Whether it uses Ethernet.
     is_ethernet: bool,
 }
 
-/// Where the XDP program of an interface runs.
+/// Place where the XDP program of an interface runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum XdpAttached {
-    /// In the driver.
     Driver,
     /// In the kernel's generic path.
     Generic,
@@ -63,16 +57,16 @@ pub enum XdpAttached {
     Other,
 }
 
-/// The way to a peer.
+/// The route to a peer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Way {
-    /// Interface where packets leave.
+    /// Interface through which packets leave.
     pub interface: Interface,
     /// Hardware address of the peer, or of the router on the way.
     pub next_mac: [u8; 6],
 }
 
-/// Finds the way from an own address to a peer. `scope` is the interface of link-local addresses; 0 if none.
+/// Finds the route from a local address to a peer. `scope` is the interface of link-local addresses; 0 if none.
 ///
 /// # Errors
 /// [`RouteError`] with what is unknown.

@@ -28,7 +28,6 @@ struct Attributes {
 /// 1000000" (runtime, deadline and period in nanoseconds), followed by "reset-on-fork" if that is set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Scheduling {
-    /// The policy.
     pub policy: SchedPolicy,
     /// Real-time priority, 1 to 99; 0 for other policies.
     pub priority: u32,
@@ -36,7 +35,7 @@ pub struct Scheduling {
     pub nice: Option<i32>,
     /// Runtime, deadline and period in nanoseconds; 0 for other policies.
     pub deadline_ns: [u64; 3],
-    /// Whether children start with the default policy. A task that has this flag keeps it.
+    /// True if children start with the default policy. A task that has this flag keeps it.
     pub is_reset_on_fork: bool,
 }
 

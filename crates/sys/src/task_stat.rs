@@ -24,7 +24,7 @@ pub struct TaskStat {
     pub comm: String,
     /// The kernel's letter for its state: 'R' running, 'S' sleeping, 'Z' dead and not yet waited for, …
     pub state: char,
-    /// Its PF_ flags.
+    /// Flags of the task (PF_…).
     pub flags: u64,
     /// Scheduling policy; unknown if the line is truncated before it.
     pub policy: SchedPolicy,
@@ -40,7 +40,7 @@ pub struct TaskUsage {
     /// CPU time since its start in clock ticks, user and system together. In /proc/PID/stat the sum over all
     /// threads.
     pub cpu_ticks: u64,
-    /// Threads of the process.
+    /// Number of threads of the process.
     pub thread_count: u64,
     /// Start time in clock ticks since boot; distinguishes two tasks with the same number.
     pub start_ticks: u64,
@@ -88,12 +88,11 @@ impl TaskStat {
         })
     }
 
-    /// Whether the task is dead but its parent has not yet waited for it.
+    /// True if the task is dead but its parent has not yet waited for it.
     pub fn is_dead(&self) -> bool {
         matches!(self.state, 'Z' | 'X')
     }
 
-    /// Whether the task is a kernel thread.
     pub fn is_kernel_thread(&self) -> bool {
         self.flags & PF_KTHREAD != 0
     }

@@ -38,13 +38,11 @@ impl TestTree {
         self
     }
 
-    /// Adds a symbolic link.
     pub(crate) fn link(self, path: &str, target: &str) -> Self {
         symlink(Path::new(target), self.place(path)).unwrap();
         self
     }
 
-    /// Adds a directory.
     pub(crate) fn dir(self, path: &str) -> Self {
         fs::create_dir_all(self.place(path)).unwrap();
         self

@@ -168,7 +168,7 @@ fn captures_of_the_archives_give_the_same_snapshots() {
     }
 }
 
-/// What the type promises for every topology.
+/// Asserts what the type promises for every topology.
 fn assert_promises(topology: &Topology) {
     for groups in [&topology.packages, &topology.dies, &topology.cores] {
         let mut seen = CpuSet::new();
@@ -189,7 +189,7 @@ struct Shape {
     threads: u32,
     cores_per_l2: u32,
     cores_per_l3: u32,
-    /// Whether the threads of a core have neighbouring numbers, instead of the second threads following all first ones.
+    /// True if the threads of a core have neighbouring numbers; otherwise the second threads follow all first ones.
     is_adjacent: bool,
     offline: CpuSet,
     /// A further node of memory without CPUs.

@@ -7,23 +7,21 @@ pub const NONE: &str = "-";
 
 /// One column of a table.
 pub struct Column {
-    /// Its head.
     pub head: String,
-    /// Its cells.
     pub cells: Vec<String>,
-    /// Whether it is set flush right.
+    /// True if the column is right-aligned.
     pub is_right: bool,
     /// Importance; 0 is never dropped, higher ranks go first.
     pub rank: u8,
 }
 
 impl Column {
-    /// A column of figures.
+    /// Creates a right-aligned column of figures.
     pub fn figures(head: &str, rank: u8, cells: Vec<String>) -> Self {
         Self { head: head.to_owned(), cells, is_right: true, rank }
     }
 
-    /// A column of words.
+    /// Creates a left-aligned column of words.
     pub fn words(head: &str, rank: u8, cells: Vec<String>) -> Self {
         Self { head: head.to_owned(), cells, is_right: false, rank }
     }
@@ -45,7 +43,7 @@ pub struct Table<'a, T> {
 }
 
 impl<'a, T> Table<'a, T> {
-    /// Starts a table.
+    /// Creates a table without columns.
     pub fn of(rows: &'a [T]) -> Self {
         Self { rows, columns: Vec::new() }
     }
@@ -74,7 +72,7 @@ impl<'a, T> Table<'a, T> {
         self
     }
 
-    /// Whether it has no rows.
+    /// True if it has no rows.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }

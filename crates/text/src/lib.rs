@@ -1,4 +1,4 @@
-//! What terminal texts and pages share: units, wrapping, columns, the frame and style of a page. Pure: no I/O, no
+//! Common parts of terminal texts and pages: units, wrapping, columns, the frame and style of a page. Pure: no I/O, no
 //! clock.
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]

@@ -127,7 +127,6 @@ pub fn add_notes(out: &mut String, notes: &[String], width: usize) {
     }
 }
 
-/// Adds numbered steps.
 pub fn add_numbered<T: AsRef<str>>(out: &mut String, steps: &[T], width: usize) {
     for (at, step) in (1..).zip(steps) {
         for (line, text) in wrap(&clean(step.as_ref()), width.saturating_sub(5)).iter().enumerate() {

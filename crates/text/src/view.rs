@@ -33,11 +33,10 @@ pub trait View {
     }
 }
 
-/// Head of a page.
 #[derive(Debug)]
 pub struct Head {
     /// Title: "Interruptions of user threads".
     pub title: &'static str,
-    /// Result: sentences, then tiles.
+    /// The page's result: sentences, then tiles.
     pub verdict: Markup,
 }

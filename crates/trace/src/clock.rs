@@ -14,7 +14,7 @@ pub enum TraceClock {
 }
 
 impl TraceClock {
-    /// Its name in `trace_clock`.
+    /// Returns its name in `trace_clock`.
     pub fn name(self) -> &'static str {
         match self {
             Self::X86Tsc => "x86-tsc",
@@ -26,9 +26,9 @@ impl TraceClock {
 /// The trace's clock and the sampler's counter at the same moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClockPair {
-    /// The trace's clock.
+    /// Reading of the trace's clock.
     pub stamp: u64,
-    /// The sampler's counter.
+    /// Reading of the sampler's counter.
     pub ticks: u64,
     /// Maximum error of `ticks` in either direction.
     pub ticks_error: u64,

@@ -19,10 +19,9 @@ const OPTION_CLOCK: u16 = 4;
 const OPTION_TICKS_TO_NS: u16 = 14;
 const SHIFT: u32 = 31;
 
-/// What a trace.dat holds.
+/// Contents of a trace.dat file.
 #[derive(Debug, Clone)]
 pub struct TraceFile {
-    /// Size of a sub-buffer.
     pub page_bytes: usize,
     /// The texts of `events/header_page` and `events/header_event`.
     pub headers: [String; 2],
@@ -30,7 +29,6 @@ pub struct TraceFile {
     pub formats: BTreeMap<String, String>,
     /// `/proc/kallsyms`; empty if the addresses are hidden.
     pub kallsyms: String,
-    /// `printk_formats`.
     pub printk_formats: String,
     /// Names of threads, as lines "47 kworker/1:2".
     pub threads: String,
@@ -43,7 +41,6 @@ pub struct TraceFile {
 }
 
 impl TraceFile {
-    /// Returns the file's content.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = b"\x17\x08\x44tracing6\0\0\x08".to_vec();
         number(&mut out, 4, self.page_bytes);

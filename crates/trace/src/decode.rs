@@ -33,7 +33,6 @@ pub struct Decoder {
     counts: DecoderCounts,
 }
 
-/// Counters of a decoder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DecoderCounts {
     /// Records that became events.
@@ -120,7 +119,6 @@ impl Decoder {
         &self.functions
     }
 
-    /// Counters so far.
     pub fn counts(&self) -> &DecoderCounts {
         &self.counts
     }
@@ -321,8 +319,8 @@ fn switch(
     Some(TraceStep::Switch { from, to, hold })
 }
 
-/// Why a thread that leaves in this state cannot run (kernel: include/linux/sched.h, TASK_REPORT). Bits above the lowest
-/// eight say that it was preempted.
+/// Returns the reason that a thread that leaves in this state cannot run (kernel: include/linux/sched.h, TASK_REPORT).
+/// Bits above the lowest eight mean that it was preempted.
 fn hold(state: u64, [prio, next_prio]: [i32; 2], is_idle_next: bool) -> Option<Hold> {
     let is = |bits: u64| state & bits != 0;
     if is(0x04) {

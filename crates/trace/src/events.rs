@@ -5,15 +5,13 @@ use super::{Activity, Vector};
 /// A tracepoint: its location below `events/`, and the meaning of its records.
 #[derive(Debug, Clone, Copy)]
 pub struct Tracepoint {
-    /// "irq", "sched".
     pub system: &'static str,
-    /// "irq_handler_entry", "sched_switch".
     pub name: &'static str,
     pub(super) says: Says,
 }
 
 impl Tracepoint {
-    /// Whether every trace records it. The others are switched on by those who need them, with a filter.
+    /// True if every trace records it. The others are switched on where they are needed, with a filter.
     pub fn is_default(&self) -> bool {
         !matches!(self.says, Says::Wakes)
     }
@@ -24,7 +22,7 @@ impl Tracepoint {
     }
 }
 
-/// How a record becomes a step.
+/// Conversion of a record to a step.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Says {
     /// An activity starts that this field identifies.
@@ -37,19 +35,15 @@ pub(super) enum Says {
     EntersIrq,
     /// An interrupt of the processor starts.
     EntersVector(Vector),
-    /// It ends.
     ExitsVector(Vector),
     /// An interrupt from another CPU starts, whose purpose is a string given by its address: "reason".
     EntersIpi,
-    /// It ends.
     ExitsIpi,
     /// An NMI's handler took "`delta_ns`".
     TookNmi,
-    /// A page fault.
     Faults,
     /// A signal is delivered to the running thread: "sig".
     Delivers,
-    /// The scheduler switches threads.
     Switches,
     /// The kernel starts to wake a thread: "pid".
     Wakes,
@@ -59,7 +53,7 @@ const fn row(system: &'static str, name: &'static str, says: Says) -> Tracepoint
     Tracepoint { system, name, says }
 }
 
-/// Every tracepoint that is read. Those that a kernel lacks are left out there.
+/// Every tracepoint that is read. Those that a kernel lacks are left out on that kernel.
 pub const TRACEPOINTS: &[Tracepoint] = &[
     row("sched", "sched_switch", Says::Switches),
     row("irq", "irq_handler_entry", Says::EntersIrq),

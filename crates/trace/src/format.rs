@@ -32,15 +32,13 @@ pub struct Field {
     /// The C type without the name, followed by an array's length: `unsigned int`, `char[16]`, `__data_loc
     /// char[]`.
     pub c_type: String,
-    /// Its name.
     pub name: String,
     /// Offset in the record, in bytes.
     pub offset: usize,
     /// Its size in bytes.
     pub size: usize,
-    /// Whether it is a signed number; kernels before 2.6.37 do not say, which counts as unsigned.
+    /// The number is signed. Kernels before 2.6.37 do not report this, which counts as unsigned.
     pub is_signed: bool,
-    /// Location of the value.
     pub place: Place,
 }
 
@@ -192,7 +190,7 @@ pub struct PageLayout {
     pub commit_offset: usize,
     /// Its size: 8 bytes on a 64-bit kernel, 4 on others.
     pub commit_size: usize,
-    /// Offset of the entries.
+    /// Offset of the first entry.
     pub data_offset: usize,
     /// Bytes of entries in a sub-buffer of the top-level trace; an instance may have larger ones.
     pub data_size: usize,

@@ -26,7 +26,7 @@ pub struct TraceFormats {
     pub(super) ipi_reasons: BTreeMap<u64, Vector>,
 }
 
-/// How to read one event's record.
+/// Fields needed to read one event's record.
 #[derive(Debug, Clone)]
 pub(super) struct Known {
     pub(super) says: Says,
@@ -177,7 +177,7 @@ impl Known {
     }
 }
 
-/// Where an event's record has the number of its format.
+/// Returns the offset of the format's number in an event's record.
 pub(super) fn type_offset_of(format: &EventFormat) -> Option<usize> {
     format.field("common_type").filter(|field| field.size == 2).map(|field| field.offset)
 }

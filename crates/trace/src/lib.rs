@@ -40,7 +40,6 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Activity {
-    /// A non-maskable interrupt.
     Nmi,
     /// The handler of a device interrupt, by its Linux number.
     Irq(u32),
@@ -67,11 +66,11 @@ pub enum Activity {
     /// The interrupt of a timer that runs this function first, by its address. Made of an interrupt and an
     /// [`Activity::Hrtimer`] in it.
     TimerInterrupt(u64),
-    /// The thread may not run, whatever else runs meanwhile. Made of a [`TraceStep::Switch`].
+    /// The thread may not run, whatever else runs. Made of a [`TraceStep::Switch`].
     Held(Hold),
 }
 
-/// Why a thread that leaves the CPU cannot run.
+/// Reason that a thread that leaves the CPU cannot run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Hold {
@@ -101,17 +100,13 @@ pub enum Vector {
     CallFunctionSingle,
     /// Work that was deferred to a separate interrupt.
     IrqWork,
-    /// The thermal sensor's interrupt.
     Thermal,
-    /// A corrected-error threshold.
+    /// A threshold of corrected errors was reached.
     Threshold,
-    /// A deferred error.
     DeferredError,
     /// The local APIC reports an error.
     ErrorApic,
-    /// A spurious interrupt.
     SpuriousApic,
-    /// The platform's own interrupt.
     PlatformIpi,
     /// An interrupt from another CPU with an unknown purpose (aarch64: any kind).
     OtherIpi,
@@ -122,11 +117,9 @@ pub enum Vector {
 pub struct TraceEvent {
     /// Time in ticks of the samplers' counter.
     pub ticks: u64,
-    /// The event itself.
     pub step: TraceStep,
 }
 
-/// Content of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TraceStep {
@@ -134,9 +127,8 @@ pub enum TraceStep {
     Enter(Activity),
     /// [`Activity::CallFunction`] starts.
     Called {
-        /// The function's address.
         function: u64,
-        /// Address of the request, which identifies who queued it; 0 if unknown, or if this CPU asked itself.
+        /// Address of the request, which identifies its sender; 0 if unknown, or if this CPU requested it itself.
         request: u64,
     },
     /// The activity ends. Some exit events do not name what their entry named: they have a softirq's number
@@ -154,7 +146,7 @@ pub enum TraceStep {
         from: i32,
         /// ID of the next thread; 0 is the idle task.
         to: i32,
-        /// Why the previous thread cannot run; `None` if it gives way to the next one, or if that is not known.
+        /// Reason that the previous thread cannot run; `None` if it gives way to the next one, or if unknown.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         hold: Option<Hold>,
     },
@@ -168,11 +160,11 @@ pub enum TraceStep {
 /// run, from the kernel's symbol table.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct TraceNames {
-    /// Device interrupts: "nvme0q3".
+    /// Device interrupts by number: "nvme0q3".
     pub irqs: BTreeMap<u32, String>,
     /// Threads that ran on a traced CPU.
     pub threads: BTreeMap<i32, ThreadName>,
-    /// Functions by address: "vmstat_update".
+    /// Kernel functions by address: "vmstat_update".
     pub functions: BTreeMap<u64, String>,
 }
 
@@ -184,7 +176,7 @@ pub struct ThreadName {
     /// Its priority on the scheduler's scale: -1 deadline, 0 to 98 real-time (99 minus the user's number),
     /// 100 to 139 normal (120 plus nice).
     pub prio: i32,
-    /// CPUs on which it may run, which the trace does not tell; `None` if nobody asked, or if it had ended.
+    /// CPUs on which it may run, which are not in the trace; `None` if they were not read, or if it had ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allowed_cpus: Option<CpuSet>,
 }

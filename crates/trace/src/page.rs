@@ -31,12 +31,11 @@ const LENGTH_MASK: u64 = MISSED_STORED - 1;
 /// The shortest entry with a record: its header and one u32.
 const ENTRY_BYTES_MIN: usize = 8;
 
-/// One sub-buffer.
+/// One sub-buffer of the ring buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Page<'a> {
     /// The trace clock at its first entry, before that entry's delta.
     pub stamp: u64,
-    /// Whether earlier events are missing.
     pub missed: Missed,
     data: &'a [u8],
 }
@@ -44,11 +43,9 @@ pub struct Page<'a> {
 /// Events that the kernel overwrote before they were read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Missed {
-    /// None.
     Nothing,
-    /// This many.
     Count(u64),
-    /// Some; the kernel does not say how many.
+    /// Some; the kernel does not report how many.
     Some,
 }
 
@@ -58,16 +55,14 @@ pub enum Missed {
 pub struct PageError {
     /// Offset from the first entry, or for the header from the start.
     pub offset: usize,
-    /// What was found.
     pub found: u64,
-    /// What was expected.
     pub expected: &'static str,
 }
 
 /// A record with its time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Entry<'a> {
-    /// The trace clock.
+    /// Time by the trace's clock.
     pub stamp: u64,
     /// The record: `common_type` and so on, up to 3 bytes of padding at its end.
     pub record: &'a [u8],
@@ -125,7 +120,6 @@ pub struct Entries<'a> {
     stamp: u64,
 }
 
-/// Kind of an entry.
 enum EntryStep<'a> {
     Record(&'a [u8]),
     Skip,

@@ -19,12 +19,12 @@ use std::{
 
 /// Longest path of a unix socket, in bytes (unix(7): sun_path, including its terminator).
 const SOCKET_PATH_BYTES_MAX: usize = 107;
-/// Longest name, in bytes.
+/// Longest name of a master, a node or a stream, in bytes.
 const NAME_BYTES_MAX: usize = 64;
 /// Bytes read from a lock: a process id.
 const LOCK_BYTES_MAX: u64 = 32;
 
-/// Whether this is a valid name of a master, a node or a stream.
+/// True if this is a valid name of a master, a node or a stream.
 pub fn is_name(name: &str) -> bool {
     let is_right = |character: char| character.is_ascii_alphanumeric() || "._-".contains(character);
     (1..=NAME_BYTES_MAX).contains(&name.len()) && name.chars().all(is_right) && !name.starts_with('.')
@@ -68,7 +68,6 @@ impl RunFolder {
         Ok(folder)
     }
 
-    /// The folder's path.
     pub fn path(&self) -> &Path {
         &self.path
     }

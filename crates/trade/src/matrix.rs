@@ -22,38 +22,36 @@ const OVERRUN_MAX: f64 = 1.25;
 const FAILURES_MAX: u32 = 3;
 const NO_HUGE_PAGES: &str = "no huge pages reserved; give --reserve-huge-pages";
 
-/// What a scenario from a file publishes.
+/// Load that a scenario file defines.
 #[derive(Debug, Clone, Copy)]
 pub struct Fixed {
-    /// Its instruments.
     pub instruments: u32,
     /// From its first quote to its last, seconds.
     pub duration_s: f64,
-    /// Its quotes.
     pub quotes: u64,
 }
 
-/// What is asked of a matrix.
+/// Options of a matrix.
 #[derive(Debug, Clone, Copy)]
 pub struct Wanted {
     /// Time for all rows together.
     pub budget: Duration,
     /// Runs of each row; `None`: as the budget allows.
     pub repeats: Option<u32>,
-    /// Whether huge pages are reserved for the rows that need them.
+    /// Reserves huge pages for the rows that need them.
     pub reserves_huge_pages: bool,
-    /// Whether rows run even if their figures would not be meaningful.
+    /// Runs rows even if their figures would not be meaningful.
     pub is_forced: bool,
-    /// Whether md has a thread for each instrument.
+    /// md has a thread for each instrument.
     pub has_md_threads: bool,
     /// Time between the starts of two strategies.
     pub start_interval: Duration,
-    /// What each run publishes where a file says it.
+    /// Load of each run if a scenario file defines it.
     pub fixed: Option<Fixed>,
 }
 
 impl Wanted {
-    /// What the runs of a matrix are asked beside their load. cached's state serves nothing after its run.
+    /// Options of the matrix's runs, beside their load. Nothing reads cached's state after its run.
     pub fn options(&self, scenario: Option<String>) -> PipelineOptions {
         PipelineOptions {
             cached_store: Some(format!("{FOLDER}/cached.sqlite")),
@@ -64,7 +62,7 @@ impl Wanted {
         }
     }
 
-    /// Why a row cannot be run as wanted; `None` if it can.
+    /// Returns the reason why a row cannot be run as requested; `None` if it can.
     fn misfit(&self, row: &Row) -> Option<String> {
         let instruments = self.fixed?.instruments;
         (row.strategies != instruments).then(|| {
@@ -72,7 +70,7 @@ impl Wanted {
         })
     }
 
-    /// What runs beside the strategies, and how md publishes, for the document.
+    /// Describes, for the document, the processes beside the strategies and how md publishes.
     fn platform(&self) -> String {
         let md = if self.has_md_threads {
             "md has a thread for each instrument, as in the report; they share one stream (not with td in one process)"
@@ -89,19 +87,19 @@ impl Wanted {
     }
 }
 
-/// Why a matrix ended before its end.
+/// Error of a matrix that gave up early.
 #[derive(Debug, Error)]
 #[error("{failures} runs failed in a row")]
 pub struct MatrixError {
     failures: u32,
-    /// What the last of them died of.
+    /// Error of the last of them.
     source: Refusal,
 }
 
 /// The rows to run, and the results so far.
 #[derive(Debug)]
 pub struct Matrix {
-    /// How the time is shared.
+    /// The rows' shares of the time, and the runs in order.
     pub budget: Budget,
     /// The rows with their results.
     pub document: MatrixDocument,

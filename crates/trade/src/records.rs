@@ -8,44 +8,28 @@
 
 use thiserror::Error;
 
-/// Bytes of every payload.
 pub const PAYLOAD_BYTES: usize = 64;
 /// Version of these payloads, in `stamp.schema`.
 pub const SCHEMA: u16 = 1;
 
 /// Record kinds in `stamp.kind`.
 pub mod kind {
-    /// [`super::Quote`].
     pub const QUOTE: u16 = 1;
-    /// [`super::Order`].
     pub const ORDER: u16 = 2;
-    /// [`super::Answer`].
     pub const ANSWER: u16 = 3;
 }
 
-/// Why a payload does not match its record's kind.
+/// Error for a payload that does not match its record's kind.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum DecodeError {
-    /// Wrong size.
     #[error(
         "cannot decode a payload of {found} bytes, expected {PAYLOAD_BYTES}: another version wrote it\nhint: use one lowlat version for all processes"
     )]
-    Size {
-        /// Its size.
-        found: usize,
-    },
-    /// An undefined value.
+    Size { found: usize },
     #[error(
         "cannot decode {field}: found {found}, expected {expected}; another version wrote it, or it is damaged"
     )]
-    Value {
-        /// Name of the field.
-        field: &'static str,
-        /// Its value.
-        found: u64,
-        /// The defined values.
-        expected: &'static str,
-    },
+    Value { field: &'static str, found: u64, expected: &'static str },
 }
 
 /// A price in ten-thousandths of the instrument's currency.
@@ -61,13 +45,10 @@ pub struct Quote {
     pub bid: Price,
     /// Best offer; 0: none.
     pub ask: Price,
-    /// Last trade.
+    /// Price of the last trade.
     pub last: Price,
-    /// Size at the bid.
     pub bid_size: u32,
-    /// Size at the offer.
     pub ask_size: u32,
-    /// Where it came from.
     pub origin: Origin,
 }
 
@@ -83,13 +64,10 @@ pub struct Origin {
     pub read_after_ns: u32,
 }
 
-/// Side of an order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Side {
-    /// Buy.
     #[default]
     Buy,
-    /// Sell.
     Sell,
 }
 
@@ -104,20 +82,17 @@ pub struct Order {
     pub received_ns: u64,
     /// Limit price.
     pub price: Price,
-    /// Quantity.
     pub quantity: u32,
-    /// Buy or sell.
     pub side: Side,
     /// Origin of the quote that caused it.
     pub origin: Origin,
 }
 
-/// Why an order is rejected.
+/// Reason why an order is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reject {
     /// Not above 0, or too far from the market.
     BadPrice,
-    /// Unknown instrument.
     UnknownInstrument,
     /// 0, or above the limit of one order.
     BadQuantity,
@@ -129,7 +104,6 @@ pub enum Reject {
     NoExchange,
 }
 
-/// Outcome of an order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
     /// Accepted; fills may follow.
@@ -143,9 +117,7 @@ pub enum Outcome {
 /// td's answer to an order. Each order gets exactly one that is [`Outcome::Accepted`] or [`Outcome::Rejected`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Answer {
-    /// [`Order::number`].
     pub order_number: u64,
-    /// The outcome.
     pub outcome: Outcome,
     /// When td had read the order, in the pipeline's clock, ns.
     pub received_ns: u64,
@@ -153,9 +125,7 @@ pub struct Answer {
     pub price: Price,
     /// Quantity of the fill; in other answers that of the order.
     pub quantity: u32,
-    /// The order's instrument.
     pub instrument: u32,
-    /// The order's side.
     pub side: Side,
 }
 

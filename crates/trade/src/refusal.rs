@@ -1,9 +1,9 @@
-//! What is not done, and why.
+//! Errors as sentences for people.
 
 use std::fmt::Display;
 use thiserror::Error;
 
-/// Why something is not done, in words for people: a sentence, mostly with a hint.
+/// An error in words for people: a sentence, usually with a hint.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{words}")]
 pub struct Refusal {
@@ -11,7 +11,7 @@ pub struct Refusal {
     about: About,
 }
 
-/// What it is about, where the caller may go on.
+/// Subject of the error, for callers that can continue after some errors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum About {
     AbsentPath,
@@ -20,7 +20,6 @@ enum About {
 }
 
 impl Refusal {
-    /// With these words.
     pub fn new(words: impl Into<String>) -> Self {
         Self { words: words.into(), about: About::Else }
     }
@@ -30,17 +29,17 @@ impl Refusal {
         Self::new(error.to_string())
     }
 
-    /// A path that is not used.
+    /// Creates the error for a path that is not used.
     pub(crate) fn path(words: String, is_absent: bool) -> Self {
         Self { words, about: if is_absent { About::AbsentPath } else { About::OtherPath } }
     }
 
-    /// Whether a path does not exist.
+    /// True if the error is about a path that does not exist.
     pub fn is_absent(&self) -> bool {
         self.about == About::AbsentPath
     }
 
-    /// Whether a path is not used, as it is absent, unusable or used by another process.
+    /// True if the error is about a path that is absent, unusable or used by another process.
     pub(crate) fn is_of_path(&self) -> bool {
         self.about != About::Else
     }

@@ -1,4 +1,4 @@
-//! How many strategies this host carries: measures their costs, checks the prediction, and proposes CPUs.
+//! Number of strategies that this host carries: measures their costs, checks the prediction, and proposes CPUs.
 
 use crate::{
     refusal::Refusal,
@@ -25,14 +25,13 @@ const COST_RATE: f64 = 500.0;
 /// strategy.
 const SPINNING_CPUS: usize = 4;
 
-/// What is asked of a sizing.
+/// Options of a sizing.
 #[derive(Debug, Clone)]
 pub struct Wanted {
     /// Quotes per second of each strategy.
     pub rate_per_s: f64,
-    /// What must be kept.
+    /// Limits of latency and CPU use that must hold.
     pub goal: Goal,
-    /// How processes wait.
     pub mode: Mode,
     /// CPU time that each strategy computes per quote, in every run, ns.
     pub strategy_cost_ns: u64,
@@ -42,24 +41,21 @@ pub struct Wanted {
     pub checks: Vec<u32>,
     /// Runs of each of them.
     pub repeats: u32,
-    /// Duration of each run.
     pub duration: Duration,
-    /// Whether runs start even if their figures would not be meaningful.
+    /// Starts runs even if their figures would not be meaningful.
     pub is_forced: bool,
 }
 
 /// The inputs of a sizing.
 #[derive(Debug)]
 pub struct Sizing<'a> {
-    /// What is asked.
     pub wanted: &'a Wanted,
-    /// The host's CPUs.
     pub topology: &'a Topology,
-    /// Which of them are for what.
+    /// CPUs for housekeeping and for trading.
     pub allocation: &'a Allocation,
-    /// What the host offers to a run.
+    /// Resources of the host, for the checks before a run.
     pub facts: &'a RoomFacts,
-    /// Ends it early.
+    /// Ends the sizing early once it is set.
     pub stop: &'a AtomicBool,
 }
 
@@ -159,7 +155,7 @@ impl Sizing<'_> {
         doubtful.map(Point::sentence).collect()
     }
 
-    /// Whether the host has enough CPUs to measure the cost of a transfer.
+    /// True if the host has enough CPUs to measure the cost of a transfer.
     fn can_spin(&self) -> bool {
         self.facts.cpus.known().is_some_and(|cpus| cpus.len() >= SPINNING_CPUS)
     }
@@ -177,7 +173,7 @@ impl Sizing<'_> {
         self.on_huge_pages().map_or(0, |parameters| Memory::of(&parameters).huge_pages())
     }
 
-    /// Why huge pages cannot be tried; `None` if they can.
+    /// Returns the reason why huge pages cannot be tried; `None` if they can.
     fn lacks_huge_pages(&self, parameters: &PipelineParameters) -> Option<String> {
         let points = judge(parameters, self.facts);
         let point = points.into_iter().find(|point| point.id == HUGE_PAGES && point.room > Room::Fine)?;

@@ -35,32 +35,20 @@ const STAGE_WORDS: usize = FIRST_CELL + CELLS as usize;
 const COUNT_MAX: u64 = 1 << 47;
 const _: () = assert!(COUNT_MAX.checked_mul(CELLS as u64).is_some() && FIRST_CELL * 8 == 64);
 
-/// A stage of the path from a quote to its order.
+/// A stage of the path from a quote to its order, named like its field in [`Stages`] or [`WireStages`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
-    /// [`Stages::md`].
     Md,
-    /// [`Stages::order`].
     Order,
-    /// [`Stages::t2o`].
     T2o,
-    /// [`Stages::t2o_scheduled`].
     T2oScheduled,
-    /// [`WireStages::packet_to_read`].
     PacketToRead,
-    /// [`WireStages::read_to_published`].
     ReadToPublished,
-    /// [`WireStages::published_to_strategy`].
     PublishedToStrategy,
-    /// [`WireStages::strategy`].
     Strategy,
-    /// [`WireStages::order_to_td`].
     OrderToTd,
-    /// [`WireStages::td_to_send`].
     TdToSend,
-    /// [`WireStages::send_to_wire`].
     SendToWire,
-    /// [`WireStages::tick_to_trade`].
     TickToTrade,
 }
 
@@ -87,7 +75,7 @@ pub struct StageRecorder<R> {
 }
 
 impl<R: Region> StageRecorder<R> {
-    /// Bytes of their memory.
+    /// Bytes of the histograms of [`Stage::ALL`].
     pub const BYTES: u64 = (Stage::ALL.len() * STAGE_WORDS * 8) as u64;
     /// Bytes with [`Stage::WIRE`]. In less memory, latencies of those are not counted.
     pub const WIRE_BYTES: u64 = Self::BYTES + (Stage::WIRE.len() * STAGE_WORDS * 8) as u64;
@@ -132,7 +120,6 @@ impl<R: Region> StageRecorder<R> {
         }
     }
 
-    /// Number of latencies.
     pub fn count(&self, stage: Stage) -> u64 {
         self.cells(stage).map(|(_, count)| count).sum()
     }

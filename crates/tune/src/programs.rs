@@ -9,12 +9,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Result of a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outcome {
-    /// Whether its exit code was 0.
+    /// The exit code was 0.
     pub is_success: bool,
-    /// Its stdout.
     pub stdout: Vec<u8>,
     /// Its stderr, with replacement characters.
     pub stderr: String,
@@ -52,10 +50,10 @@ impl Programs for SystemPrograms {
 /// Time limit of a program. The slowest known, which builds an initial RAM disk for each kernel, takes
 /// minutes.
 const LONGEST: Duration = Duration::from_secs(20 * 60);
-/// Interval of checks whether it has ended.
+/// Interval between checks whether the program has ended.
 const TURN: Duration = Duration::from_millis(10);
 
-/// Runs it to its end, or kills it and its children after `longest`.
+/// Waits until the program ends, or kills it and its children after `longest`.
 fn finish(command: &mut Command, input: &[u8], longest: Duration) -> io::Result<Outcome> {
     // A separate process group, so that children of a shell script are killed with it.
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0).spawn()?;
@@ -127,7 +125,7 @@ mod tests {
     fn a_program_that_hangs_is_ended_with_what_it_started() {
         let mut command = command("sh", &["-c", "echo began; sleep 3600 & sleep 3600"]);
         let error = finish(command.stdin(Stdio::null()), &[], Duration::from_millis(200)).unwrap_err();
-        // Reading came to an end, so nobody holds its output any more.
+        // Reading has ended, so no process has the pipe open any more.
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
         assert!(error.to_string().contains("after 0.2 s"), "{error}");
     }

@@ -35,16 +35,15 @@ const TAKEN_BACK: &str = "taken-back.json";
 const RESTING: &str = "resting.json";
 const REFUSED: &str = "refused.json";
 
-/// The plan in force.
+/// Record of the plan in force.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InForce {
-    /// [`Plan::id`].
     pub plan_id: String,
     /// When it was applied, milliseconds since 1970.
     pub applied_unix_ms: u64,
     /// The boot in which it was applied, /proc/sys/kernel/random/boot_id.
     pub applied_boot_id: String,
-    /// Whether every step of it was applied. If not, it was interrupted: apply it again, or roll it back.
+    /// Every step was applied. If not, the apply was interrupted: run it again, or roll it back.
     pub is_complete: bool,
     /// Seconds after each boot within which it must be confirmed or is rolled back; none if it needs no
     /// confirmation or is confirmed.
@@ -60,7 +59,6 @@ pub struct InForce {
 /// Content of the undo log when in-force.json was written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogSeal {
-    /// Where the log ended.
     #[serde(flatten)]
     pub mark: LogMark,
     /// The lasting changes in force: files, services, the command line. Changes that a reboot resets are
@@ -71,7 +69,6 @@ pub struct LogSeal {
 /// A lasting change of the host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Wrote {
-    /// What was changed.
     pub target: TargetSpec,
     /// The state that lowlat wrote.
     pub state: LoggedState,
@@ -86,24 +83,21 @@ struct Note {
     undo_log: Option<LogSeal>,
 }
 
-/// refused.json.
 #[derive(Debug, Serialize, Deserialize)]
 struct Refused {
     boot_id: String,
     refusals: Vec<Refusal>,
 }
 
-/// Why lowlat's state files cannot be read or written.
+/// Reason why lowlat's state files cannot be read or written.
 #[derive(Debug, Error)]
 pub enum StateError {
     /// The system reported an error.
     #[error("cannot {doing} {path}: {source}{}", hint(.source))]
     Io {
-        /// What was attempted.
+        /// The attempted operation, as a verb: "read".
         doing: &'static str,
-        /// The file.
         path: String,
-        /// The system's error.
         source: io::Error,
     },
     /// A file has unexpected content.
@@ -112,11 +106,9 @@ pub enum StateError {
          backup, or run `lowlat tune rollback --dry-run`, which only needs the undo log"
     )]
     Format {
-        /// The file.
         path: String,
-        /// The parser's error.
         source: serde_json::Error,
-        /// The first characters.
+        /// The first characters of the file.
         raw: String,
     },
     /// A file is missing, or lowlat did not create it.
@@ -145,7 +137,6 @@ impl From<HostError> for StateError {
 pub struct StateDir {
     base: PathBuf,
     names: Vec<&'static str>,
-    /// Faults for tests.
     pub faults: Faults,
 }
 
@@ -175,7 +166,6 @@ impl StateDir {
         Self { base: dir.into(), names: Vec::new(), faults: Faults::none() }
     }
 
-    /// Its path.
     pub fn path(&self) -> PathBuf {
         self.base.join(self.names.join("/"))
     }
@@ -282,7 +272,7 @@ impl StateDir {
         self.read(&[], TAKEN_BACK)
     }
 
-    /// Records that boot durably.
+    /// Records durably that kernel parameters were rolled back in that boot.
     pub fn put_taken_back_in(&self, boot_id: &str) -> Result<(), StateError> {
         self.write(&[], TAKEN_BACK, &boot_id)
     }
@@ -292,7 +282,7 @@ impl StateDir {
         self.read(&[], RESTING)
     }
 
-    /// Records that boot durably; none if the switch is armed.
+    /// Records durably that the switch is disarmed in that boot; none if it is armed.
     pub fn put_resting_in(&self, boot_id: Option<&str>) -> Result<(), StateError> {
         match boot_id {
             Some(boot_id) => self.write(&[], RESTING, &boot_id),
@@ -306,7 +296,7 @@ impl StateDir {
         Ok(refused.map_or_else(Vec::new, |refused| refused.refusals))
     }
 
-    /// Records them durably.
+    /// Records durably the run-time changes that were refused in that boot; an empty list removes the record.
     pub fn put_refused(&self, boot_id: &str, refusals: Vec<Refusal>) -> Result<(), StateError> {
         if refusals.is_empty() {
             return self.remove(REFUSED);
@@ -319,7 +309,7 @@ impl StateDir {
         self.read(&[], LOST).map(Option::unwrap_or_default)
     }
 
-    /// Records them durably.
+    /// Records durably the lasting changes whose undo records are lost; an empty list removes the record.
     pub fn put_lost(&self, lost: &[Wrote]) -> Result<(), StateError> {
         if lost.is_empty() { self.remove(LOST) } else { self.write(&[], LOST, &lost) }
     }
@@ -345,7 +335,6 @@ impl StateDir {
         })
     }
 
-    /// Writes a document atomically.
     fn write(&self, below: &[&str], name: &str, value: &impl Serialize) -> Result<(), StateError> {
         let mut dir = self.make()?;
         for name in below {
@@ -361,9 +350,7 @@ impl StateDir {
     }
 }
 
-/// Directory of the plans.
 const PLANS: &str = "plans";
-/// Directory of the undo log.
 const UNDO: &str = "undo";
 
 fn plan_file(id: &str) -> String {

@@ -9,7 +9,7 @@ use lowlat_plan::verify::Verification;
 use serde::Serialize;
 use std::collections::{BTreeMap, VecDeque};
 
-/// Verdict on a CPU.
+/// Verdict on a CPU in an interval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
@@ -32,7 +32,6 @@ impl State {
     pub const WORST_FIRST: [Self; 6] =
         [Self::Intruder, Self::Ticking, Self::Interrupted, Self::Unknown, Self::Quiet, Self::Shared];
 
-    /// Its name.
     pub fn word(self) -> &'static str {
         match self {
             Self::Intruder => "intruder",
@@ -45,12 +44,10 @@ impl State {
     }
 }
 
-/// What happened on one CPU in an interval.
+/// Counts of one CPU in an interval, with the verdict.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CpuRow {
-    /// The CPU.
     pub cpu: CpuId,
-    /// The verdict.
     pub state: State,
     /// Interrupts of devices and of the processor; `None` if they were not read.
     pub interrupts: Option<u64>,
@@ -70,10 +67,9 @@ pub struct CpuRow {
 /// Shortest time by which a CPU is judged. In a shorter interval, two interrupts would be a steady source.
 const JUDGED_NS_MIN: u64 = 1_000_000_000;
 
-/// Interrupts of one CPU.
+/// Counts of one CPU's interrupts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Interrupts {
-    /// All of them.
     all: u64,
     /// Those of the CPU's timer.
     ticks: u64,
@@ -101,7 +97,7 @@ impl Recent {
         }
     }
 
-    /// Their total length.
+    /// Returns the intervals' total length.
     pub(crate) fn elapsed_ns(&self) -> u64 {
         self.0.iter().map(|(elapsed_ns, _)| elapsed_ns).sum()
     }
@@ -119,17 +115,15 @@ impl Recent {
 /// Part of a row that decides the verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Judged {
-    /// Whether the CPU is kept quiet.
+    /// The CPU is kept quiet.
     pub(crate) is_quiet: bool,
-    /// Whether an intruder ran there.
     pub(crate) has_intruder: bool,
     /// Length of the recent intervals.
     pub(crate) recent_ns: u64,
-    /// Its interrupts in them.
+    /// The CPU's interrupts in these intervals.
     pub(crate) recent: Interrupts,
-    /// Which counters were read.
     pub(crate) read: ReadCounters,
-    /// Whether the threads that ran were read.
+    /// The threads that ran were read.
     pub(crate) has_threads: bool,
 }
 
@@ -178,7 +172,7 @@ fn count(counted: &[CounterDelta], is: fn(&Cause) -> bool) -> u64 {
     counted.iter().filter(|delta| is(&delta.cause)).map(|delta| delta.count).sum()
 }
 
-/// Whether the cause is an interrupt that no other row of /proc/interrupts contains: TLB flushes are function calls,
+/// True if the cause is an interrupt that no other row of /proc/interrupts contains: TLB flushes are function calls,
 /// and performance monitoring is an NMI.
 fn is_interrupt(cause: &Cause) -> bool {
     match cause.kind {
@@ -188,7 +182,7 @@ fn is_interrupt(cause: &Cause) -> bool {
     }
 }
 
-/// Whether the cause is the CPU's timer: a vector on x86, an interrupt with a handler on ARM.
+/// True if the cause is the CPU's timer: a vector on x86, an interrupt with a handler on ARM.
 fn is_tick(cause: &Cause) -> bool {
     match cause.kind {
         CauseKind::Vector => cause.is_local_timer(),

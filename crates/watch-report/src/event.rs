@@ -1,4 +1,4 @@
-//! Events: what changed between two intervals.
+//! Events: changes between two intervals.
 
 use crate::cpu_row::{CpuRow, State, per_second};
 use lowlat_host::CpuId;
@@ -11,20 +11,18 @@ use std::collections::BTreeMap;
 /// New intruders of a CPU that have an event each.
 const INTRUDERS_MAX: usize = 3;
 
-/// Something that happened.
+/// A change during a watch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Event {
-    /// When it was noticed, milliseconds since 1970.
+    /// Time at which it was noticed, in milliseconds since 1970.
     pub at_unix_ms: u64,
-    /// How bad it is.
     pub level: Level,
-    /// What it is about: "CPU 3", "eth0", "vm.swappiness".
+    /// The affected object: "CPU 3", "eth0", "vm.swappiness".
     pub subject: String,
-    /// What happened.
     pub text: String,
 }
 
-/// How bad an event is.
+/// Severity of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Level {
@@ -32,7 +30,7 @@ pub enum Level {
     Info,
     /// It costs time or packets.
     Warning,
-    /// Something is not as the plan wants it.
+    /// Something differs from the plan.
     Fault,
 }
 
@@ -101,7 +99,7 @@ impl Events {
         }
     }
 
-    /// Rows of the plan that differ from the check before.
+    /// Rows of the plan that differ from the previous check.
     pub(crate) fn settings(&mut self, before: &Verification, after: &Verification) {
         let faulty = |verification: &Verification, what: &str| {
             verification.rows.iter().any(|row| row.what == what && row.standing.is_fault())
@@ -117,7 +115,7 @@ impl Events {
     }
 }
 
-/// How a row of the plan differs: "overridden by /etc/sysctl.d/x.conf: 60 instead of 0".
+/// Describes how a row of the plan differs: "overridden by /etc/sysctl.d/x.conf: 60 instead of 0".
 pub(crate) fn fault(row: &Row) -> String {
     let by = row.by.as_ref().map(|by| format!(" by {}", by.name)).unwrap_or_default();
     let observed = row.observed.known().map_or("unreadable", String::as_str);

@@ -24,7 +24,7 @@ pub struct Line<'a> {
     own_cpu_ns: u64,
     is_sampled: bool,
     cpus: &'a [CpuRow],
-    /// Threads on quiet CPUs.
+    /// Threads on quiet CPUs, intruders first.
     threads: Vec<Thread<'a>>,
     settings: SettingsLine<'a>,
     /// Packets lost in the interval.
@@ -51,7 +51,7 @@ enum SettingsLine<'a> {
 }
 
 impl<'a> Line<'a> {
-    /// The last interval.
+    /// Returns the line of the last interval.
     pub fn of(watch: &'a Watch) -> Self {
         let last = &watch.last;
         Self {

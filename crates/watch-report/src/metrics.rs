@@ -37,7 +37,7 @@ impl Family {
     }
 }
 
-/// The watch in OpenMetrics.
+/// Formats the watch as OpenMetrics.
 pub fn open_metrics(watch: &Watch) -> String {
     let mut registry = Registry::default();
     registry.register_collector(Box::new(Families(families(watch))));

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 /// Series of one metric at most. Further causes and threads are summed under [`OTHER`].
 const SERIES_MAX: usize = 10_000;
 const NS_PER_S: u64 = 1_000_000_000;
-/// Name of what has no series of its own.
+/// Name of the sum of everything without a separate series.
 const OTHER: &str = "other";
 
 /// A cause as a label of a metric: kind and name. Numbers of threads are left out: each would make a series.
@@ -41,8 +41,8 @@ impl CauseLabel {
     }
 }
 
-/// The name of a thread without what changes as long as the host runs: a kernel worker's pool, number and work, as in
-/// `kworker/u8:2-events_unbound`.
+/// The name of a thread without the parts that change while the host runs: a kernel worker's pool, number and work, as
+/// in `kworker/u8:2-events_unbound`.
 fn family(comm: &str) -> &str {
     if comm.starts_with("kworker/") { "kworker" } else { comm }
 }
@@ -50,28 +50,24 @@ fn family(comm: &str) -> &str {
 /// Interruptions with one main cause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Lost {
-    /// Their number.
     pub count: u64,
-    /// Their total time.
     pub ns: u64,
 }
 
-/// Sums by CPU.
+/// Sums by CPU since the start of a watch.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Totals {
-    /// Time watched.
     pub elapsed_ns: u64,
     /// CPU time that lowlat used.
     pub own_cpu_ns: u64,
-    /// Interrupts and softirqs.
+    /// Interrupts and softirqs by cause.
     pub events: BTreeMap<(CpuId, CauseLabel), u64>,
-    /// Switches between threads.
     pub switches: BTreeMap<CpuId, u64>,
     /// Time that the hypervisor took.
     pub steal_ns: BTreeMap<CpuId, u64>,
     /// Time that intruders ran for on quiet CPUs, by name.
     pub intruder_ns: BTreeMap<(CpuId, String), u64>,
-    /// Interruptions of sampled CPUs.
+    /// Interruptions of sampled CPUs by main cause.
     pub interruptions: BTreeMap<(CpuId, CauseLabel), Lost>,
     /// The longest interruption of each sampled CPU.
     pub ns_max: BTreeMap<CpuId, u64>,

@@ -14,23 +14,21 @@ use lowlat_plan::verify::Verification;
 use lowlat_text::units;
 use std::collections::{BTreeMap, VecDeque};
 
-/// Events that are kept.
+/// Maximum number of events kept.
 const EVENTS_MAX: usize = 200;
 
-/// What is watched. It does not change during a watch.
+/// Subject of a watch, which does not change while it runs.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Subject {
-    /// The host's name.
     pub host: String,
-    /// Watched CPUs.
     pub cpus: CpuSet,
     /// Those that are expected to be quiet.
     pub quiet: CpuSet,
-    /// Whether the kernel isolates the watched CPUs; otherwise the user named them, or all are watched.
+    /// True if the kernel isolates the watched CPUs; otherwise the user named them, or all are watched.
     pub is_isolated: bool,
     /// Length of an interval.
     pub every_ns: u64,
-    /// Whether threads spin on the CPUs to measure interruptions.
+    /// True if threads spin on the CPUs to measure interruptions.
     pub is_sampling: bool,
     /// lowlat's version.
     pub version: String,
@@ -39,14 +37,12 @@ pub struct Subject {
 /// The settings compared with the plan in force.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Settings {
-    /// Not compared yet.
     #[default]
     Unchecked,
     /// No plan is in force.
     NoPlan,
     /// The plan or the host cannot be read.
     Unreadable(String),
-    /// Compared.
     Compared(Box<Verification>),
 }
 
@@ -59,12 +55,11 @@ impl Settings {
     }
 }
 
-/// What was read at the end of an interval.
+/// Readings at the end of an interval.
 #[derive(Debug, Clone, Default)]
 pub struct Step {
     /// The end of the interval, milliseconds since 1970.
     pub at_unix_ms: u64,
-    /// What the kernel counted.
     pub interval: Interval,
     /// Interruptions of the sampled CPUs; `None` without sampling.
     pub sampled: Option<Sampled>,
@@ -77,13 +72,11 @@ pub struct Step {
 /// A watch of a host.
 #[derive(Debug, Clone, Default)]
 pub struct Watch {
-    /// What is watched.
     pub subject: Subject,
-    /// Why interruptions have no causes although they are sampled.
+    /// Reason that interruptions have no causes although they are sampled.
     pub no_causes: Option<String>,
     /// The last interval, or an empty one at the start.
     pub last: Step,
-    /// Number of intervals.
     pub interval_count: u64,
     /// The watched CPUs in the last interval.
     pub rows: Vec<CpuRow>,
@@ -91,15 +84,14 @@ pub struct Watch {
     pub threads: Vec<(Place, RanThread)>,
     /// Packets that each interface lost in the last interval, where any were lost.
     pub drops: BTreeMap<String, BTreeMap<String, u64>>,
-    /// The settings when they were last compared, and when that was.
+    /// The settings when they were last compared.
     pub settings: Settings,
-    /// When the settings were compared, milliseconds since 1970.
+    /// Time of that comparison, in milliseconds since 1970.
     pub settings_unix_ms: u64,
     /// The latest events, the newest first; those of one interval in order of their subjects.
     pub events: VecDeque<Event>,
-    /// Sums since the start.
     pub totals: Totals,
-    /// The intervals that the verdicts rest on.
+    /// The intervals on which the verdicts are based.
     recent: Recent,
 }
 
@@ -109,7 +101,7 @@ impl Watch {
         Self { subject, ..Self::default() }
     }
 
-    /// Takes what was read at the end of an interval.
+    /// Takes the readings at the end of an interval.
     pub fn take(&mut self, step: Step) {
         let mut events = Events::at(step.at_unix_ms);
         let is_first = self.interval_count == 0;
@@ -239,7 +231,7 @@ fn increase(
 ) -> BTreeMap<String, BTreeMap<String, u64>> {
     let mut increases: BTreeMap<String, BTreeMap<String, u64>> = BTreeMap::new();
     for (nic, counters) in after {
-        // A new interface has counters of its own, which say nothing about the interval.
+        // The counters of a new interface show nothing about the interval.
         let Some(before) = before.get(nic) else { continue };
         for (name, count) in counters {
             let was = before.get(name).copied().unwrap_or(0);

@@ -1,4 +1,4 @@
-//! What a watch concludes from its intervals: verdicts, events, sums, JSON, metrics.
+//! Conclusions of a watch from its intervals: verdicts, events, sums, JSON, metrics.
 
 use crate::host::{
     bad_step, bad_watch, quiet_step, row, sampled_watch, settings, subject, swappiness, thread, vector,

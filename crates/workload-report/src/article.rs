@@ -8,10 +8,10 @@ use lowlat_text::units::clean;
 use lowlat_workload::article::{Explained, Factor, PUBLISHED, Part, Published, baseline};
 use lowlat_workload::{Idle, WorkloadRecord};
 
-/// Where the published figures are from.
+/// Source of the published figures.
 pub const SOURCE: &str = "Published: Inspur, KeyarchOS on Intel Xeon 6 E-cores, 2025-03-21. It changed the kernel's scheduler \
                           (figures 3 and 4) and counters (figure 5).";
-/// What the columns of the summary are.
+/// Explanation of the summary's columns.
 pub const LEGEND: &str = "Placement: fastest against slowest place. Idle: without idle states (cpu_dma_latency 0) against with them. \
                           Both: fastest against slowest of all. Shares are of the logarithm, because factors multiply.";
 
@@ -93,22 +93,17 @@ fn summary(gains: &[(&'static Published, Vec<Explained>)], width: usize) -> Stri
         .text(width)
 }
 
-/// "91 %".
+/// Formats a share as a percentage: "91 %".
 pub fn share(share: f64) -> String {
     format!("{:.0} %", share * 100.0)
 }
 
 /// A row of a gain's table.
 pub struct Row {
-    /// Workload.
     pub workload: &'static str,
-    /// Copies.
     pub copies: u32,
-    /// Place in words.
     pub place: &'static str,
-    /// Whether idle states were allowed.
     pub idle: Idle,
-    /// Operations per second.
     pub rate: MedianInterval,
     /// Bytes per second, where the program reports them.
     pub bytes: Option<MedianInterval>,
@@ -181,7 +176,7 @@ fn sentence(gain: &Published, of: &Explained, has_clusters: bool) -> String {
     let name = named(of.workload, of.copies);
     let words = |factor: &Factor| {
         let [fast, slow] = [factor.fast, factor.slow].map(|one| setting(one, of.copies, has_clusters));
-        // Where only idle states differ, the place says enough.
+        // If only idle states differ, the place is enough.
         if factor.fast.place == factor.slow.place { slow } else { format!("{fast} against {slow}") }
     };
     let cause = |alone: &str, [makes, shows]: [&str; 2], factor: Option<&Factor>| match factor {

@@ -10,7 +10,6 @@ use lowlat_text::units::clean;
 use lowlat_workload::WorkloadChange;
 use maud::Markup;
 
-/// Heads of the table.
 const HEADS: [&str; 6] =
     ["workload", "copies", "setting", "before per second", "after per second", "after / before"];
 

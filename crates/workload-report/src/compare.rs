@@ -9,9 +9,9 @@ use lowlat_workload::{Verdict, WorkloadRecord, verdict};
 
 /// One workload under both settings.
 pub struct Pair {
-    /// Cell of A.
+    /// Index of the cell of A.
     pub a: usize,
-    /// Cell of B.
+    /// Index of the cell of B.
     pub b: usize,
     /// Rate of B divided by that of A.
     pub ratio: MedianInterval,
@@ -41,7 +41,7 @@ pub fn pairs(record: &WorkloadRecord) -> Vec<Pair> {
     record.pairs().into_iter().filter_map(of).collect()
 }
 
-/// "A: place=spread".
+/// Describes each side: "A: place=spread".
 pub fn sides(record: &WorkloadRecord) -> Vec<String> {
     let settings = record.cells.iter().take(2).map(|cell| cell.setting);
     ["A", "B"].iter().zip(settings).map(|(name, setting)| format!("{name}: {setting}")).collect()

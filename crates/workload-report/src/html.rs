@@ -14,14 +14,12 @@ use maud::{Markup, html};
 
 const STYLE: &str = include_str!("workload.css");
 const NONE: &str = "–";
-/// Size of a chart.
 const WIDTH: f64 = 1_080.0;
 const LEFT: f64 = 170.0;
 const RIGHT: f64 = 180.0;
 const ROW: f64 = 24.0;
 const TOP: f64 = 8.0;
 
-/// Builds the section.
 pub fn section(record: &WorkloadRecord, has_clusters: bool) -> Section {
     let lead = match record.purpose {
         Purpose::Run => "Operations per second: medians over rounds with 95 % intervals.",

@@ -1,7 +1,7 @@
 //! Measurements of workloads as terminal text and HTML. Pure: no I/O, no clock.
 //!
-//! Terminal texts contain ANSI colours; the caller prints them through a stream that strips colours if the output is not
-//! a terminal. Every text from a host is first cleaned of control characters.
+//! Terminal texts contain ANSI colours; the caller prints them through a stream that strips colours if the output is
+//! not a terminal. Every text from a host is first cleaned of control characters.
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 #![allow(
@@ -35,7 +35,7 @@ pub fn workload_text(record: &WorkloadRecord, has_clusters: bool, width: usize) 
     }
 }
 
-/// Whether a record has anything to show: a figure, a ratio of what was counted, or a row of the article's tables.
+/// True if a record has anything to show: a figure, a ratio of what was counted, or a row of the article's tables.
 pub fn has_result(record: &WorkloadRecord) -> bool {
     match record.purpose {
         Purpose::Run => !run::measured(record).is_empty(),

@@ -3,16 +3,14 @@
 use lowlat_text::text::{BOLD, GREEN, YELLOW, add_wrapped, paint, usable};
 use lowlat_text::units::clean;
 
-/// One workload.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Listed {
-    /// Its word.
     pub name: &'static str,
-    /// What a copy does.
+    /// Description of what a copy does.
     pub about: &'static str,
-    /// What is counted.
+    /// The counted unit: "round trips".
     pub unit: &'static str,
-    /// Why it cannot run here; `None` if it can.
+    /// Reason that it cannot run here; `None` if it can.
     pub why_not: Option<String>,
 }
 

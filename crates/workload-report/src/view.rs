@@ -12,7 +12,6 @@ use lowlat_text::view::{Head, View};
 use lowlat_workload::{Purpose, WorkloadMeasurement, WorkloadRecord};
 use maud::{Markup, html};
 
-/// Most tiles.
 const TILES_MAX: usize = 6;
 
 struct WorkloadView<'a> {

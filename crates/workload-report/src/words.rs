@@ -10,7 +10,7 @@ pub fn ratio(of: &MedianInterval) -> String {
     with_interval(of, "")
 }
 
-/// "10.4x [9.9, 10.8]".
+/// Formats a ratio: "10.4x [9.9, 10.8]".
 pub fn times(of: &MedianInterval) -> String {
     with_interval(of, "x")
 }
@@ -36,7 +36,7 @@ pub fn judged(of: &MedianInterval) -> String {
     }
 }
 
-/// "42,001 to 44,210".
+/// Formats an interval: "42,001 to 44,210".
 pub fn interval(of: &MedianInterval, number: fn(f64) -> String) -> String {
     if of.is_interval() {
         format!("{} to {}", number(of.low), number(of.high))
@@ -45,7 +45,6 @@ pub fn interval(of: &MedianInterval, number: fn(f64) -> String) -> String {
     }
 }
 
-/// A rate.
 pub fn per_second(value: f64) -> String {
     rate(value)
 }
@@ -62,7 +61,7 @@ pub fn time(ns: f64) -> String {
     duration(ns as u64)
 }
 
-/// "pipe, 4 copies".
+/// Names a workload with its copies: "pipe, 4 copies".
 pub fn named(workload: &str, copies: u32) -> String {
     let copies = if copies == 1 { "1 copy".to_owned() } else { format!("{} copies", count(copies.into())) };
     format!("{workload}, {copies}")
@@ -99,7 +98,7 @@ pub fn add_notes(out: &mut String, record: &WorkloadRecord, width: usize) {
     add_sentences(out, (YELLOW, "Caveats"), &caveats(record), width);
 }
 
-/// What makes the figures doubtful: what the measurement saw, then what the record shows.
+/// Returns the doubts about the figures: those of the measurement, then those that the record shows.
 pub fn caveats(record: &WorkloadRecord) -> Vec<String> {
     let mut found = record.warnings.clone();
     let named = |cell: &Cell| named(&cell.workload, cell.copies);
@@ -170,7 +169,6 @@ fn few(whats: &[String]) -> String {
     }
 }
 
-/// CPUs of a cell.
 pub fn cpus(cell: &Cell) -> String {
     if cell.cpus.is_empty() {
         return "any".to_owned();

@@ -1,5 +1,5 @@
-//! Published gains of the KeyarchOS article on Intel Xeon 6 (2025-03-21), and what part of them placement and idle states
-//! explain.
+//! Published gains of the KeyarchOS article on Intel Xeon 6 (2025-03-21), and what part of them placement and idle
+//! states explain.
 
 use crate::{Cell, Idle, Place, Policy, Setting, Verdict, WorkloadRecord, verdict};
 use lowlat_host::statistics::MedianInterval;
@@ -18,11 +18,10 @@ const MOST: f64 = 0.5;
 /// One published gain with the workloads that repeat it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Published {
-    /// Its word in arguments.
+    /// Its name on the command line.
     pub key: &'static str,
-    /// What was measured.
     pub title: &'static str,
-    /// Place in the article.
+    /// Its place in the article.
     pub figure: &'static str,
     /// The gain as a factor.
     pub factor: f64,
@@ -30,7 +29,6 @@ pub struct Published {
     pub text: &'static str,
     /// Workloads with their numbers of copies. Those of other programs come last.
     pub rows: &'static [(&'static str, &'static [u32])],
-    /// Places to compare.
     pub places: &'static [Place],
 }
 
@@ -115,7 +113,7 @@ impl Published {
         Idle::ALL.into_iter().flat_map(of)
     }
 
-    /// What the settings explain of the gain, for each workload and number of copies that was measured.
+    /// Returns the part of the gain that the settings explain, for each workload and number of copies measured.
     pub fn explained(&self, record: &WorkloadRecord) -> Vec<Explained> {
         let of = |(workload, copies): (&'static str, u32)| Explained::of(self, record, workload, copies);
         self.rows
@@ -129,20 +127,16 @@ impl Published {
 /// A setting that is faster than another.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Factor {
-    /// The faster one.
     pub fast: Setting,
-    /// The slower one.
     pub slow: Setting,
     /// Rate of the faster divided by that of the slower, with its interval.
     pub ratio: MedianInterval,
 }
 
-/// What placement and idle states explain of a published gain in one workload.
+/// Part of a published gain that placement and idle states explain in one workload.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Explained {
-    /// The workload.
     pub workload: &'static str,
-    /// Its copies.
     pub copies: u32,
     /// Fastest against slowest place, idle states allowed; `None` if no difference is shown.
     pub placement: Option<Factor>,
@@ -154,16 +148,13 @@ pub struct Explained {
     pub share: f64,
 }
 
-/// How much of a gain is explained.
+/// Part of a gain that is explained.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Part {
     /// No difference is shown.
     Nothing,
-    /// Less than half.
     Some,
-    /// Half or more.
     Most,
-    /// Nine tenths or more.
     All,
 }
 
@@ -211,7 +202,6 @@ impl Explained {
         Some(Self { workload, copies, placement, idle, both, share })
     }
 
-    /// How much of the gain is explained.
     pub fn part(&self) -> Part {
         Part::of(self.share)
     }

@@ -7,13 +7,10 @@ use serde::{Deserialize, Serialize};
 /// Rates of one workload before and after.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct WorkloadChange {
-    /// Name of the workload.
     pub workload: String,
-    /// What is counted.
+    /// The counted unit: "round trips".
     pub unit: String,
-    /// Copies of the workload.
     pub copies: u32,
-    /// What it was measured under.
     pub setting: Setting,
     /// Operations per second before: median.
     pub before_per_s: f64,
@@ -21,13 +18,13 @@ pub struct WorkloadChange {
     pub after_per_s: f64,
     /// The rate after divided by the rate before, with the interval that those of both medians allow.
     pub ratio: MedianInterval,
-    /// What that shows; `Faster`: after the change.
+    /// Verdict on the ratio; `Faster`: after the change.
     pub verdict: Verdict,
 }
 
 /// Compares every workload that both sides measured with the same copies under the same setting. The rounds of a side's
-/// runs are pooled; with as many runs as an interval takes rounds, each run is one value instead. `doubts` gets a sentence,
-/// without a full stop, for what is left out or shown less surely.
+/// runs are pooled; with as many runs as an interval takes rounds, each run is one value instead. `doubts` gets a
+/// sentence, without a full stop, for what is left out or less certain.
 pub fn between(
     before: &[&WorkloadRecord],
     after: &[&WorkloadRecord],
@@ -72,7 +69,7 @@ pub fn between(
     changes
 }
 
-/// Whether the runs of a side are enough to be its values.
+/// True if a side has enough runs to use each as one value.
 fn has_many(side: &[&WorkloadRecord]) -> bool {
     side.len() >= MedianInterval::ROUNDS_MIN as usize
 }
@@ -87,8 +84,8 @@ fn values(side: &[&WorkloadRecord], of: &Cell) -> Vec<f64> {
     found.flat_map(|(record, cell)| record.rates(cell).map(|(_, rate)| rate)).collect()
 }
 
-/// The ratio of two independent medians, from the lowest to the highest that both intervals allow: wider than 95 %. `None` if
-/// neither side counted anything.
+/// The ratio of two independent medians, from the lowest to the highest that both intervals allow: wider than 95 %.
+/// `None` if neither side counted anything.
 fn ratio(of: &MedianInterval, to: &MedianInterval) -> Option<MedianInterval> {
     let over = |a: f64, b: f64| if b > 0.0 { a / b } else { f64::MAX };
     (of.high > 0.0 || to.high > 0.0).then(|| MedianInterval {

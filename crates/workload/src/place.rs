@@ -1,11 +1,11 @@
-//! Which CPU each process gets.
+//! Choice of the CPU for each process.
 
 use crate::Place;
 use lowlat_host::{CpuId, CpuSet, topology::Topology};
 use lowlat_launch::{Place as Rule, order};
 
-/// Returns the CPU of each process; empty if the kernel can choose, or if there are no CPUs. With more processes than CPUs,
-/// the order starts again.
+/// Returns the CPU of each process; empty if the kernel can choose, or if there are no CPUs. With more processes than
+/// CPUs, the order starts again.
 pub fn cpus_of(place: Place, topology: &Topology, usable: &CpuSet, processes: usize) -> Vec<CpuId> {
     let ordered = match place {
         Place::Kernel if usable.len() != 1 => return Vec::new(),
@@ -16,7 +16,8 @@ pub fn cpus_of(place: Place, topology: &Topology, usable: &CpuSet, processes: us
     ordered.into_iter().cycle().take(processes).collect()
 }
 
-/// Says why a place cannot be told from others on this host, for so many processes that may wait for each other.
+/// Returns the reason that a place cannot be distinguished from others on this host, for so many processes that may
+/// wait for each other.
 pub fn why_not(place: Place, topology: &Topology, usable: &CpuSet, processes: usize) -> Option<String> {
     let chosen = |place| cpus_of(place, topology, usable, processes);
     let sorted = |place| {
@@ -43,7 +44,7 @@ pub fn why_not(place: Place, topology: &Topology, usable: &CpuSet, processes: us
     }
 }
 
-/// Whether the first two CPUs are in one cluster.
+/// True if the first two CPUs are in one cluster.
 fn is_cluster(topology: &Topology, cpus: &[CpuId]) -> bool {
     let cluster = |place: usize| {
         let cpu = cpus.get(place)?;
@@ -75,7 +76,7 @@ mod tests {
         }
     }
 
-    /// How many processes each cluster of four has.
+    /// Returns the number of processes in each cluster of four.
     fn per_cluster(cpus: &[CpuId]) -> Vec<usize> {
         let clusters = cpus.iter().map(|cpu| cpu / 4).max().map_or(0, |last| last + 1);
         (0..clusters).map(|cluster| cpus.iter().filter(|cpu| *cpu / 4 == cluster).count()).collect()

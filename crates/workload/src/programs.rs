@@ -2,12 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Figures of one run.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Figures {
-    /// Operations.
     pub operations: u64,
-    /// Operations per second.
     pub per_s: f64,
     /// Bytes per second, where the program reports them.
     pub bytes_per_s: Option<f64>,
@@ -15,13 +12,12 @@ pub struct Figures {
     pub latency: Option<Latency>,
 }
 
-/// Times of one operation in a run. Those of lowlat's own workloads are of a sample, and include one reading of the clock.
+/// Times of one operation in a run. Those of lowlat's own workloads are of a sample, and include one reading of the
+/// clock.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Latency {
-    /// Median.
     pub p50_ns: f64,
-    /// The 99th percentile.
     pub p99_ns: f64,
 }
 

@@ -1,14 +1,12 @@
-//! What a measurement of workloads wrote down.
+//! Record of a measurement of workloads.
 
 use crate::{Setting, programs::Latency};
 use lowlat_host::CpuId;
 use serde::{Deserialize, Serialize};
 
-/// A measurement of workloads.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WorkloadMeasurement {
-    /// The record.
     pub record: WorkloadRecord,
 }
 
@@ -25,7 +23,7 @@ impl From<WorkloadRecord> for WorkloadMeasurement {
     }
 }
 
-/// What the cells are for.
+/// Purpose of a record's cells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -43,17 +41,15 @@ pub enum Purpose {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WorkloadRecord {
-    /// What the cells are for.
     pub purpose: Purpose,
-    /// What is measured in each round.
+    /// Cells that are measured in each round.
     pub cells: Vec<Cell>,
     /// Rounds that were asked for.
     pub rounds: u32,
     /// The runs, in the order in which they ran: each round has every cell once, in random order.
     pub runs: Vec<CellRun>,
-    /// What could not be measured.
     pub missing: Vec<Missing>,
-    /// What makes the figures doubtful. One sentence each.
+    /// Reasons that the figures are doubtful, one sentence each.
     pub warnings: Vec<String>,
 }
 
@@ -61,13 +57,10 @@ pub struct WorkloadRecord {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Cell {
-    /// Name of the workload.
     pub workload: String,
-    /// What is counted: "round trips".
+    /// The counted unit: "round trips".
     pub unit: String,
-    /// Copies of the workload.
     pub copies: u32,
-    /// What it is measured under.
     pub setting: Setting,
     /// CPU of each process, or the CPUs of a program; empty if the kernel chooses.
     pub cpus: Vec<CpuId>,
@@ -77,9 +70,9 @@ pub struct Cell {
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CellRun {
-    /// Round, from 0.
+    /// Number of the round, from 0.
     pub round: u32,
-    /// Place of the cell.
+    /// Index of its cell in the record.
     pub cell: u32,
     /// Operations per second, sum over the copies.
     pub per_s: f64,
@@ -87,9 +80,8 @@ pub struct CellRun {
     pub bytes_per_s: Option<f64>,
     /// Times of one operation, where they were taken.
     pub latency: Option<Latency>,
-    /// Operations of the run.
     pub operations: u64,
-    /// Counted time.
+    /// Time over which they were counted.
     pub elapsed_ns: u64,
 }
 
@@ -97,13 +89,12 @@ pub struct CellRun {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Missing {
-    /// Name of the workload.
     pub workload: String,
     /// Copies; `None` if it concerns every number.
     pub copies: Option<u32>,
     /// The setting; `None` if it concerns every setting.
     pub setting: Option<Setting>,
-    /// Why, without a full stop.
+    /// Reason, without a full stop.
     pub why: String,
 }
 

@@ -1,15 +1,14 @@
-//! What a workload is measured under.
+//! Settings under which a workload is measured.
 
 use serde::{Deserialize, Serialize};
 use std::{fmt, str::FromStr};
 
-/// What a workload is measured under.
+/// Conditions under which a workload is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Setting {
     /// Rule that chooses the CPUs.
     pub place: Place,
-    /// Whether idle CPUs may sleep.
     pub idle: Idle,
     /// Scheduling policy of the processes.
     pub policy: Policy,
@@ -23,7 +22,7 @@ pub enum Place {
     /// None: the kernel chooses, and moves processes.
     #[default]
     Kernel,
-    /// All on one CPU.
+    /// All processes on one CPU.
     One,
     /// Fills a cluster before the next.
     Pack,
@@ -31,7 +30,7 @@ pub enum Place {
     Spread,
 }
 
-/// Whether idle CPUs may enter idle states.
+/// Use of idle states by idle CPUs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -43,7 +42,6 @@ pub enum Idle {
     None,
 }
 
-/// Scheduling policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -73,7 +71,7 @@ impl Place {
     /// Every rule, in the order of a report.
     pub const ALL: [Self; 4] = [Self::Kernel, Self::One, Self::Pack, Self::Spread];
 
-    /// Its word in arguments.
+    /// Returns its name in arguments.
     pub fn word(self) -> &'static str {
         match self {
             Self::Kernel => "kernel",
@@ -88,7 +86,7 @@ impl Idle {
     /// Both, in the order of a report.
     pub const ALL: [Self; 2] = [Self::Allowed, Self::None];
 
-    /// Its word in arguments.
+    /// Returns its name in arguments.
     pub fn word(self) -> &'static str {
         match self {
             Self::Allowed => "allowed",
@@ -98,10 +96,9 @@ impl Idle {
 }
 
 impl Policy {
-    /// Every policy.
     pub const ALL: [Self; 3] = [Self::Other, Self::Batch, Self::Fifo];
 
-    /// Its word in arguments.
+    /// Returns its name in arguments.
     pub fn word(self) -> &'static str {
         match self {
             Self::Other => "other",

@@ -1,11 +1,11 @@
-//! What the rounds show.
+//! Statistics over the rounds of a record.
 
 use crate::{Cell, CellRun, WorkloadRecord};
 use lowlat_host::statistics::MedianInterval;
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering::Equal;
 
-/// What a ratio of rates shows.
+/// Conclusion from a ratio of rates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
@@ -36,15 +36,15 @@ pub fn verdict(ratio: &MedianInterval) -> Verdict {
     }
 }
 
-/// A ratio from which on it has no number: one side counted nothing.
+/// A ratio above this has no number: one side counted nothing.
 pub const UNBOUNDED: f64 = f64::MAX / 4.0;
 
-/// Fewest runs of a hump, and the least distance between two: the lowest rate of the upper is this many times the highest of
-/// the lower.
+/// Fewest runs of a hump, and the least distance between two: the lowest rate of the upper is this many times the
+/// highest of the lower.
 const HUMP_MIN: usize = 2;
 const HUMP_DISTANCE: f64 = 1.05;
-/// The gap between two humps is at least this many times as wide as the humps, divided by the number of runs. Of 7 rates with
-/// one hump, 2 % look as if they had two; of 12, 0.3 %.
+/// The gap between two humps is at least this many times as wide as the humps, divided by the number of runs. Of 7
+/// rates with one hump, 2 % look as if they had two; of 12, 0.3 %.
 const HUMP_GAP: f64 = 10.0;
 
 impl WorkloadRecord {
@@ -70,7 +70,8 @@ impl WorkloadRecord {
     }
 
     /// Rate of one cell divided by that of another, round by round. Rounds that lack one of them, or in which neither
-    /// counted anything, do not count. If only one counted, the ratio is 0 or unbounded ([`UNBOUNDED`]), whichever side it is.
+    /// counted anything, do not count. If only one counted, the ratio is 0 or unbounded ([`UNBOUNDED`]), whichever
+    /// side it is.
     pub fn ratio(&self, cell: usize, to: usize) -> Option<MedianInterval> {
         let ratio = |(round, rate): (u32, f64)| {
             let (_, other) = self.rates(to).find(|(other, _)| *other == round)?;
@@ -178,7 +179,7 @@ mod tests {
                 other => other,
             };
             assert_eq!((verdict(&back), back.rounds), (opposite, there.rounds), "{empty} of {rounds}");
-            // What the other rounds show has no part in it.
+            // The other rounds have no effect on it.
             let expected = match (empty, rounds) {
                 (15 | 12, 15) | (7, 7) => Verdict::Faster,
                 (1, 9) | (3, 15) => Verdict::NoDifferenceShown,

@@ -15,7 +15,7 @@ pub fn start(arguments: &[String], descriptors: &[BorrowedFd<'_>], output: Stdio
     let program = std::env::current_exe().context("cannot tell where this program lies")?;
     let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
         .context("cannot make a pair of sockets")?;
-    // It waits in the socket until the child asks for it, also when this side is closed by then.
+    // The message stays in the socket until the child reads it, even after this side is closed.
     passing::send(&ours, b"lowlat-peers", descriptors).context("cannot pass descriptors on")?;
     Command::new(program)
         .args(arguments)
@@ -26,7 +26,7 @@ pub fn start(arguments: &[String], descriptors: &[BorrowedFd<'_>], output: Stdio
         .context("cannot start a process of the bench")
 }
 
-/// Child: what it was given, and nothing else than `count` descriptors.
+/// Receives the child's descriptors from its parent, exactly `count` of them.
 pub fn take(count: usize) -> anyhow::Result<Vec<OwnedFd>> {
     let received = passing::receive(io::stdin().as_fd()).context(
         "standard input is no socket: this subcommand is started by lowlat-peers itself, not by hand",
@@ -42,7 +42,7 @@ pub fn take(count: usize) -> anyhow::Result<Vec<OwnedFd>> {
 pub fn follow_parent(parent: i32) -> anyhow::Result<()> {
     rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))
         .context("cannot ask to end with the parent")?;
-    // It may have ended before that.
+    // The parent may have ended before that.
     let is_there = rustix::process::getppid().is_some_and(|pid| pid.as_raw_nonzero().get() == parent);
     anyhow::ensure!(is_there, "the process that started this one has ended");
     Ok(())

@@ -1,4 +1,4 @@
-//! Trading processes, and the transports below them, beside others'.
+//! Compares trading processes, and the transports below them, with those of other projects.
 
 mod handover;
 mod kungfu;
@@ -13,7 +13,7 @@ use serde::Serialize;
 use std::sync::atomic::{AtomicBool, Ordering};
 use trial::{Subject, arguments};
 
-/// Set when the user wants to end: whoever has children ends them first.
+/// Set when the user interrupts the program. Processes with children end those first.
 static STOP: AtomicBool = AtomicBool::new(false);
 
 /// Processes that talk over shared memory, beside others'.
@@ -39,7 +39,7 @@ enum Bench {
     End(one_way::EndArguments),
 }
 
-/// Runs what was asked for.
+/// Runs the chosen subcommand.
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     match &arguments.bench {
         Bench::Role(role) => return arguments::play(role),
@@ -64,9 +64,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
 struct TrialDocument<'a> {
     document: &'static str,
     schema_version: u32,
-    /// What ran.
+    /// Name of the subject that ran.
     subject: &'static str,
-    /// Whether that is a model of somebody else's program.
+    /// The subject is a model of another project's program.
     is_model: bool,
     #[serde(flatten)]
     record: &'a lowlat_pipeline::PipelineRecord,

@@ -52,7 +52,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
 fn beside_sysjitter(arguments: &Arguments, ours: &SummaryTool, theirs: &SummaryTool) -> anyhow::Result<()> {
     let (mut turns, mut counts) = (Vec::new(), Vec::new());
     for round in 0..arguments.rounds {
-        // Who goes first changes from round to round.
+        // The program that runs first changes from round to round.
         let (our_turn, their_turn) = in_turn(round, || ours.turn_ns(), || theirs.turn_ns())?;
         turns.push((our_turn, their_turn));
         let rate = |tool: &SummaryTool| tool.rate(arguments.threshold, arguments.seconds);
@@ -97,11 +97,11 @@ fn beside_oslat(arguments: &Arguments, ours: &SummaryTool, oslat: &std::path::Pa
     Ok(())
 }
 
-/// What one run showed.
+/// Figures of one run of a program.
 #[derive(Debug, Clone, Copy)]
 pub struct Run {
-    /// Mean time of a turn: the run's length over its turns, so interruptions count in.
+    /// Mean time of a turn: the run's length divided by its turns, so interruptions are included.
     pub turn_ns: f64,
-    /// Interruptions a second.
+    /// Number of interruptions per second.
     pub rate: f64,
 }

@@ -13,7 +13,7 @@ const FLOOD_PER_S: f64 = 1e6;
 const BUFFER_FULL: i32 = 2;
 /// Runs after one whose buffer was full, before that is believed to be a flood.
 const BUFFER_TRIALS: u32 = 2;
-/// Between which thresholds the turn is looked for.
+/// Range of thresholds in which the turn is searched for, ns.
 const TURN_NS: std::ops::Range<u64> = 1..4_096;
 
 /// One such tool on one CPU.
@@ -30,7 +30,6 @@ impl SummaryTool {
         Self { program, cpu, is_lowlat: true }
     }
 
-    /// sysjitter.
     pub fn sysjitter(program: PathBuf, cpu: u32) -> Self {
         Self { program, cpu, is_lowlat: false }
     }

@@ -30,20 +30,18 @@ pub struct Arguments {
     veth: bool,
 }
 
-/// What is measured in one comparison.
+/// Conditions of one comparison of programs.
 #[derive(Debug, Clone, Copy)]
 pub struct Case {
-    /// TCP; UDP otherwise.
+    /// Messages go over TCP; over UDP otherwise.
     pub is_tcp: bool,
     /// Both ends spin; they block otherwise.
     pub is_spinning: bool,
-    /// CPU of the client.
     pub client_cpu: u32,
-    /// CPU of the server.
     pub server_cpu: u32,
-    /// Seconds.
+    /// Duration of a run, in seconds.
     pub seconds: u32,
-    /// Bytes.
+    /// Size of a message, in bytes.
     pub size: u32,
 }
 

@@ -17,17 +17,12 @@ mod processor;
 
 use serde::Serialize;
 
-/// Vendor of the firmware.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Vendor {
-    /// Hewlett Packard Enterprise.
     Hpe,
-    /// Dell.
     Dell,
-    /// Lenovo.
     Lenovo,
-    /// Supermicro.
     Supermicro,
 }
 
@@ -35,7 +30,6 @@ impl Vendor {
     /// Every vendor, in the order in which their names are tried on a service with an unknown vendor.
     pub const ALL: [Self; 4] = [Self::Hpe, Self::Dell, Self::Lenovo, Self::Supermicro];
 
-    /// Name for people.
     pub fn word(self) -> &'static str {
         match self {
             Self::Hpe => "HPE",
@@ -56,17 +50,16 @@ pub(super) struct Name {
     /// Values with a meaning that their text does not show, each with the catalogue's word for it. A value
     /// that stands for itself marks the list as complete: the attribute accepts no other value.
     pub spellings: &'static [(&'static str, &'static str)],
-    /// Whether, according to the vendor, it can be changed only while the workload profile is Custom.
+    /// According to the vendor, it can be changed only while the workload profile is Custom.
     pub needs_custom: bool,
 }
 
 /// One setting of the catalogue.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Row {
-    /// ID in the catalogue.
     pub id: &'static str,
     pub names: &'static [Name],
-    /// Wanted values that do the harm which the catalogue names as the risk of the setting.
+    /// Wanted values that do the harm that the catalogue names as the risk of the setting.
     pub weakens: &'static [&'static str],
 }
 
@@ -115,7 +108,7 @@ mod tests {
     use lowlat_host::Profile;
     use lowlat_settings::{Layer, Risk, Want};
 
-    /// Read from the service's ComputerSystem resource; and the one whose attributes are in the row of AMD's name.
+    /// One is read from the service's ComputerSystem resource; the other's attributes are in the row with AMD's name.
     const NO_ATTRIBUTE: [&str; 2] = ["firmware.bios_version", "firmware.hyper_threading"];
 
     #[test]

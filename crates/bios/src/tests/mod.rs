@@ -7,7 +7,6 @@ use super::*;
 use lowlat_host::Profile;
 use serde_json::Value;
 
-/// A fixture's bytes.
 fn fixture(name: &str) -> Vec<u8> {
     let path = format!("{}/../../fixtures/redfish/{name}", env!("CARGO_MANIFEST_DIR"));
     std::fs::read(&path).unwrap_or_else(|error| panic!("{path}: {error}"))
@@ -121,7 +120,7 @@ fn the_profile_changes_first_and_takes_no_protection_away() {
     assert_eq!(body(&export.steps[0]), &serde_json::json!({"WorkloadProfile": "LowLatency"}));
     let second = body(&export.steps[1]);
     assert_eq!(second["WorkloadProfile"], "Custom");
-    // Low Latency switches patrol scrubbing off, which was not accepted.
+    // Low Latency switches patrol scrubbing off, and that risk was not accepted.
     assert_eq!(second["MemPatrolScrubbing"], "Enabled");
     // Low Latency sets these as wanted, so there is nothing left to change.
     assert!(second.get("PowerRegulator").is_none() && second.get("MinProcIdlePower").is_none());

@@ -3,14 +3,14 @@
 use crate::frame::FrameHead;
 use std::fmt;
 
-/// What a receiver knows of a stream.
+/// State of a stream at the receiver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Incoming {
     /// Run and epoch of the newest known sender; `None` before the first.
     newest: Option<(u64, u64)>,
     /// News about that sender, until reported with a number.
     news: Option<Why>,
-    /// The next expected number.
+    /// Number that the next record should have.
     expected: u64,
     /// Void numbers reported by the newest sender so far.
     void_told: u64,
@@ -18,7 +18,7 @@ pub struct Incoming {
     void: u64,
 }
 
-/// How to handle a frame.
+/// Decision about a received frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// Accept it. If there is a notice, readers get it first.
@@ -29,7 +29,7 @@ pub enum Verdict {
     Fenced,
 }
 
-/// Reason of a notice.
+/// Reason of a notice to readers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Why {
     /// The first frame of the stream. Earlier records did not come through this receiver.
@@ -56,19 +56,18 @@ impl fmt::Display for Why {
     }
 }
 
-/// A notice for readers.
+/// A notice that readers get before the next record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Notice {
-    /// Its reason.
     pub why: Why,
     /// Records of the origin that readers here never get.
     pub lost: u64,
-    /// Numbers without a record.
+    /// Numbers without a record, used by restarted writers.
     pub void: u64,
 }
 
 impl Incoming {
-    /// Handles a record.
+    /// Accounts for a record, and decides whether to accept it.
     #[inline]
     pub fn take(&mut self, head: &FrameHead) -> Verdict {
         // The usual case: no notice, and the next number.
@@ -94,7 +93,7 @@ impl Incoming {
             return if self.hear(head) { Verdict::Accept(None) } else { Verdict::Fenced };
         }
         match self.catch_up(head) {
-            // What a sender has not sent since its start, another one has.
+            // A lower number is normal: a predecessor of this sender sent the records in between.
             Verdict::Duplicate => Verdict::Accept(None),
             verdict => {
                 if matches!(verdict, Verdict::Accept(_)) {
@@ -115,7 +114,7 @@ impl Incoming {
         self.lost
     }
 
-    /// Numbers without a record.
+    /// Numbers without a record so far.
     pub fn void(&self) -> u64 {
         self.void
     }

@@ -1,6 +1,6 @@
 //! The sender's account of one stream.
 
-/// What a sender has read of a stream.
+/// State of a stream at the sender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Outgoing {
     /// The number after the last record; `None` before the first.
@@ -11,12 +11,12 @@ pub struct Outgoing {
     lost: u64,
 }
 
-/// How to handle a record.
+/// Decision about a record that was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SendDecision {
     /// Send it, with this many void numbers so far.
     Send {
-        /// [`crate::frame::FrameHead::void`].
+        /// Value of [`crate::frame::FrameHead::void`] for the frame.
         void: u64,
     },
     /// A repeated number: written by a process that was dropped.

@@ -127,13 +127,12 @@ fn a_sender_distinguishes_lost_numbers_from_void_ones() {
     assert_eq!((outgoing.standing(), outgoing.lost()), ((18, 1), 3));
 }
 
-/// What happens to a stream and its frames on their way.
+/// Event that affects a stream, or its frames in transit.
 #[derive(Debug, Clone)]
 enum NetworkStep {
     Record,
     /// A record that the sender loses and knows about.
     Missed,
-    /// The writer restarts.
     NewWriter,
     /// The sender restarts; its node keeps what it had not read.
     NewSender,

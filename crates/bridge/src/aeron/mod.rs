@@ -17,7 +17,7 @@ use std::{
     time::Duration,
 };
 
-/// Timeout of the driver.
+/// Longest wait for an answer of the driver.
 const ANSWER_MAX: Duration = Duration::from_secs(10);
 
 /// The refusal for an error of Aeron; `doing` is the attempted operation.

@@ -8,10 +8,9 @@ use crate::{
 use lowlat_trade::Refusal;
 use rusteron_media_driver::{AeronFragmentClosureAssembler, AeronHeader, AeronSubscription, Handlers};
 
-/// Fragments per poll.
+/// Maximum number of fragments per poll.
 const FRAGMENTS: usize = 64;
 
-/// A subscription.
 pub struct Subscription {
     inner: AeronSubscription,
     /// Assembles frames that are longer than a packet.
@@ -19,7 +18,7 @@ pub struct Subscription {
     link: Link,
 }
 
-/// What a poll lends to its callback.
+/// State that a poll lends to its callback.
 struct Taking<'a> {
     receiver: &'a mut Receiver,
     say: &'a mut dyn FnMut(Says),
@@ -59,7 +58,7 @@ impl Subscription {
         Ok(usize::try_from(taken).unwrap_or(0))
     }
 
-    /// Whether a sender is connected.
+    /// Returns true if a sender is connected.
     pub fn is_connected(&self) -> bool {
         self.inner.is_connected()
     }

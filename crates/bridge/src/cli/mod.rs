@@ -30,7 +30,7 @@ pub struct Run {
 }
 
 impl Run {
-    /// Socket of its master.
+    /// Returns the path of the master's socket.
     pub fn socket(&self) -> anyhow::Result<PathBuf> {
         let folder = match (&self.run, &self.folder) {
             (Some(name), _) => RunFolder::named(name),
@@ -83,7 +83,7 @@ pub fn interrupted() -> anyhow::Result<Arc<AtomicBool>> {
     Ok(is_over)
 }
 
-/// Whether Ctrl-C or SIGTERM arrived.
+/// Returns true if Ctrl-C or SIGTERM arrived.
 pub fn is_set(is_over: &AtomicBool) -> bool {
     is_over.load(Ordering::Relaxed)
 }

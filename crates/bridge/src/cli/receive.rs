@@ -36,7 +36,7 @@ pub struct Arguments {
     no_marks: bool,
 }
 
-/// One `--stream`.
+/// Parsed value of a `--stream` option.
 #[derive(Debug, Clone)]
 struct StreamArgument(StreamOptions);
 

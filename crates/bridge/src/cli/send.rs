@@ -13,7 +13,7 @@ use std::{thread, time::Duration};
 
 /// Longest time between two checks for Ctrl-C.
 const LOOK_NS: u64 = 100_000_000;
-/// How long it waits at its start for a receiver.
+/// Longest wait for a receiver at the start.
 const CONNECT_NS_MAX: u64 = 2_000_000_000;
 
 /// Join the run as a node and send every record of the streams with Aeron. Prints its counts at the end.
@@ -77,7 +77,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     Ok(done?)
 }
 
-/// What was already printed. Losses are printed once a second, not one by one.
+/// State of the reports on stderr. Losses are printed once a second, not one by one.
 #[derive(Debug, Default)]
 struct LossReport {
     is_connected: bool,

@@ -11,12 +11,12 @@ use std::{
 struct State {
     frames: RefCell<VecDeque<Vec<u8>>>,
     is_connected: Cell<bool>,
-    /// Capacity in frames.
+    /// Capacity of the queue, in frames.
     room: Cell<usize>,
     closed: RefCell<Option<String>>,
 }
 
-/// Both sides of it.
+/// Handle of the queue, for both ends.
 #[derive(Debug, Clone)]
 pub struct Queue(Rc<State>);
 

@@ -1,4 +1,4 @@
-//! What arrives, and which notices.
+//! Records and notices that arrive.
 
 use crate::{
     ends::hosts::{Far, Near, begin, receive, send},

@@ -34,7 +34,7 @@ pub struct Spaces {
 }
 
 impl Spaces {
-    /// `None` without the script.
+    /// Reads the namespaces from the environment; `None` if the script has not set them.
     pub fn given() -> Option<Self> {
         let get = |name| std::env::var(name).ok();
         let given = (|| {
@@ -68,7 +68,6 @@ pub struct Hosts {
 /// Each test has its own media drivers.
 static NUMBER: AtomicUsize = AtomicUsize::new(0);
 
-/// Waits for a condition.
 pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let end = now_ns() + LONG_NS;
     while !is_so() {
@@ -199,7 +198,7 @@ impl Hosts {
     }
 }
 
-/// Waits for a connection.
+/// Waits until the sender is connected.
 pub fn connected(sender: &mut Process) {
     until("a connection", || {
         sender.assert_runs();

@@ -37,7 +37,7 @@ impl Process {
         Self { child, said, result }
     }
 
-    /// Its output so far.
+    /// Returns its standard error so far.
     pub fn said(&self) -> String {
         std::fs::read_to_string(&self.said).unwrap()
     }
@@ -48,12 +48,12 @@ impl Process {
         assert!(status.is_none(), "it ended with {status:?}: {}", self.said());
     }
 
-    /// Whether it ended with a failure.
+    /// Returns true if it ended with exit status 2.
     pub fn has_failed(&mut self) -> bool {
         self.child.try_wait().unwrap().is_some_and(|status| status.code() == Some(2))
     }
 
-    /// kill -9.
+    /// Kills it with SIGKILL.
     pub fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();

@@ -1,4 +1,4 @@
-//! What the survey shows against what the kernel says.
+//! Comparison of a survey with the kernel's topology.
 
 use super::record::C2cRecord;
 use lowlat_host::{CpuSet, topology::Topology};
@@ -7,9 +7,9 @@ use std::collections::BTreeSet;
 /// A level of the kernel's topology.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Kind {
-    /// One group: "core".
+    /// Word for one group: "core".
     pub one: &'static str,
-    /// Several: "cores".
+    /// Word for several groups: "cores".
     pub many: &'static str,
 }
 
@@ -32,7 +32,7 @@ pub fn partitions(topology: &Topology) -> Vec<(Kind, Vec<&CpuSet>)> {
 }
 
 impl C2cRecord {
-    /// What the groups of a level are to the kernel, unless they are those of a finer level: "core". `None` if it has no
+    /// Returns the kernel's kind of the groups that a level adds to the finer one: "core". `None` if the kernel has no
     /// such groups.
     pub fn kind_of(&self, level: usize, topology: &Topology) -> Option<Kind> {
         let groups = |level: usize| self.levels.get(level).map(|level| several(level.groups.iter().cloned()));
@@ -55,7 +55,7 @@ fn restricted(groups: &[&CpuSet], cpus: &CpuSet) -> Vec<CpuSet> {
 
 /// Compares the groups that were measured with the kernel's. One sentence for each level that differs.
 pub fn differences(record: &C2cRecord, topology: &Topology) -> Vec<String> {
-    // Of a host whose topology is not known.
+    // The topology of the host is not known.
     if topology.online.is_empty() {
         return Vec::new();
     }
@@ -113,7 +113,7 @@ fn unknown(record: &C2cRecord, topology: &Topology) -> Vec<String> {
     record.levels.iter().enumerate().take(last).filter_map(sentence).collect()
 }
 
-/// Some groups, shortened.
+/// Lists the first groups, each shortened.
 fn sample(groups: &[CpuSet]) -> String {
     let shown: Vec<String> = groups.iter().take(3).map(shortened).collect();
     let rest = groups.len().saturating_sub(shown.len());

@@ -33,12 +33,10 @@ impl Bounds {
         Self(valleys(&curve).into_iter().map(f64::exp).collect())
     }
 
-    /// Level of a time.
     pub fn level(&self, ns: f64) -> usize {
         self.0.partition_point(|bound| *bound < ns)
     }
 
-    /// Number of levels.
     pub fn count(&self) -> usize {
         self.0.len() + 1
     }

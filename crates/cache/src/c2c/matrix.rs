@@ -10,30 +10,29 @@ use thiserror::Error;
 /// Most rows: those of all CPUs that a host can have.
 const ROWS_MAX: usize = CPU_ID_MAX as usize + 1;
 
-/// Why a text is not a matrix of latencies.
+/// Error for a text that is not a matrix of latencies.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum MatrixError {
     /// A cell is not a time.
     #[error("line {line}, column {column}: found {found:?}, expected a time in ns, or nothing")]
     Cell {
-        /// From 1.
+        /// Line number, counted from 1.
         line: usize,
-        /// From 1.
+        /// Column number, counted from 1.
         column: usize,
-        /// Its text.
         found: String,
     },
-    /// It is not square.
+    /// The matrix is not square.
     #[error("line {line} has {found} columns, expected {expected}, as many as there are lines")]
     Columns {
-        /// From 1.
+        /// Line number, counted from 1.
         line: usize,
-        /// Columns.
+        /// Number of columns in the line.
         found: usize,
-        /// Lines.
+        /// Number of lines in the matrix.
         expected: usize,
     },
-    /// It has no pair.
+    /// The matrix has no pair of CPUs.
     #[error("it has no time between two CPUs")]
     Empty,
     /// It has more lines than a host has CPUs.

@@ -1,4 +1,4 @@
-//! Which group a CPU is in, for many questions.
+//! The group that each CPU is in.
 
 use lowlat_host::{CpuId, CpuSet};
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ pub fn places<'a>(groups: impl IntoIterator<Item = &'a CpuSet>) -> Places {
     groups.flat_map(|(place, group)| group.iter().map(move |cpu| (cpu, place))).collect()
 }
 
-/// Whether two CPUs are in one group.
+/// True if two CPUs are in one group.
 pub fn are_together(places: &Places, a: CpuId, b: CpuId) -> bool {
     places.get(&a).is_some_and(|place| places.get(&b) == Some(place))
 }

@@ -1,4 +1,4 @@
-//! What a survey of the latencies between cores wrote down.
+//! Record of a survey of the latencies between cores.
 
 use super::{
     levels::Bounds,
@@ -9,12 +9,12 @@ use lowlat_host::{CpuId, CpuSet};
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, fmt};
 
-/// How a cache line is passed between two CPUs.
+/// Method by which a cache line is passed between two CPUs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Method {
-    /// Each CPU writes a line of its own and reads the other's.
+    /// Each CPU writes its own line and reads the other's.
     #[default]
     Store,
     /// Both CPUs change one line by compare-exchange.
@@ -26,10 +26,9 @@ pub enum Method {
 }
 
 impl Method {
-    /// Every method.
     pub const ALL: [Self; 4] = [Self::Store, Self::CompareExchange, Self::Read, Self::Invalidate];
 
-    /// Its word in arguments.
+    /// Returns the word used in arguments.
     pub fn word(self) -> &'static str {
         match self {
             Self::Store => "store",
@@ -39,7 +38,7 @@ impl Method {
         }
     }
 
-    /// What one figure is.
+    /// Describes what one figure measures.
     pub fn figure(self) -> &'static str {
         match self {
             Self::Store => "one way of a line that one CPU stores and the other loads",
@@ -60,7 +59,6 @@ impl fmt::Display for Method {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct C2cMeasurement {
-    /// The record.
     pub record: C2cRecord,
 }
 
@@ -75,7 +73,6 @@ impl C2cMeasurement {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct C2cRecord {
-    /// How the line was passed.
     pub method: Method,
     /// CPUs of the survey, ascending.
     pub cpus: CpuSet,
@@ -85,21 +82,21 @@ pub struct C2cRecord {
     pub levels: Vec<Level>,
     /// Parts that were compared with each other pair by pair; empty if every pair was measured.
     pub blocks: Vec<CpuSet>,
-    /// How well the times that were not measured are predicted; `None` if every pair was measured.
+    /// Check of the predicted times; `None` if every pair was measured.
     pub check: Option<SpotCheck>,
     /// Ratio of the slowest to the fastest time of one pair that was measured throughout; `None` with one time.
     pub drift: Option<f64>,
-    /// What makes the figures doubtful. One sentence each.
+    /// Reasons why the figures are doubtful. One sentence each.
     pub warnings: Vec<String>,
 }
 
-/// One pair of CPUs.
+/// Times of one pair of CPUs.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PairTime {
     /// The CPU with the lower number. It writes where only one does.
     pub a: CpuId,
-    /// The other.
+    /// The CPU with the higher number.
     pub b: CpuId,
     /// Median, of the fastest try.
     pub median_ns: f64,
@@ -107,39 +104,37 @@ pub struct PairTime {
     pub low_ns: f64,
     /// Upper quartile of that try.
     pub high_ns: f64,
-    /// Tries.
     pub tries: u32,
 }
 
-/// One level of latency.
+/// A level of latency, with its groups.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Level {
     /// Median of the measured pairs.
     pub median_ns: f64,
-    /// Fastest measured pair.
+    /// Time of the fastest measured pair.
     pub min_ns: f64,
-    /// Slowest measured pair.
+    /// Time of the slowest measured pair.
     pub max_ns: f64,
     /// Upper by lower quartile of one pair's samples, of the middle pair: how steady a pair is.
     pub quartile_ratio: f64,
-    /// Measured pairs.
+    /// Number of its measured pairs.
     pub pairs: u64,
     /// Groups whose members are at most this level apart, single CPUs included.
     pub groups: Vec<CpuSet>,
 }
 
-/// How many pairs that were measured afterwards are as predicted.
+/// Check of the predictions by pairs that were measured afterwards.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SpotCheck {
-    /// Pairs.
     pub pairs: u64,
-    /// Those of the predicted level.
+    /// Number of pairs of the predicted level.
     pub right: u64,
 }
 
-/// Fast answers about a record.
+/// Index of a record, for fast predictions.
 #[derive(Debug)]
 pub struct Prediction<'a> {
     record: &'a C2cRecord,
@@ -159,7 +154,7 @@ impl C2cRecord {
         cpus * cpus.saturating_sub(1) / 2
     }
 
-    /// Makes the times of all pairs answerable.
+    /// Builds the index that predicts the times of all pairs.
     pub fn prediction(&self) -> Prediction<'_> {
         let measured = self.pairs.iter().map(|pair| ((pair.a, pair.b), pair.median_ns)).collect();
         let blocks = places(&self.blocks);
@@ -206,7 +201,6 @@ impl Prediction<'_> {
         })
     }
 
-    /// Level of a latency.
     pub fn level(&self, ns: f64) -> usize {
         self.bounds.level(ns)
     }

@@ -1,7 +1,7 @@
 //! The survey: which pairs to measure until the groups are known.
 //!
-//! A few CPUs are measured against all others, which shows the levels of latency. Then each CPU is placed in the tree of
-//! groups by a few comparisons. The kernel's topology only decides which CPU is asked first, so a false one costs
+//! A few CPUs are measured against all others, which shows the levels of latency. Then each CPU is placed in the tree
+//! of groups by a few comparisons. The kernel's topology only decides which CPU is asked first, so a false one costs
 //! time, not truth.
 
 use super::{
@@ -37,18 +37,15 @@ const PASSES_MAX: usize = 3;
 /// Pairs between two measurements of the control.
 const CONTROL_EVERY: usize = 200;
 
-/// One measurement of a pair.
+/// Median and quartiles of one measurement of a pair.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Sample {
-    /// Median.
     pub median_ns: f64,
-    /// Lower quartile.
     pub low_ns: f64,
-    /// Upper quartile.
     pub high_ns: f64,
 }
 
-/// Why a pair has no time.
+/// Reason why a pair has no time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Missed {
     /// Nothing can run on this CPU any more.
@@ -59,7 +56,7 @@ pub enum Missed {
     Stop,
 }
 
-/// How much may be measured.
+/// Limits on the number of measurements.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Limits {
     /// Up to this number of CPUs every pair is measured.
@@ -116,7 +113,7 @@ fn pair(a: CpuId, b: CpuId) -> (CpuId, CpuId) {
     (a.min(b), a.max(b))
 }
 
-/// How far apart the kernel says that two CPUs are: the first level, from the finest, that they share.
+/// Distances between CPUs by the kernel's topology: the first level, from the finest, that two CPUs share.
 struct Distances {
     levels: Vec<Places>,
 }
@@ -163,7 +160,6 @@ struct Survey<'a> {
 }
 
 impl Survey<'_> {
-    /// Measures every pair.
     fn all_pairs(mut self) -> C2cRecord {
         let cpus = self.cpus.clone();
         let mut pairs: Vec<_> = cpus
@@ -300,7 +296,8 @@ impl Survey<'_> {
         Bounds::of(&self.times.values().map(|time| time.median_ns).collect::<Vec<_>>())
     }
 
-    /// Tries pairs again that perhaps were interrupted: slower than most of their distance, or of a level with few pairs.
+    /// Tries pairs again that were perhaps interrupted: slower than most of their distance, or of a level with few
+    /// pairs.
     fn doubtful_again(&mut self) {
         let bounds = self.bounds();
         let usual = self.usual(&bounds);
@@ -335,7 +332,7 @@ impl Survey<'_> {
         levels.into_iter().filter_map(|(distance, levels)| Some((distance, middle(levels)?))).collect()
     }
 
-    /// Places every CPU.
+    /// Places every CPU in the tree.
     fn tree(&mut self, bounds: &Bounds) -> Tree {
         let usual = self.usual(bounds);
         let mut waiting: Vec<CpuId> =

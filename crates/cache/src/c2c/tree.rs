@@ -5,19 +5,18 @@ use lowlat_host::{CpuId, CpuSet};
 /// A group of CPUs whose farthest members are `level` apart.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Tree {
-    /// One CPU.
     Cpu(CpuId),
     /// Groups of which any two members are `level` apart.
     Group {
         /// Level of latency between the children.
         level: usize,
-        /// At least two.
+        /// The children, at least two.
         children: Vec<Tree>,
     },
 }
 
 impl Tree {
-    /// A member that stands for the group.
+    /// A member that represents the group.
     pub fn member(&self) -> CpuId {
         match self {
             Self::Cpu(cpu) => *cpu,
@@ -25,7 +24,6 @@ impl Tree {
         }
     }
 
-    /// All members.
     pub fn members(&self) -> Vec<CpuId> {
         match self {
             Self::Cpu(cpu) => vec![*cpu],
@@ -80,7 +78,7 @@ impl Tree {
                     Some(place) => {
                         let child = children.swap_remove(place);
                         let child = child.insert(cpu, found, ask, rank);
-                        // The order of children decides who stands for the group.
+                        // The order of children decides which member represents the group.
                         children.push(child);
                         let last = children.len() - 1;
                         children.swap(place, last);

@@ -1,4 +1,4 @@
-//! Which CPUs show what filling one group before the next costs.
+//! Choice of the CPUs that show the cost of filling one group before the next.
 
 use lowlat_host::{CpuId, CpuSet, topology::Topology};
 use serde::{Deserialize, Serialize};
@@ -20,14 +20,13 @@ pub enum Level {
     /// Cores that share a second-level cache.
     #[default]
     Cluster,
-    /// SMT siblings.
+    /// SMT siblings, which share a core.
     Core,
     /// Cores that share a last-level cache.
     LastLevelCache,
 }
 
 impl Level {
-    /// Its name.
     pub fn word(self) -> &'static str {
         match self {
             Self::Cluster => "cluster",
@@ -41,11 +40,10 @@ impl Level {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Filling {
-    /// Kind of group.
     pub level: Level,
     /// CPUs of each group that may be used, one to a core unless the groups are cores.
     pub groups: Vec<CpuSet>,
-    /// Copies of each job.
+    /// Number of copies of each job.
     pub copies: usize,
     /// The cache that a group shares.
     pub cache_bytes: Option<u64>,
@@ -114,7 +112,7 @@ impl Filling {
     }
 }
 
-/// Size of the smallest cache that several CPUs of a group share with nobody outside of their group's cores.
+/// Size of the smallest cache that several CPUs of a group share with no CPU outside of the group's cores.
 fn shared_cache(topology: &Topology, group: &CpuSet) -> Option<u64> {
     let whole: CpuSet =
         group.iter().flat_map(|cpu| topology.siblings(cpu).iter().collect::<Vec<_>>()).collect();

@@ -1,4 +1,4 @@
-//! Whether the kernel spreads work over clusters.
+//! Judges if the kernel spreads work over clusters.
 
 use lowlat_host::{CpuSet, HostSnapshot, Reading, kernel_version::KernelVersion};
 
@@ -11,31 +11,26 @@ const OPTION: &str = "SCHED_CLUSTER";
 const DOMAIN: &str = "CLS";
 const FLAG: &str = "SD_CLUSTER";
 
-/// Whether the scheduler balances load between the clusters of a host.
+/// Load balancing by the scheduler between the clusters of a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Spreading {
     /// The host has no clusters.
     NoClusters,
-    /// It does.
     Yes,
-    /// It does not.
     No,
-    /// Unknown.
     Unknown,
 }
 
 /// The judgement with its reasons.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KernelView {
-    /// The judgement.
     pub spreading: Spreading,
-    /// Why. One sentence.
+    /// The reason, in one sentence.
     pub why: String,
-    /// What else moves threads, or keeps them where they are. One sentence each.
+    /// Other facts that move threads or keep them in place. One sentence each.
     pub notes: Vec<String>,
 }
 
-/// Judges a host.
 pub fn kernel_view(host: &HostSnapshot) -> KernelView {
     let (spreading, why) = spreading(host);
     KernelView { spreading, why, notes: notes(host) }
@@ -56,7 +51,7 @@ fn spreading(host: &HostSnapshot) -> (Spreading, String) {
     domains.unwrap_or_else(|| by_build(host, &clusters))
 }
 
-/// By the CPUs of the scheduling domains.
+/// Judges by the CPUs of the scheduling domains.
 fn by_spans(host: &HostSnapshot, clusters: &[&CpuSet]) -> Option<(Spreading, String)> {
     let domains = host.scheduler.domains.known().filter(|domains| !domains.is_empty())?;
     let isolated = host.cpus_isolated();
@@ -73,7 +68,7 @@ fn by_spans(host: &HostSnapshot, clusters: &[&CpuSet]) -> Option<(Spreading, Str
     Some((Spreading::No, why))
 }
 
-/// By the names of the scheduling domains.
+/// Judges by the names of the scheduling domains.
 fn by_names(host: &HostSnapshot, clusters: &[&CpuSet]) -> Option<(Spreading, String)> {
     let domains = host.scheduler.named_domains.known().filter(|domains| !domains.is_empty())?;
     let is_cluster = |flags: &Reading<Vec<String>>| {
@@ -93,7 +88,7 @@ fn by_names(host: &HostSnapshot, clusters: &[&CpuSet]) -> Option<(Spreading, Str
     ))
 }
 
-/// By what the kernel was built with.
+/// Judges by the kernel's configuration and version.
 fn by_build(host: &HostSnapshot, clusters: &[&CpuSet]) -> (Spreading, String) {
     if are_llcs(host, clusters) {
         let why =
@@ -130,7 +125,7 @@ fn by_build(host: &HostSnapshot, clusters: &[&CpuSet]) -> (Spreading, String) {
     }
 }
 
-/// Whether every cluster has a last-level cache to itself.
+/// True if every cluster has a private last-level cache.
 fn are_llcs(host: &HostSnapshot, clusters: &[&CpuSet]) -> bool {
     let llcs = host.topology.llcs();
     clusters.iter().all(|cluster| llcs.iter().any(|llc| llc.cpus == **cluster))

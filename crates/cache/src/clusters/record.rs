@@ -1,11 +1,11 @@
-//! What a comparison of placements wrote down, and what it shows.
+//! Record of a comparison of placements, with its results.
 
 use super::Filling;
 use crate::quantile;
 use lowlat_host::{CpuId, statistics::MedianInterval};
 use serde::{Deserialize, Serialize};
 
-/// What each copy does.
+/// The work that each copy does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -22,7 +22,6 @@ impl Job {
     /// Every job, in the order of a report.
     pub const ALL: [Self; 3] = [Self::Random, Self::Sequential, Self::Compute];
 
-    /// Its name.
     pub fn words(self) -> &'static str {
         match self {
             Self::Compute => "arithmetic only",
@@ -31,20 +30,19 @@ impl Job {
         }
     }
 
-    /// Whether it needs a cache.
     pub fn needs_cache(self) -> bool {
         self != Self::Compute
     }
 }
 
-/// Where the copies are.
+/// Placement of the copies of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Side {
-    /// All in one group.
+    /// All copies in one group.
     Packed,
-    /// One to a group.
+    /// One copy in each group.
     Spread,
 }
 
@@ -52,7 +50,6 @@ pub enum Side {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ClustersMeasurement {
-    /// The record.
     pub record: ClustersRecord,
 }
 
@@ -73,17 +70,16 @@ impl From<ClustersRecord> for ClustersMeasurement {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ClustersRecord {
-    /// What was compared; `None` if nothing could be.
+    /// The comparison that was made; `None` if nothing could be compared.
     pub filling: Option<Filling>,
-    /// Why nothing was compared. One sentence.
+    /// Reason why nothing was compared. One sentence.
     pub why_not: Option<String>,
     /// Rounds, in the order of measurement; each has every job on both sides once.
     pub rounds: Vec<FillRound>,
-    /// What makes the figures doubtful. One sentence each.
+    /// Reasons why the figures are doubtful. One sentence each.
     pub warnings: Vec<String>,
 }
 
-/// One round.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FillRound {
@@ -99,15 +95,13 @@ pub struct FillRound {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FillTime {
-    /// The job.
     pub job: Job,
-    /// Where the copies were.
     pub side: Side,
     /// Time of one step of one copy, mean of the copies, in nanoseconds.
     pub step_ns: f64,
 }
 
-/// What a job's rounds show.
+/// Verdict on the rounds of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// Copies in one group are slower.
@@ -118,10 +112,8 @@ pub enum Verdict {
     NoDifference,
 }
 
-/// Figures of a job.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FillFigures {
-    /// The job.
     pub job: Job,
     /// Step in one group, median over the rounds.
     pub packed_ns: f64,
@@ -132,7 +124,6 @@ pub struct FillFigures {
 }
 
 impl FillFigures {
-    /// What they show.
     pub fn verdict(&self) -> Verdict {
         match self.factor {
             factor if !factor.is_interval() => Verdict::NoDifference,

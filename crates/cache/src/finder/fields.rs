@@ -11,40 +11,36 @@ const HITS_SHARE_MAX: f64 = 0.2;
 /// Bytes with the same users.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Field {
-    /// First address.
+    /// First address of the bytes.
     pub address: u64,
     /// Bytes: where exact bytes were counted, those used; else a word, in which the field is.
     pub bytes: u64,
-    /// Threads that use it.
     pub users: Vec<User>,
 }
 
 /// A thread that uses a field.
 #[derive(Debug, Clone, PartialEq)]
 pub struct User {
-    /// The thread.
     pub tid: u32,
-    /// Whether it writes.
     pub is_writer: bool,
-    /// Its accesses so far.
+    /// Number of its accesses so far.
     pub accesses: u64,
     /// The instruction; 0 if unknown.
     pub code: u64,
-    /// How often it writes the field; reads it, if it does not write it. `None` if that was not counted.
+    /// Rate at which it writes the field, or reads it if it does not write it. `None` if that was not counted.
     pub pace: Option<Pace>,
 }
 
 /// Accesses per second of wall time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Pace {
-    /// The rate.
     pub per_second: f64,
-    /// Whether it is more, since counting was cut.
+    /// True if the actual rate is higher: counting was cut, or breakpoints took too much of the time.
     pub is_more: bool,
 }
 
 impl FieldCount {
-    /// Whether the thread uses the bytes.
+    /// True if the thread uses the bytes.
     pub fn is_used(&self) -> bool {
         self.accesses.max(self.writes) >= ACCESSES_MIN
     }
@@ -60,12 +56,10 @@ impl FieldCount {
 }
 
 impl Field {
-    /// Its threads.
     pub fn tids(&self) -> BTreeSet<u32> {
         self.users.iter().map(|user| user.tid).collect()
     }
 
-    /// Threads that write it.
     pub fn writers(&self) -> BTreeSet<u32> {
         self.users.iter().filter(|user| user.is_writer).map(|user| user.tid).collect()
     }
@@ -76,8 +70,8 @@ impl Field {
     }
 }
 
-/// The fields of one line, in the order of addresses. Neighbouring parts of a word with the same users are joined. A spot whose
-/// parts were counted is left to them, unless a user of it was seen in none of them.
+/// The fields of one line, in the order of addresses. Neighbouring parts of a word with the same users are joined. A
+/// spot whose parts were counted is left to them, unless a user of it was seen in none of them.
 pub fn fields(counts: &[&FieldCount], hit_ns: u64) -> Vec<Field> {
     let mut spots: BTreeMap<(u64, u64), Vec<&FieldCount>> = BTreeMap::new();
     for count in counts.iter().filter(|count| count.is_used()) {

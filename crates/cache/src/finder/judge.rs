@@ -1,4 +1,4 @@
-//! What the counts of a line's words show.
+//! Judgement of the counts of a line's words.
 
 use super::{
     FieldCount, FinderRecord, Meeting,
@@ -8,16 +8,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Fewest windows in which two threads meet.
 const TOGETHER_MIN: u64 = 3;
-/// Least share of the windows of the rarer thread in which it meets the other. Threads that own a line in turns meet where
-/// their turns touch: in a smaller share, if a turn takes more than some milliseconds.
+/// Least share of the windows of the rarer thread in which it meets the other. Threads that own a line in turns meet
+/// where their turns touch: in a smaller share, if a turn takes more than some milliseconds.
 const TOGETHER_SHARE_MIN: f64 = 0.15;
 
-/// How threads share a line.
+/// Ways in which threads share a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Sharing {
     /// Threads wait for writes to fields that they do not use.
     False,
-    /// So does one, which also uses a field that another one writes.
+    /// One thread does so, and also uses a field that another one writes.
     Mixed,
     /// They use the same fields.
     True,
@@ -28,9 +28,8 @@ pub enum Sharing {
 pub struct Finding {
     /// First address of the line.
     pub line: u64,
-    /// How it is shared.
     pub sharing: Sharing,
-    /// What is used in it, in the order of addresses.
+    /// Fields in use, in the order of addresses.
     pub fields: Vec<Field>,
 }
 
@@ -43,7 +42,7 @@ impl Finding {
 }
 
 impl Meeting {
-    /// Whether the threads use the line at the same time, and not in turns.
+    /// True if the threads use the line at the same time, and not in turns.
     pub fn is_enough(&self) -> bool {
         self.together >= TOGETHER_MIN && self.together as f64 >= self.windows as f64 * TOGETHER_SHARE_MIN
     }
@@ -70,7 +69,8 @@ impl FinderRecord {
     }
 }
 
-/// `None` if no thread waits for another one's writes. `meetings` has the pairs of threads that use the line at the same time.
+/// `None` if no thread waits for another one's writes. `meetings` has the pairs of threads that use the line at the
+/// same time.
 fn sharing(fields: &[Field], meetings: &BTreeSet<[u32; 2]>) -> Option<Sharing> {
     let all: BTreeSet<u32> = fields.iter().flat_map(Field::tids).collect();
     let (mut waiting, mut has_common) = (BTreeSet::new(), false);
@@ -98,7 +98,7 @@ fn sharing(fields: &[Field], meetings: &BTreeSet<[u32; 2]>) -> Option<Sharing> {
 mod tests {
     use super::*;
 
-    /// Reads and writes.
+    /// Counts of a thread that reads and writes.
     fn count(address: u64, bytes: u64, tid: u32, writes: u64) -> FieldCount {
         FieldCount { address, bytes, tid, accesses: writes, writes, ..FieldCount::default() }
     }
@@ -187,7 +187,7 @@ mod tests {
             (vec![], false),
             // On the same CPU, or at other times.
             (vec![(0x40, [1, 2], 0, 48)], false),
-            // Where their turns touch.
+            // They meet only where their turns touch.
             (vec![(0x40, [1, 2], 3, 26)], false),
             (vec![(0x40, [1, 2], 2, 2)], false),
             // One is slow: the other always runs when it writes.

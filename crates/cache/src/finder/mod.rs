@@ -1,8 +1,8 @@
 //! Lines that threads of a program share: which, and whether they share the values or only the lines.
 //!
-//! First, samples of writes ([`Samples`]) show lines that are written often. Breakpoints on their words then count which
-//! thread reads and writes which word, and in which short windows. [`FinderRecord::findings`] judges the counts, and
-//! [`FinderRecord::suspects`] the samples of lines that were hot for too short a time.
+//! First, samples of writes ([`Samples`]) show lines that are written often. Breakpoints on their words then count
+//! which thread reads and writes which word, and in which short windows. [`FinderRecord::findings`] judges the counts,
+//! and [`FinderRecord::suspects`] the samples of lines that were hot for too short a time.
 
 mod fields;
 mod judge;
@@ -19,20 +19,19 @@ pub use suspects::Suspect;
 
 use serde::{Deserialize, Serialize};
 
-/// Bytes of a cache line where the host does not say.
+/// Bytes of a cache line if the host does not report them.
 pub const LINE_BYTES: u64 = 64;
 
-/// What was seen of a program.
+/// Record of the accesses of a program's threads to memory.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FinderRecord {
-    /// The process.
     pub pid: u32,
-    /// The program's file.
+    /// The file of the program.
     pub program: String,
-    /// How long it was watched, in nanoseconds.
+    /// Time for which it was watched, in nanoseconds.
     pub watched_ns: u64,
-    /// How long its threads waited for lowlat, by stops of every kind: at most, in nanoseconds.
+    /// Upper limit of the time that its threads waited for lowlat, by stops of every kind, in nanoseconds.
     pub stalled_ns: u64,
     /// Cost of a breakpoint's hit on this host, in nanoseconds.
     pub hit_ns: u64,
@@ -44,7 +43,7 @@ pub struct FinderRecord {
     pub missed_process_count: u64,
     /// Its threads, also those that ended.
     pub threads: Vec<Thread>,
-    /// Writes that were caught.
+    /// Number of writes that were caught.
     pub caught_count: u64,
     /// Pages that writes were caught on.
     pub page_count: u64,
@@ -64,31 +63,27 @@ pub struct FinderRecord {
     pub places: Vec<Place>,
     /// Names of the code that wrote.
     pub code: Vec<Code>,
-    /// How the watching ended.
     pub end: End,
 }
 
-/// Why the watching ended.
+/// Reason why the watching ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum End {
-    /// Its time was over.
+    /// The time for watching was over.
     #[default]
     Time,
-    /// The user stopped it.
+    /// The user stopped the watching.
     Interrupted,
-    /// The program ended.
+    /// The program ended during the watching.
     Ended,
 }
 
-/// A thread.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Thread {
-    /// Its number.
     pub tid: u32,
-    /// Its name.
     pub name: String,
     /// CPUs that it was seen on.
     pub cpus: Vec<u32>,
@@ -98,9 +93,7 @@ pub struct Thread {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Unwatched {
-    /// What it is.
     pub kind: UnwatchedKind,
-    /// Its size.
     pub bytes: u64,
 }
 
@@ -111,13 +104,12 @@ pub struct Unwatched {
 pub enum UnwatchedKind {
     /// Memory that other processes map too, whose threads were not watched.
     Shared,
-    /// Memory of a file.
+    /// Memory mapped from a file.
     Data,
     /// Transparent huge pages, which an older kernel would split.
     Huge,
-    /// Pages of hugetlbfs.
     Hugetlb,
-    /// The kernel refused it.
+    /// The kernel refused the request to watch it.
     Refused,
 }
 
@@ -125,15 +117,14 @@ pub enum UnwatchedKind {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FieldCount {
-    /// First address. The bits from 48 on are the number of the process in `processes`, except of memory that they share.
+    /// First address. The bits from 48 on are the number of the process in `processes`, except of memory that they
+    /// share.
     pub address: u64,
     /// Bytes: a word, or a part of a word that several threads use.
     pub bytes: u64,
-    /// The thread.
     pub tid: u32,
-    /// Its reads and writes.
+    /// Number of its reads and writes.
     pub accesses: u64,
-    /// Its writes.
     pub writes: u64,
     /// Address after an instruction that was seen; 0 if unknown.
     pub code: u64,
@@ -141,7 +132,7 @@ pub struct FieldCount {
     pub window_count: u64,
     /// The windows together, in nanoseconds of wall time.
     pub window_ns: u64,
-    /// Whether counting stopped before a window's end: there were more.
+    /// True if counting stopped before a window's end, so that there were more.
     pub is_cut: bool,
 }
 
@@ -151,7 +142,6 @@ pub struct FieldCount {
 pub struct Meeting {
     /// First address of the line.
     pub line: u64,
-    /// The threads.
     pub tids: [u32; 2],
     /// Windows in which both used it, on different CPUs, and one of them wrote.
     pub together: u64,
@@ -167,9 +157,7 @@ pub struct CloseWrites {
     pub line: u64,
     /// First address of the mapping that it is in.
     pub mapping: u64,
-    /// The threads.
     pub tids: [u32; 2],
-    /// How often.
     pub count: u64,
 }
 
@@ -177,11 +165,10 @@ pub struct CloseWrites {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Place {
-    /// The address.
     pub address: u64,
-    /// `stats.sent`, "heap", "stack".
+    /// The name: `stats.sent`, "heap", "stack".
     pub name: String,
-    /// Whether the name is a variable of the program.
+    /// True if the name is a variable of the program.
     pub is_variable: bool,
 }
 
@@ -189,7 +176,6 @@ pub struct Place {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Code {
-    /// The address.
     pub address: u64,
     /// The function; the file's name if it is unknown.
     pub function: String,
@@ -197,10 +183,10 @@ pub struct Code {
     pub line: String,
 }
 
-/// Where the number of the process begins in an address.
+/// First bit of the number of the process in an address.
 pub const PROCESS_SHIFT: u32 = 48;
 
-/// An address as its process has it.
+/// Returns an address without the number of the process.
 pub fn plain(address: u64) -> u64 {
     address & ((1 << PROCESS_SHIFT) - 1)
 }
@@ -212,13 +198,13 @@ impl FinderRecord {
         address & !(bytes - 1)
     }
 
-    /// Whether something was not looked at, so that "none" is not known.
+    /// True if something was not checked, so that "none" is not certain.
     pub fn is_partial(&self) -> bool {
         let is_left = self.uncounted_line_count + self.missed_process_count > 0;
         is_left || !self.unwatched.is_empty() || self.is_too_short()
     }
 
-    /// Whether the program ended before any line was counted.
+    /// True if the program ended before any line was counted.
     pub fn is_too_short(&self) -> bool {
         self.end == End::Ended && self.counted_line_count == 0
     }
@@ -228,7 +214,7 @@ impl FinderRecord {
         self.threads.iter().find(|thread| thread.tid == tid).map_or("", |thread| &thread.name)
     }
 
-    /// What is at an address.
+    /// Returns the place at an address.
     pub fn place(&self, address: u64) -> Option<&Place> {
         self.places.iter().find(|place| place.address == address)
     }

@@ -59,14 +59,14 @@ impl<'a> Program<'a> {
         Some(Self { segments, symbols: symbols.collect(), dwarf })
     }
 
-    /// The address in the file of what is at a place in the file.
+    /// Converts a place in the file to an address.
     pub fn address_of(&self, place: u64) -> Option<u64> {
         // The last one, since a segment's first page holds the end of the one before it too.
         let segment = self.segments.iter().rev().find(|of| of.0 & !0xfff <= place && place < of.0 + of.2)?;
         (segment.1 + place).checked_sub(segment.0)
     }
 
-    /// Whether a segment holds an address.
+    /// True if a segment contains an address.
     pub fn has(&self, address: u64) -> bool {
         self.segments.iter().any(|of| (of.1..of.1 + of.2).contains(&address))
     }
@@ -127,7 +127,7 @@ impl<'a> Program<'a> {
         Some(String::from_utf8_lossy(name.slice()).into_owned())
     }
 
-    /// What is at an offset in a type: `[2].sent`; `+4` inside of something.
+    /// Returns the path to an offset in a type: `[2].sent`, or `+4` if it leads to no member.
     fn path(&self, unit: &Unit<Slice<'a>>, of_type: UnitOffset, offset: u64, levels: usize) -> String {
         self.step(unit, of_type, offset, levels).unwrap_or_else(|| match offset {
             0 => String::new(),
@@ -232,7 +232,7 @@ fn type_of(entry: &Entry) -> Option<UnitOffset> {
     }
 }
 
-/// Bytes of a type.
+/// Returns the size of a type in bytes.
 fn size(unit: &Unit<Slice>, of_type: UnitOffset, levels: usize) -> Option<u64> {
     let entry = unit.entry(of_type).ok()?;
     if let Some(bytes) = entry.attr_value(DW_AT_byte_size).and_then(|value| value.udata_value()) {

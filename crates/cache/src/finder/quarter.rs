@@ -2,10 +2,10 @@
 
 /// The program runs this many times as long as it waits, and the waiting is a part of it.
 const RUN_PER_WAIT: i64 = 4;
-/// Waiting that may come at once, in nanoseconds.
+/// Waiting that is allowed at once, in nanoseconds.
 const AT_ONCE_NS: i64 = 25_000_000;
 
-/// Waiting against running: what waits is paid for with time, and saved time is kept for a moment only, so that the promise
+/// Budget of waiting: elapsed time fills it, and waiting takes from it. It holds only a little, so that the promise
 /// also holds for a program that starts to be stopped often.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Quarter {
@@ -22,7 +22,7 @@ impl Quarter {
         self.is_resting = self.debt_ns > if self.is_resting { -AT_ONCE_NS * RUN_PER_WAIT / 2 } else { 0 };
     }
 
-    /// Whether the program must be left alone for a while.
+    /// True if the program must be left alone for a while.
     pub fn is_used_up(&self) -> bool {
         self.is_resting
     }

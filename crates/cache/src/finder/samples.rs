@@ -3,7 +3,6 @@
 use super::CloseWrites;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Bytes of a page.
 pub const PAGE_BYTES: u64 = 4_096;
 /// Bytes that one breakpoint watches.
 pub const WORD_BYTES: u64 = 8;
@@ -15,7 +14,7 @@ const CLOSE_MAX: usize = 1 << 14;
 /// Threads that are counted in every turn: those that write most.
 const ALWAYS_COUNTED: usize = 4;
 
-/// Writes that were caught.
+/// Caught writes, by page and line.
 #[derive(Debug, Default)]
 pub struct Samples {
     line_bytes: u64,
@@ -24,13 +23,13 @@ pub struct Samples {
     noted: BTreeSet<u64>,
     /// Lines in which threads wrote different words at the same time.
     close: BTreeMap<(u64, [u32; 2]), u64>,
-    /// How many were caught.
+    /// Number of writes that were caught.
     pub count: u64,
 }
 
 #[derive(Debug, Clone, Default)]
 struct Page {
-    /// Writes of each thread.
+    /// Number of writes of each thread.
     threads: BTreeMap<u32, u64>,
     /// Writes of each thread to each word.
     words: BTreeMap<u64, BTreeMap<u32, u64>>,
@@ -39,23 +38,23 @@ struct Page {
 /// A line whose words should be counted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Candidate {
-    /// Its first address.
+    /// First address of the line.
     pub line: u64,
     /// Threads that write to the line, then those that write to its page: in each part, the busiest first.
     pub tids: Vec<u32>,
-    /// How promising it is: at most 1 if it is only beside others, or was written once.
+    /// Priority for counting: at most 1 if it is only a neighbour of others, or was written once.
     pub promise: u64,
 }
 
 impl Candidate {
-    /// Whether it is more than a neighbour, so that nothing is known of it without a count.
+    /// True if it is more than a neighbour, so that nothing is known of it without a count.
     pub fn is_promising(&self) -> bool {
         self.promise > 1
     }
 }
 
 impl Samples {
-    /// No samples yet, of lines of so many bytes: a power of two.
+    /// Creates an empty set for lines of `line_bytes` bytes, a power of two.
     pub fn new(line_bytes: u64) -> Self {
         Self { line_bytes, ..Self::default() }
     }
@@ -96,8 +95,8 @@ impl Samples {
         shared.map(|(address, _)| *address).collect()
     }
 
-    /// Writes of different threads to different words of a line at the same time. `mapping` returns the first address of the
-    /// mapping of a line.
+    /// Writes of different threads to different words of a line at the same time. `mapping` returns the first address
+    /// of the mapping of a line.
     pub fn close_writes(&self, mapping: impl Fn(u64) -> u64) -> Vec<CloseWrites> {
         let close = |((line, tids), count): (&(u64, [u32; 2]), &u64)| CloseWrites {
             line: *line,
@@ -108,9 +107,9 @@ impl Samples {
         self.close.iter().map(close).collect()
     }
 
-    /// Lines to count, the most promising first: those that several threads were seen to write to, those that one writes often
-    /// on pages that several write to, those of noted pages, those that one thread writes often and others may read, then the
-    /// other lines of pages that several threads write to.
+    /// Lines to count, the most promising first: those that several threads were seen to write to, those that one
+    /// writes often on pages that several write to, those of noted pages, those that one thread writes often and others
+    /// may read, then the other lines of pages that several threads write to.
     pub fn candidates(&self) -> Vec<Candidate> {
         let line_bytes = self.line_bytes;
         let lines = |page: u64| (0..PAGE_BYTES / line_bytes).map(move |number| page + number * line_bytes);
@@ -143,8 +142,8 @@ impl Samples {
     }
 }
 
-/// The threads to count in a turn, up to `threads_max`, and the number of turns in which every one was counted: first `writers`, the
-/// busiest of them always, then `others`.
+/// The threads to count in a turn, up to `threads_max`, and the number of turns in which every one was counted: first
+/// `writers`, the busiest of them always, then `others`.
 pub fn turn(writers: &[u32], others: &[u32], turn: usize, threads_max: usize) -> (Vec<u32>, usize) {
     let mut all = writers.to_vec();
     all.extend(others.iter().filter(|tid| !writers.contains(tid)));

@@ -9,7 +9,7 @@ const CLOSE_WRITES_MIN: u64 = 3;
 /// A part of a mapping in which a hot line may move, as the slots of a ring do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Suspect {
-    /// First line.
+    /// First address of the first line.
     pub start: u64,
     /// Address after the last line.
     pub end: u64,
@@ -17,13 +17,12 @@ pub struct Suspect {
     pub lines: usize,
     /// Writes of two threads to one line that waited at the same time.
     pub count: u64,
-    /// The threads.
     pub tids: BTreeSet<u32>,
 }
 
 impl FinderRecord {
-    /// Where threads wrote different words of a line at the same time, and counting did not show it. Threads that were only
-    /// ever seen on one and the same CPU do not conflict.
+    /// Returns the places where threads wrote different words of a line at the same time, and counting did not show it.
+    /// Threads that were only ever seen on one and the same CPU do not conflict.
     pub fn suspects(&self) -> Vec<Suspect> {
         let counted: BTreeSet<u64> = self.findings().iter().map(|finding| finding.line).collect();
         let mut all: BTreeMap<u64, Suspect> = BTreeMap::new();
@@ -41,7 +40,7 @@ impl FinderRecord {
         all.into_values().filter(|suspect| suspect.count >= CLOSE_WRITES_MIN).collect()
     }
 
-    /// Whether two threads ran on different CPUs, as far as is known.
+    /// True if two threads ran on different CPUs, as far as is known.
     fn can_meet(&self, tids: [u32; 2]) -> bool {
         let cpus = |tid| {
             let thread = self.threads.iter().find(|thread| thread.tid == tid);

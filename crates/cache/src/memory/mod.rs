@@ -18,13 +18,13 @@ pub enum Pages {
     Huge,
 }
 
-/// Everything that was measured.
+/// Results of a measurement of memory.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MemoryRecord {
-    /// What memory the host has.
+    /// Memory of the host's nodes.
     pub memory: MemoryNodes,
-    /// What is chased and read.
+    /// Sizes to chase and to read, and the CPUs that do it.
     pub plan: MemoryPlan,
     /// Every pair of nodes and size of pages that was measured.
     pub paths: Vec<MemoryPath>,
@@ -32,12 +32,12 @@ pub struct MemoryRecord {
     pub by_size: Vec<BySize>,
     /// Time of a load while the other CPUs of the node read with pauses, on the first node in small pages.
     pub by_pause: Vec<ByPause>,
-    /// Time of a load where several chases go on at once, on the first node in small pages.
+    /// Time of a load while several chases run at once, on the first node in small pages.
     pub by_chains: Vec<ByChains>,
     /// Share of its time that a measuring thread waited for its CPU, the median over rounds. Absent if the kernel does
     /// not count.
     pub waited_share: Option<f64>,
-    /// What was not measured, and why: sentences.
+    /// Parts that were not measured, and the reasons: sentences.
     pub left_out: Vec<String>,
 }
 
@@ -45,13 +45,12 @@ pub struct MemoryRecord {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MemoryPath {
-    /// Node of the CPUs.
+    /// Node of the measuring CPUs.
     pub from: u32,
     /// CPUs that read. The first one chases.
     pub cpus: CpuSet,
-    /// Node of the memory.
+    /// Node of the measured memory.
     pub to: u32,
-    /// Size of its pages.
     pub pages: Pages,
     /// Share of the buffer in huge pages.
     pub huge_share: f64,
@@ -67,11 +66,11 @@ pub struct MemoryRound {
     pub idle: LoadTime,
     /// While the other CPUs of the node read as fast as they can; `None` if it has no other.
     pub loaded: Option<LoadTime>,
-    /// What all CPUs of the node read together, in bytes per second.
+    /// Bytes that all CPUs of the node read together, per second.
     pub read_bytes_per_s: f64,
-    /// What they write together.
+    /// Bytes that they write together, per second.
     pub write_bytes_per_s: f64,
-    /// What they read and write together while they copy.
+    /// Bytes that they read and write together while they copy, per second.
     pub copy_bytes_per_s: f64,
 }
 
@@ -79,7 +78,7 @@ pub struct MemoryRound {
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LoadTime {
-    /// Median, in nanoseconds.
+    /// Median over the blocks, in nanoseconds.
     pub ns: f64,
     /// 99th percentile, in nanoseconds; `None` if the blocks are too few for it.
     pub ns_p99: Option<f64>,
@@ -89,9 +88,8 @@ pub struct LoadTime {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BySize {
-    /// Bytes that are chased.
+    /// Number of bytes that are chased.
     pub bytes: u64,
-    /// Size of the pages.
     pub pages: Pages,
     /// Median of each round, in nanoseconds.
     pub ns: Vec<f64>,
@@ -103,9 +101,9 @@ pub struct BySize {
 pub struct ByPause {
     /// Pause of a reader after each 4 KiB, in nanoseconds.
     pub pause_ns: u64,
-    /// Each round.
+    /// Time of a load in each round.
     pub times: Vec<LoadTime>,
-    /// What the other CPUs read together in each round, in bytes per second.
+    /// Bytes that the other CPUs read together in each round, per second.
     pub bytes_per_s: Vec<f64>,
 }
 
@@ -113,13 +111,13 @@ pub struct ByPause {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ByChains {
-    /// Chains.
+    /// Number of chains followed at once.
     pub chains: u32,
     /// Time divided by the loads of all chains, of each round, in nanoseconds.
     pub ns: Vec<f64>,
 }
 
-/// Whether rounds show that the median of their ratio is above 1, or below (exact 95 % interval of the median).
+/// True if rounds show that the median of their ratio is above 1, or below (exact 95 % interval of the median).
 pub fn differs_from_one(ratio: &MedianInterval) -> bool {
     ratio.is_interval() && (ratio.low > 1.0 || ratio.high < 1.0)
 }
@@ -134,7 +132,7 @@ fn ratio(pairs: impl Iterator<Item = (f64, f64)>) -> Option<MedianInterval> {
 }
 
 impl MemoryPath {
-    /// How many times as long a load takes as on another path, round by round.
+    /// Returns how many times as long a load takes as on another path, round by round.
     pub fn idle_ratio(&self, other: &Self) -> Option<MedianInterval> {
         ratio(self.rounds.iter().zip(&other.rounds).map(|(own, other)| (own.idle.ns, other.idle.ns)))
     }

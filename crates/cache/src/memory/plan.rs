@@ -6,12 +6,12 @@ use serde::{Deserialize, Serialize};
 /// Bytes that are chased or read for each byte of last-level cache, so that a line has left the caches when it is next
 /// loaded.
 const BYTES_PER_LLC_BYTE: u64 = 2;
-/// Smallest half of a buffer: above the caches of processors that do not tell their size.
+/// Smallest half of a buffer: above the caches of processors that do not report their size.
 const HALF_BYTES_MIN: u64 = 32 << 20;
 /// Huge pages of x86-64, and of aarch64 with pages of 4 KiB.
 const GRAIN_BYTES: u64 = 2 << 20;
 
-/// What is chased and read, and by whom.
+/// Sizes to chase and to read, and the CPUs that do it.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MemoryPlan {
@@ -92,12 +92,12 @@ impl MemoryPlan {
         Some(Self { chased_bytes, read_bytes, nodes })
     }
 
-    /// Size of one buffer.
+    /// Size of one buffer, both parts together.
     pub fn buffer_bytes(&self) -> u64 {
         self.chased_bytes.saturating_add(self.read_bytes)
     }
 
-    /// Why figures would be those of caches in part: sentences.
+    /// Returns the reasons why figures would partly be those of caches: sentences.
     pub fn doubts(&self) -> Vec<String> {
         let mut doubts = Vec::new();
         let is_small = |bytes: u64, llc: u64| bytes < llc.saturating_mul(BYTES_PER_LLC_BYTE);

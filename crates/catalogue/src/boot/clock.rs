@@ -62,7 +62,7 @@ fn is_x86(context: &Context<'_>) -> bool {
     context.host.kernel.is_x86() == Some(true) || context.host.cpu.is_amd() || context.host.cpu.is_intel()
 }
 
-/// Only where the processor promises a constant counter.
+/// Wants the parameter only if the processor promises a constant counter.
 fn reliable_tsc(context: &Context<'_>) -> Option<String> {
     let has = |flag| context.host.cpu.has_flag(flag).known() == Some(&true);
     (is_x86(context) && has("constant_tsc") && has("nonstop_tsc")).then(|| "reliable".to_owned())

@@ -128,7 +128,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     },
 ];
 
-/// Whether isolated CPUs can enter no state deeper than C1, with the reason.
+/// In force if isolated CPUs can enter no state deeper than C1. `because` explains a deeper one.
 fn idle_in_force(context: &Context<'_>, because: &str) -> judge::InForce {
     let states = &context.host.cpu.idle_states;
     if states.is_empty() {
@@ -153,7 +153,7 @@ fn idle_in_force(context: &Context<'_>, because: &str) -> judge::InForce {
     }
 }
 
-/// Returns "not applicable" where another parameter or the hypervisor decides how CPUs idle.
+/// Returns "not applicable" if another parameter or the hypervisor decides how CPUs idle.
 fn decided_elsewhere(context: &Context<'_>) -> Option<Judgement> {
     let tokens = context.host.kernel.tokens();
     if tokens.last("idle") == Some("poll") {

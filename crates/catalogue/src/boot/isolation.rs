@@ -81,7 +81,7 @@ fn judge_isolcpus(context: &Context<'_>, setting: &Setting) -> Judgement {
     judge::boot_cpus_in_force(context, setting, &taken_for_domain(context, line), ISOLATED_PATH)
 }
 
-/// Why the kernel makes nothing of `isolcpus=`, if its flags are the reason.
+/// The reason why the kernel ignores `isolcpus=`, if its flags are the cause.
 fn isolates_nothing(context: &Context<'_>, line: &CommandLine) -> Option<String> {
     let flags = line.flags("isolcpus");
     let is_unknown = |flag: &&&str| context.host.knows_isolcpus_flag(flag) == Some(false);
@@ -128,7 +128,7 @@ fn irqaffinity(context: &Context<'_>, setting: &Setting) -> Judgement {
     let irqs = cpus_of("irqaffinity");
     for key in ["isolcpus", "nohz_full"] {
         let mut both = irqs.intersection(&cpus_of(key));
-        // The kernel adds it itself.
+        // The kernel adds the boot CPU itself.
         both.remove(BOOT_CPU);
         if !both.is_empty() {
             let because = format!("{key}= isolates {both:#} and irqaffinity= sends interrupts to them");

@@ -122,7 +122,7 @@ fn grubenv_limit(context: &Context<'_>, _: &Setting) -> Judgement {
     Judgement::good(observed).at(path)
 }
 
-/// Parameters that hold CPU lists and are written to the block.
+/// Parameters that contain CPU lists and are written to the block.
 const LISTS: [&str; 4] = ["nohz_full", "rcu_nocbs", "isolcpus", "irqaffinity"];
 
 /// Bytes that CPU lists already take in the block.

@@ -132,7 +132,7 @@ fn hugepages(context: &Context<'_>, setting: &Setting) -> Judgement {
     judgement.at("/proc/cmdline")
 }
 
-/// Pages of one size over all nodes, or of the whole host where nodes are not readable.
+/// Pages of one size over all nodes, or of the host's pool if nodes are not readable.
 fn pool_of(context: &Context<'_>, size_bytes: u64) -> Option<u64> {
     let pools: Vec<_> =
         context.host.memory.huge_pages.iter().filter(|pool| pool.size_bytes == size_bytes).collect();

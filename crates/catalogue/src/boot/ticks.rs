@@ -107,7 +107,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     },
 ];
 
-/// Whether the kernel is known to be built without an option.
+/// True if the kernel is known to be built without an option.
 fn is_built_without(context: &Context<'_>, option: &str) -> bool {
     context.host.kernel.config_option(option) == Reading::Known(None)
 }
@@ -151,7 +151,7 @@ fn rcu_nocbs(context: &Context<'_>, setting: &Setting) -> Judgement {
     let offloaded = match on_line("rcu_nocbs") {
         None => CpuSet::new(),
         Some(Ok(cpus)) => cpus,
-        // Of an unreadable list the kernel makes "all CPUs" (rcu_nocb_setup).
+        // The kernel reads an invalid list as "all CPUs" (rcu_nocb_setup).
         Some(Err(_)) => context.allocation.isolated.clone(),
     };
     let is_trading = context.profile == lowlat_host::Profile::Trading;

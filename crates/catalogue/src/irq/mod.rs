@@ -1,4 +1,4 @@
-//! Device interrupts: where they may go and where they do go.
+//! Device interrupts: the CPUs on which they may and do run.
 
 pub(super) mod affinity;
 pub(super) mod placement;

@@ -1,5 +1,4 @@
-//! Where interrupts may go beyond their current affinity: the default, irqbalance, managed interrupts, NIC
-//! queues.
+//! Limits on interrupts beyond their current affinity: the default, irqbalance, managed interrupts, NIC queues.
 
 use crate::{nic::choice::each_nic, nic::choice::nic_irqs};
 use lowlat_host::{CpuSet, Reading, snapshot::Irq};
@@ -141,7 +140,7 @@ fn irqbalance_banned(context: &Context<'_>, _: &Setting) -> Judgement {
             of_kernel(&topology.isolated).union(&of_kernel(&topology.nohz_full)),
             "excluded as isolated at boot",
         ),
-        // It bans nothing then, and does not exclude isolated CPUs either.
+        // Then it bans nothing, and does not exclude isolated CPUs either.
         Reading::Unparsable(why) if !matches!(facts.args, Reading::Unparsable(_)) => {
             let because = format!("irqbalance cannot read its ban list and uses all CPUs: {why}");
             return Judgement::wrong(format!("may use isolated {isolated:#}"), because).at(path);
@@ -190,8 +189,8 @@ fn managed(context: &Context<'_>, _: &Setting) -> Judgement {
     Judgement { observed, ..judgement }.at(PATH)
 }
 
-/// Whether a managed interrupt goes to an isolated CPU. Only the effective affinity shows this; the requested
-/// one names every CPU of the queue.
+/// Judges the CPUs of a managed interrupt. Only the effective affinity counts; the requested one names every CPU of the
+/// queue.
 fn lands_on(irq: &Irq, isolated: &CpuSet) -> One {
     match &irq.effective_affinity {
         Reading::Known(cpus) if cpus.is_disjoint(isolated) => One::Good(cpus.to_list()),

@@ -12,12 +12,10 @@ use lowlat_settings::{
     },
 };
 
-/// Directory of the interfaces.
 const NICS: &str = "/sys/class/net";
 /// Text for a host without an interface to judge.
 const NO_NIC: &str = "this host has no physical network interface in use";
 
-/// The interfaces to judge.
 pub(crate) fn judged_nics<'a>(context: &Context<'a>) -> Vec<&'a Nic> {
     context.role.trading_nics(context.host).collect()
 }

@@ -187,7 +187,7 @@ fn link_up(context: &Context<'_>, _: &Setting) -> Judgement {
     .at("/sys/class/net/*/operstate")
 }
 
-/// Whether the host has more than one node with CPUs, so that a device is closer to some CPUs than to others.
+/// True if the host has more than one node with CPUs, so that a device is closer to some CPUs than to others.
 fn has_nodes(context: &Context<'_>) -> bool {
     context.host.topology.nodes.iter().filter(|node| !node.cpus.is_empty()).count() > 1
 }
@@ -251,12 +251,12 @@ fn each_link(context: &Context<'_>, judge: impl Fn(&PcieLink) -> One) -> Judgeme
     })
 }
 
-/// Device numbers of Intel's X722 in the C620 chipset. Its functions report one lane at 2.5 GT/s, whatever they move
-/// (drivers/net/ethernet/intel/i40e: `I40E_HW_CAP_NO_PCI_LINK_CHECK`).
+/// Device numbers of Intel's X722 in the C620 chipset. Its functions report one lane at 2.5 GT/s, whatever their real
+/// throughput (drivers/net/ethernet/intel/i40e: `I40E_HW_CAP_NO_PCI_LINK_CHECK`).
 const X722: std::ops::RangeInclusive<u16> = 0x37cc..=0x37d3;
 
-/// Whether a card has no PCI Express lanes of its own: it is known for that, or the widest and fastest link that its
-/// registers name could not carry what its port does.
+/// True if a card has no PCI Express lanes of its own: it is known for that, or its port is faster than the widest and
+/// fastest link in its registers.
 fn is_inside_the_chipset(nic: &Nic, link: &PcieLink) -> bool {
     let device = nic.pci_id.text().to_ascii_lowercase();
     let device = device.strip_prefix("8086:").and_then(|number| u16::from_str_radix(number, 16).ok());

@@ -1,4 +1,4 @@
-//! What both ends of a link do on their own: pause frames, error correction, energy saving, cache injection.
+//! Automatic behavior at both ends of a link: pause frames, error correction, energy saving, cache injection.
 
 use super::{
     choice::{each_nic, judged_nics},
@@ -89,7 +89,8 @@ pub(crate) const SETTINGS: &[Setting] = &[
     },
 ];
 
-/// Turns negotiation off first: with it, drivers such as igb take rx and tx from the other end and ignore what is set.
+/// Turns negotiation off first: with it, drivers such as igb take rx and tx from the other end and ignore the set
+/// values.
 fn pause_frames(context: &Context<'_>, setting: &Setting) -> Proposal {
     let is_used = |nic: &&Nic| nic.pause.known().is_some_and(|now| now.autoneg && (now.rx || now.tx));
     let negotiating = judged_nics(context).into_iter().filter(is_used);

@@ -8,7 +8,7 @@ use lowlat_settings::{
     judge::each::One,
 };
 
-/// Counters that mean a lost packet. `rx_dropped` is not among them: it counts packets of protocols that nobody wants.
+/// Counters that mean a lost packet. `rx_dropped` is not among them: it counts packets of protocols without a receiver.
 const LOST: [&str; 5] =
     ["rx_missed_errors", "rx_fifo_errors", "rx_crc_errors", "tx_errors", "tx_fifo_errors"];
 

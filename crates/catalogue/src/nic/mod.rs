@@ -1,4 +1,4 @@
-//! Network interfaces: the link, what the adapter does on its own, queues and their CPUs.
+//! Network interfaces: the link, automatic functions of the adapter, queues and their CPUs.
 
 pub(super) mod choice;
 pub(super) mod hardware;

@@ -55,8 +55,8 @@ pub(crate) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "nic.tx_usecs",
-        // Not planned: with fewer queues some drivers (igb) only then show a value of their own for sent packets, so a
-        // plan that sets both would never be complete at once.
+        // Not planned: some drivers (igb) show a separate value for sent packets only with fewer queues, so a plan that
+        // sets both would not be complete after one run.
         change: |_, _| {
             Proposal::not(
                 WhyLeftOut::YourChoice,

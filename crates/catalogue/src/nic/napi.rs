@@ -1,4 +1,4 @@
-//! When the kernel polls NICs: deferred interrupts, suspended interrupts, polling threads.
+//! Times at which the kernel polls NICs: deferred interrupts, suspended interrupts, polling threads.
 
 use super::choice::{each_nic, judged_nics};
 use lowlat_host::{
@@ -85,7 +85,7 @@ fn nic_file(context: &Context<'_>, nic: &Nic, name: &str) -> Reading<u64> {
     context.host.file(&path).parse(&path, "a number", |text| text.parse().ok())
 }
 
-/// The file of the interface that is named as the row is becomes 0.
+/// Sets the interface's file with the row's name to 0.
 fn file_zero(context: &Context<'_>, setting: &Setting) -> Proposal {
     let mut proposal = Proposal::default();
     for nic in judged_nics(context) {
@@ -104,7 +104,7 @@ const DEFERRAL: [(&str, NapiField, &str); 2] = [
     ("napi_defer_hard_irqs", NapiField::DeferHardIrqs, "defer-hard-irqs"),
 ];
 
-/// The instances on which a field is set although no application suspends their interrupts.
+/// The instances on which a field is set while no application suspends their interrupts.
 fn deferring(nic: &Nic, field: NapiField) -> Vec<&Napi> {
     let is_on = |napi: &&Napi| {
         napi.value(field).is_some_and(|value| value != "0") && napi.irq_suspend_timeout_ns.unwrap_or(0) == 0
@@ -116,7 +116,7 @@ fn names(napis: &[&Napi]) -> String {
     napis.iter().map(|napi| napi.name.as_str()).collect::<Vec<_>>().join(", ")
 }
 
-/// The interface's file, then those of its instances that were set apart from it.
+/// Sets the interface's file to 0, or, if it already is, those instances that still defer.
 fn deferral_zero(context: &Context<'_>, setting: &Setting) -> Proposal {
     let Some((_, field, name)) = DEFERRAL.iter().find(|(file, ..)| *file == setting.name) else {
         return Proposal::default();
@@ -170,7 +170,7 @@ fn napi_defer_hard_irqs(context: &Context<'_>, _: &Setting) -> Judgement {
     .at("/sys/class/net/*/napi_defer_hard_irqs")
 }
 
-/// What applications that busy-poll want of each instance; the values of the kernel's own test.
+/// Values for each instance if applications busy-poll, from the kernel's own test.
 const SUSPENDED: [(NapiField, &str, &str); 3] = [
     (NapiField::DeferHardIrqs, "defer-hard-irqs", "100"),
     (NapiField::GroFlushTimeout, "gro-flush-timeout", "50000"),
@@ -181,7 +181,7 @@ fn is_on(napi: &Napi, field: NapiField) -> bool {
     napi.value(field).is_some_and(|value| value != "0")
 }
 
-/// The instances with some of the three values and not all, or, where applications busy-poll, without all of them.
+/// The instances with only some of the three values, or, if applications busy-poll, without all of them.
 fn half_suspended<'a>(context: &Context<'_>, nic: &'a Nic) -> Vec<&'a Napi> {
     let is_fault = |napi: &&Napi| {
         let is_suspended = is_on(napi, NapiField::IrqSuspendTimeout);
@@ -217,7 +217,7 @@ fn irq_suspend_timeout(context: &Context<'_>, _: &Setting) -> Judgement {
     .at("netdev-genl napi-get")
 }
 
-/// All three values where applications busy-poll, otherwise none.
+/// Sets all three values if applications busy-poll, otherwise none.
 fn set_suspension(context: &Context<'_>, _: &Setting) -> Proposal {
     let mut proposal = Proposal::default();
     for nic in judged_nics(context) {

@@ -1,5 +1,5 @@
-//! Rows that want one value of a parameter, or of several: the row's name has the parameters, as `ethtool` calls them, and
-//! its wanted value is theirs.
+//! Rows that want one value for one or several parameters: the row's name lists the parameters, as `ethtool` names
+//! them, and its wanted value applies to each.
 
 use super::choice::{each_nic, judged_nics};
 use lowlat_host::{Reading, snapshot::Nic};
@@ -16,8 +16,8 @@ fn found(kind: &NicKind, nic: &Nic, setting: &Setting) -> Vec<(&'static str, Rea
     names.filter(|(_, value)| !value.is_absent()).collect()
 }
 
-/// Judges every parameter of the row on each interface. `when_absent` says what it means that the driver has none of the
-/// kind.
+/// Judges every parameter of the row on each interface. `when_absent` explains what it means if the driver has none of
+/// them.
 pub(super) fn judge(
     context: &Context<'_>,
     setting: &Setting,

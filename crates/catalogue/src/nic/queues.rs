@@ -96,7 +96,7 @@ fn queues_max(context: &Context<'_>) -> Option<String> {
     }
 }
 
-/// Receive queues, and whether they are more than the housekeeping CPUs.
+/// The number of receive queues, and true if it exceeds the number of housekeeping CPUs.
 fn receive_queues(context: &Context<'_>, channels: &Channels) -> (u32, bool) {
     let queues = channels.rx.saturating_add(channels.combined);
     let is_more =
@@ -138,12 +138,12 @@ fn fewer_queues(context: &Context<'_>, _: &Setting) -> Proposal {
     proposal
 }
 
-/// Packet steering of one direction: its masks, and which of them are wrong.
+/// Packet steering of one direction, with the condition for a wrong mask.
 struct Steering {
     kind: &'static NicKind,
     queues: fn(&Nic) -> &[QueueMask],
     is_fault: fn(&Context<'_>, &CpuSet) -> bool,
-    /// Whether a mask of an interface that is not judged otherwise, such as veth or a bridge, does the same harm.
+    /// Masks of interfaces that are not judged otherwise, such as veth or a bridge, are equally harmful.
     is_of_any_interface: bool,
     seen_at: &'static str,
 }
@@ -192,7 +192,7 @@ impl Steering {
         nics
     }
 
-    /// Queues with a wrong mask, or why the masks are not known.
+    /// Queues with a wrong mask, or the reason why the masks are unknown.
     fn faulty(&self, context: &Context<'_>, nic: &Nic) -> Result<Vec<String>, One> {
         let queues = (self.queues)(nic);
         let listed = context.host.listed("/sys/class/net/*/queues", ());
@@ -215,7 +215,7 @@ impl Steering {
         Ok(faulty)
     }
 
-    /// Takes the isolated CPUs out of each faulty mask.
+    /// Removes the isolated CPUs from each faulty mask.
     fn change(&self, context: &Context<'_>) -> Proposal {
         let mut proposal = Proposal::default();
         for nic in self.nics(context) {

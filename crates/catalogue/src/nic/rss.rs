@@ -1,4 +1,4 @@
-//! Over which queues NICs spread what they receive.
+//! The queues over which NICs spread received packets.
 
 use super::choice::{each_nic, judged_nics, nic_irqs};
 use lowlat_host::{CpuSet, Reading, snapshot::Nic};

@@ -7,7 +7,7 @@ use lowlat_settings::{
     judge::{self, each::isolated},
 };
 
-/// Since this kernel the switch leaves CPUs of nohz_full= alone.
+/// Since this kernel the switch does not affect CPUs of nohz_full=.
 const FIXED: KernelVersion = KernelVersion::new(6, 10);
 
 pub(crate) const SETTINGS: &[Setting] = &[Setting {

@@ -1,4 +1,4 @@
-//! What the kernel prints on its consoles.
+//! Kernel messages on the consoles.
 
 use super::{KERNEL_DOC, SYSCTL};
 use crate::boot::kernel::{QUIET_LEVEL, serial_consoles};
@@ -26,7 +26,7 @@ pub(crate) const SETTINGS: &[Setting] = &[Setting {
     ..SYSCTL
 }];
 
-/// The numbers, of which there are four.
+/// The four numbers of the file.
 fn levels(text: &str) -> Option<Vec<u32>> {
     let numbers: Option<Vec<u32>> = text.split_whitespace().map(|number| number.parse().ok()).collect();
     numbers.filter(|numbers| numbers.len() == 4)
@@ -45,7 +45,7 @@ fn printk(context: &Context<'_>, _: &Setting) -> Judgement {
     judgement.at(PATH)
 }
 
-/// The same numbers with another first one.
+/// Sets the first number to the quiet level; the others are unchanged.
 fn silence(context: &Context<'_>, _: &Setting) -> Proposal {
     let before = context.host.sysctl(KEY);
     let Some(levels) = before.known().and_then(|text| levels(text)) else { return Proposal::default() };

@@ -1,4 +1,4 @@
-//! The sysctl file of the guide: whether its values take effect.
+//! The sysctl file of the guide, and whether its values take effect.
 
 use super::{GUIDE, SYSCTL};
 use lowlat_host::{

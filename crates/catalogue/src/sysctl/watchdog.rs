@@ -1,4 +1,4 @@
-//! The kernel's lockup detectors: where they run and how often.
+//! The kernel's lockup detectors: their CPUs and intervals.
 
 use super::{GUIDE, KERNEL_DOC, NETWORK_LATENCY, SYSCTL};
 use lowlat_host::{CpuSet, Reading};

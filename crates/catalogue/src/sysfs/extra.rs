@@ -151,7 +151,7 @@ fn uncore_change(context: &Context<'_>, _: &Setting) -> Proposal {
     proposal
 }
 
-/// Whether the firmware offers the wanted profile.
+/// True if the firmware offers the wanted profile, or its choices are unknown.
 fn offers_performance(context: &Context<'_>) -> bool {
     let choices = context.host.file(PLATFORM_CHOICES);
     choices.known().is_none_or(|choices| choices.split_whitespace().any(|choice| choice == "performance"))

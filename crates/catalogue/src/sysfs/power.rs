@@ -149,7 +149,7 @@ fn deep_on(context: &Context<'_>, isolated: &CpuSet) -> Vec<(String, CpuSet)> {
         .collect()
 }
 
-/// Why the idle loop has no states at all, if so.
+/// The reason why the idle loop has no states at all, if it has none.
 fn has_no_idle_states(context: &Context<'_>) -> Option<String> {
     let (cpu, line) = (&context.host.cpu, context.host.kernel.tokens());
     if line.last("idle") == Some("poll") {

@@ -1,4 +1,4 @@
-//! What isolated CPUs share with others: cores, clusters, caches, and the scheduler's partitions.
+//! Resources that isolated CPUs share with others: cores, clusters, caches, and the scheduler's partitions.
 
 use lowlat_host::{
     CpuId, CpuSet, Reading,

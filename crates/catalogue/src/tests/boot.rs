@@ -189,7 +189,7 @@ fn isolcpus_needs_its_flags_and_a_recent_kernel() {
     let old = bench("isolcpus=managed_irq,domain,1-7,9-15", "").kernel(5, 4);
     old.says(id, Verdict::Ineffective, &["5.6", "whole parameter"]);
     bench("isolcpus=domain,1-7,9-15", "1-7,9-15").kernel(5, 4).says(id, Verdict::Good, &[]);
-    // Known by its effect, or by the distribution.
+    // Flags are known by their effect, or by the distribution.
     let shown = |line: &str, release: &str, isolated: &str| {
         bench(line, isolated).with(|bench| {
             bench.host.kernel.release = Reading::Known(release.to_owned());
@@ -283,7 +283,7 @@ fn visible_effects_override_the_command_line() {
     let ce = "/sys/devices/system/machinecheck/machinecheck0/ignore_ce";
     Bench::guide().knob(ce, "1").says("boot.mce", Verdict::Good, &[]);
     Bench::guide().knob(ce, "0").says("boot.mce", Verdict::Ineffective, &["ignore_ce is 0"]);
-    // To the letter: the effect alone does not satisfy the guide.
+    // In the guide's profile the effect alone is not enough.
     Bench::guide().line("quiet").knob(ce, "1").says("boot.mce", Verdict::Wrong, &["not on the command line"]);
 }
 

@@ -171,7 +171,7 @@ fn readiness_checks_load_affinity_and_command_line() {
     allowed(Reading::Known(list("0-15"))).says(id, Verdict::Wrong, &["1-7,9-15"]);
     allowed(Reading::Denied).says(id, Verdict::Unknown, &["root"]);
 
-    // What systemd gives to processes, on its command line, in its configuration, and in slices.
+    // CPUs that systemd gives to processes, by its command line, its configuration, and slices.
     let given = |line: &str, found: &[(&str, &str, &str)]| {
         let found = found.iter().map(|(unit, key, cpus)| ProcessCpus {
             unit: (*unit).to_owned(),
@@ -190,7 +190,7 @@ fn readiness_checks_load_affinity_and_command_line() {
     given("ro", &[("", "CPUAffinity", "0-3")]).says(id, Verdict::Wrong, &["/etc/systemd/x:3", "CPUs 1-3"]);
     given("ro", &[("", "CPUAffinity", "0,8")]).says(id, Verdict::Good, &[]);
     given("ro", &[("user.slice", "AllowedCPUs", "8-9")]).says(id, Verdict::Wrong, &["user.slice", "CPU 9"]);
-    // A unit of its own may have isolated CPUs: that is what they are for.
+    // A dedicated unit may have isolated CPUs, because they are meant for it.
     given("ro", &[("desk.service", "CPUAffinity", "3"), ("desk.slice", "AllowedCPUs", "3")]).says(
         id,
         Verdict::Good,

@@ -114,7 +114,7 @@ const SERVICES: [&str; 30] = [
     "wpa_supplicant",
 ];
 
-/// Sections 4.3.3.1.1 and 5.2.1.
+/// Sections 4.3.3.1.1 and 5.2.1: the one-time service, and checks before measuring.
 const REST: [&str; 5] = [
     "service.one_time",
     "readiness.load_average",

@@ -1,4 +1,4 @@
-//! Rows for newer kernels, and for how a kernel was built.
+//! Rows for newer kernels, and for the kernel's build options.
 
 use crate::{CATALOGUE, testing::Bench, testing::junk, testing::list};
 use lowlat_host::Reading;
@@ -295,11 +295,12 @@ fn selinux_is_no_parameter_of_kernels_that_are_built_without_it() {
     let option = "SECURITY_SELINUX_BOOTPARAM";
     bench("selinux=0", &[option]).says("boot.selinux", Verdict::Good, &[]);
     bench("selinux=0", &["SMP"]).says("boot.selinux", Verdict::NotApplicable, &[option]);
-    // The guide's line has the word all the same.
+    // The guide's line contains the word anyway.
     bench("ro", &["SMP"]).says("boot.selinux", Verdict::Wrong, &[]);
 }
 
-/// Every row with a range of versions, on kernels outside of it: what the kernel shows counts, then its version.
+/// Every row with a range of versions, on kernels outside of it. A setting that the kernel shows counts more than its
+/// version.
 #[test]
 fn a_row_that_the_kernel_shows_is_not_called_unknown_to_it() {
     let mut shown = 0;

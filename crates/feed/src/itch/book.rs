@@ -11,17 +11,17 @@ use std::collections::HashMap;
 pub const ORDERS_MAX: usize = 1 << 20;
 /// Most price levels of a side; the worst ones are dropped.
 pub const LEVELS_MAX: usize = 512;
-/// Stands for a stock that is no instrument.
+/// Marks a stock that is not an instrument.
 const NONE: u32 = u32::MAX;
-/// Stands for a stock whose symbol is unknown.
+/// Marks a stock whose symbol is unknown.
 const UNKNOWN: u32 = u32::MAX - 1;
 
-/// Which stocks are instruments.
+/// Selection of the stocks that are instruments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Symbols {
     /// The first ones of the feed, up to a number.
     First(u32),
-    /// These, in this order.
+    /// These symbols, in this order.
     Only(Vec<[u8; 8]>),
 }
 
@@ -116,7 +116,7 @@ struct Book {
     symbol: [u8; 8],
     /// The quote after the last message.
     quoted: FeedQuote,
-    /// Whether a quote was returned.
+    /// A quote was returned at least once.
     is_quoted: bool,
 }
 
@@ -132,7 +132,6 @@ pub struct Books {
 }
 
 impl Books {
-    /// Books of these stocks.
     pub fn new(symbols: Symbols) -> Self {
         let (count, known) = match &symbols {
             Symbols::First(count) => (usize::try_from(*count).unwrap_or(0), &[][..]),

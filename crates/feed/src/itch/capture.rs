@@ -19,12 +19,12 @@ const CAPTURES: [u32; 5] = [0xa1b2_c3d4, 0xd4c3_b2a1, 0xa1b2_3c4d, 0x4d3c_b2a1, 
 /// Most lines of a capture; datagrams of others are foreign.
 const LINES_MAX: usize = 1024;
 
-/// Whether a line has messages: it may have heartbeats only.
+/// Returns true if a line has messages: it may have heartbeats only.
 pub fn has_messages(datagrams: &[Datagram<'_>]) -> bool {
     datagrams.iter().any(|datagram| datagram.head.count() > 0)
 }
 
-/// Whether a file is a capture, by its first bytes.
+/// Returns true if a file is a capture, by its first bytes.
 pub fn is_capture(bytes: &[u8]) -> bool {
     CAPTURES.contains(&u32::from_be_bytes(array(bytes, 0)))
 }
@@ -32,9 +32,8 @@ pub fn is_capture(bytes: &[u8]) -> bool {
 /// A datagram with a head of MoldUDP64.
 #[derive(Debug, Clone, Copy)]
 pub struct Datagram<'a> {
-    /// Its head.
     pub head: Head,
-    /// Its bytes.
+    /// Payload of the UDP datagram, including the head.
     pub payload: &'a [u8],
 }
 
@@ -46,7 +45,7 @@ pub type Line = ([u8; 10], SocketAddr);
 pub struct Capture<'a> {
     /// Those of each line, in the order of arrival.
     pub lines: BTreeMap<Line, Vec<Datagram<'a>>>,
-    /// What else was found.
+    /// Findings about the file, other than its datagrams.
     pub read: RecordedMessages,
     packets: u64,
 }

@@ -26,7 +26,7 @@ fn session_of((session, _): &Line) -> String {
     String::from_utf8_lossy(session).trim().to_owned()
 }
 
-/// Whether the user's choice means a line.
+/// Returns true if the user's choice names this line.
 fn is_meant(line: &Line, wanted: &str) -> bool {
     let (session, to) = (session_of(line), line.1);
     let (whole, port) = (format!("{session}@{to}"), format!(":{}", to.port()));
@@ -91,7 +91,7 @@ fn leave_out_strays(datagrams: &mut Vec<Datagram<'_>>) -> u64 {
     u64::try_from(numbers.len() - datagrams.len()).unwrap_or(u64::MAX)
 }
 
-/// Whether nearly all messages at numbers that two lines have are the same.
+/// Returns true if nearly all messages whose numbers both lines have are the same.
 fn are_alike(one: &[Datagram<'_>], other: &[Datagram<'_>]) -> bool {
     let (mut same, mut different) = (0_u64, 0_u64);
     for datagram in other.iter().filter(|datagram| datagram.head.count() > 0) {

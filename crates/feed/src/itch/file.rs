@@ -14,20 +14,19 @@ use thiserror::Error;
 /// Most channels that an error lists.
 const LISTED_MAX: usize = 20;
 
-/// Why a file is not read, and what the user can do.
+/// Reason why a file is not read, and a hint for the user.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum FileError {
     /// A capture whose first bytes cannot be read.
     #[error("the header of the capture is damaged or cut off\nhint: capture again")]
     Header,
-    /// No packet has messages.
+    /// No packet has messages of MoldUDP64.
     #[error(
         "none of its {packets} packets has messages of MoldUDP64, and {cut} are cut short\nhint: capture whole packets of a feed of ITCH (tcpdump -s 0)"
     )]
     Empty {
-        /// Packets read.
         packets: u64,
-        /// Those whose end was not captured.
+        /// Packets whose end was not captured.
         cut: u64,
     },
     /// The link type of a capture.
@@ -38,22 +37,22 @@ pub enum FileError {
     Channels(Vec<String>),
 }
 
-/// Whether a file is a capture or a plain file of ITCH, by its first bytes.
+/// Returns true if a file is a capture or a plain file of ITCH, by its first bytes.
 pub fn recorded(bytes: &[u8]) -> bool {
     // Messages of a plain file are shorter than 256 bytes, and no text starts with a zero.
     is_capture(bytes) || bytes.first() == Some(&0)
 }
 
-/// Messages of a file.
+/// Messages of a recorded file.
 #[derive(Debug, Clone, Copy)]
 pub struct Messages<'a> {
-    /// The file.
+    /// Contents of the whole file.
     pub bytes: &'a [u8],
     /// The channel of a capture, as [`FileError::Channels`] describes it; `None`: the only one.
     pub channel: Option<&'a str>,
 }
 
-/// What was read of a file beside its messages.
+/// Findings about a file, other than its messages.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RecordedMessages {
     /// The sequence of a capture.
@@ -72,7 +71,7 @@ pub struct RecordedMessages {
 }
 
 impl RecordedMessages {
-    /// What is missing in the sequence.
+    /// Describes the messages missing in the sequence; `None` if there are none.
     pub fn gaps(&self) -> Option<String> {
         let Counts { missing, gaps, first_gap, .. } = self.counts;
         (missing > 0).then(|| {
@@ -81,7 +80,7 @@ impl RecordedMessages {
         })
     }
 
-    /// What else the user should know, one sentence each.
+    /// Returns other warnings for the user, one sentence each.
     pub fn doubts(&self) -> Vec<String> {
         let counted = [
             (self.cut, "packets are cut short and left out"),

@@ -2,16 +2,13 @@
 
 use crate::{DecodeError, bytes::array};
 
-/// Side of an order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
-    /// Buy.
     Bid,
-    /// Sell.
     Ask,
 }
 
-/// What a message reports.
+/// Event that a message reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
     /// `S`: an event of the day, such as `C`, the end of messages.
@@ -20,66 +17,51 @@ pub enum Event {
     Directory,
     /// `A`, `F`: a new order.
     Add {
-        /// Its reference.
         reference: u64,
-        /// Its side.
         side: Side,
-        /// Its shares.
         shares: u32,
-        /// Its price.
+        /// Price of the order, in ten-thousandths.
         price: u32,
     },
     /// `E`, `C`: an execution against an order; with a price if it differs from the order's.
     Executed {
-        /// Reference of the order.
         reference: u64,
-        /// Shares executed.
         shares: u32,
-        /// The price of `C`.
+        /// Price of the execution, in `C`; `None` in `E`.
         price: Option<u32>,
     },
     /// `X`: shares of an order are cancelled.
-    Cancel {
-        /// Reference of the order.
-        reference: u64,
-        /// Shares cancelled.
-        shares: u32,
-    },
+    Cancel { reference: u64, shares: u32 },
     /// `D`: an order is deleted.
-    Delete {
-        /// Reference of the order.
-        reference: u64,
-    },
+    Delete { reference: u64 },
     /// `U`: an order is replaced by another one on its side.
     Replace {
         /// Reference of the old order.
         old: u64,
         /// Reference of the new order.
         new: u64,
-        /// Its shares.
+        /// Shares of the new order.
         shares: u32,
-        /// Its price.
+        /// Price of the new order, in ten-thousandths.
         price: u32,
     },
     /// `P`, `Q`: a trade against no order of the book.
     Trade {
-        /// Its price.
+        /// Price of the trade, in ten-thousandths.
         price: u32,
     },
     /// Any other type, which changes no quote.
     Other,
 }
 
-/// A message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Message {
     /// Number of the stock on this day.
     pub locate: u16,
-    /// Nanoseconds since midnight.
+    /// Time of the message, in ns since midnight.
     pub time_ns: u64,
     /// Symbol of the stock, padded with spaces, in `R`, `A`, `F`, `P` and `Q`.
     pub symbol: Option<[u8; 8]>,
-    /// What it reports.
     pub event: Event,
 }
 

@@ -235,7 +235,7 @@ impl Chooser<'_> {
         housekeeping
     }
 
-    /// Whether `grown` has at most a quarter of the cores in the node (or host) of `group`.
+    /// True if `grown` has at most a quarter of the cores in the node (or host) of `group`.
     fn is_cheap(&self, grown: &CpuSet, group: &CpuSet) -> bool {
         let topology = self.topology;
         let node = topology

@@ -20,7 +20,7 @@ pub struct Allocation {
     pub isolated_near_nics: CpuSet,
     /// The decisions and their reasons, one sentence per step.
     pub steps: Vec<String>,
-    /// What the user should know: too few CPUs, shared caches, split cores. One sentence each.
+    /// Warnings for the user: too few CPUs, shared caches, split cores. One sentence each.
     pub warnings: Vec<String>,
 }
 

@@ -91,7 +91,7 @@ fn clusters_stay_whole_where_that_is_cheap() {
     );
 }
 
-/// The efficiency cores do the housekeeping, wherever their numbers are, and all fast ones but the first are isolated.
+/// The efficiency cores do the housekeeping, whatever their numbers, and all fast ones but the first are isolated.
 #[test]
 fn efficiency_cores_do_the_housekeeping() {
     let kind = |list: &str, is_small| CoreType { name: String::new(), cpus: cpus(list), is_small };

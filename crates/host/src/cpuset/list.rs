@@ -8,7 +8,7 @@ const LIST_BYTES_MAX: usize = 64 << 10;
 /// Maximum number of strided ranges in a list. The kernel never prints any; people write one or two.
 const STRIDES_MAX: usize = 64;
 
-/// Why a text is not a CPU list.
+/// Error for a text that is not a CPU list.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{0}")]
 pub struct ListError(String);
@@ -57,7 +57,7 @@ impl CpuSet {
 
 struct Parser<'a> {
     list: &'a str,
-    /// What has not been read yet.
+    /// The text still to be parsed.
     rest: &'a str,
     cpu_count: Option<u32>,
 }

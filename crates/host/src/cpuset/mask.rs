@@ -3,7 +3,7 @@
 use super::{CPU_ID_MAX, CpuSet};
 use thiserror::Error;
 
-/// Why a text is not a CPU mask.
+/// Error for a text that is not a CPU mask.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{0}")]
 pub struct MaskError(String);

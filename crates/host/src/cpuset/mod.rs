@@ -48,12 +48,11 @@ impl PartialOrd for CpuSet {
 }
 
 impl CpuSet {
-    /// Creates an empty set.
     pub const fn new() -> Self {
         Self { start: 0, words: Vec::new() }
     }
 
-    /// The CPUs `0..count`.
+    /// Creates the set of the CPUs `0..count`.
     pub fn first(count: u32) -> Self {
         (0..count).collect()
     }
@@ -107,7 +106,6 @@ impl CpuSet {
         was_in
     }
 
-    /// Whether the CPU is in the set.
     pub fn contains(&self, cpu: CpuId) -> bool {
         let (word, bit) = place(cpu);
         self.word(word) & bit != 0
@@ -118,17 +116,14 @@ impl CpuSet {
         self.words.iter().map(|w| w.count_ones() as usize).sum()
     }
 
-    /// Whether no CPU is in the set.
     pub fn is_empty(&self) -> bool {
         self.words.is_empty()
     }
 
-    /// The lowest CPU.
     pub fn lowest(&self) -> Option<CpuId> {
         self.iter().next()
     }
 
-    /// The highest CPU.
     pub fn highest(&self) -> Option<CpuId> {
         let last = self.words.last()?;
         Some(first_cpu(self.end() - 1) + 63 - last.leading_zeros())
@@ -185,12 +180,12 @@ impl CpuSet {
         Self::of_words(self.start..self.end(), |at| self.word(at) & !other.word(at))
     }
 
-    /// Whether every CPU of this set is in the other.
+    /// True if every CPU of this set is in the other.
     pub fn is_subset(&self, other: &Self) -> bool {
         (self.start..self.end()).all(|at| self.word(at) & !other.word(at) == 0)
     }
 
-    /// Whether the sets share no CPU.
+    /// True if the sets share no CPU.
     pub fn is_disjoint(&self, other: &Self) -> bool {
         self.common_span(other).all(|at| self.word(at) & other.word(at) == 0)
     }

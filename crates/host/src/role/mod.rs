@@ -21,22 +21,20 @@ pub struct Role {
     pub nics: Vec<String>,
     /// IDs of settings whose risk the user accepts.
     pub accepted_risks: Vec<String>,
-    /// Whether the applications on these interfaces busy-poll with epoll, so that interrupts can be suspended while they
-    /// find packets.
+    /// True if the applications on these interfaces busy-poll with epoll, so that interrupts can be suspended while
+    /// they find packets.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_busy_polling: bool,
-    /// Whether the isolated CPUs get ways of the cache that housekeeping cannot fill.
+    /// True if the isolated CPUs get ways of the cache that housekeeping cannot fill.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_partitioning_cache: bool,
-    /// What isolates CPUs from the scheduler.
     #[serde(default, skip_serializing_if = "IsolateBy::is_boot")]
     pub isolate_by: IsolateBy,
-    /// Where the role comes from.
     #[serde(default)]
     pub source: RoleSource,
 }
 
-/// Where a role comes from; an earlier one has precedence.
+/// Origin of a role; an earlier one has precedence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -54,7 +52,7 @@ pub enum RoleSource {
     Own,
 }
 
-/// What isolates CPUs from the scheduler.
+/// Method of isolating CPUs from the scheduler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -86,8 +84,8 @@ impl IsolateBy {
 }
 
 impl Role {
-    /// The interfaces that carry trading traffic: those in the role, or what these stand on, otherwise every physical
-    /// one that is not down.
+    /// The interfaces that carry trading traffic: those in the role, or the ones below a bond, bridge, VLAN or macvlan;
+    /// without any in the role, every physical one that is not down.
     pub fn trading_nics<'a>(&self, host: &'a HostSnapshot) -> impl Iterator<Item = &'a Nic> + use<'a, '_> {
         let is_in_use = |nic: &Nic| nic.is_physical && nic.operstate.text() != "down";
         let carriers = host.carriers_of(&self.nics);
@@ -96,7 +94,7 @@ impl Role {
         })
     }
 
-    /// Whether the user accepts the risk of this setting.
+    /// True if the user accepts the risk of this setting.
     pub fn accepts(&self, setting_id: &str) -> bool {
         self.accepted_risks.iter().any(|id| id == setting_id)
     }

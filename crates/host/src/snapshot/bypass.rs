@@ -1,4 +1,4 @@
-//! Network stacks in the process, which bypass the kernel's.
+//! Network stacks in user space that bypass the kernel's.
 
 use crate::Reading;
 use serde::{Deserialize, Serialize};
@@ -13,6 +13,6 @@ pub struct Bypass {
     pub found: Reading<String>,
     /// Version: of the loaded kernel module, otherwise from the name of the library's file.
     pub version: Reading<String>,
-    /// Whether its kernel module is loaded; absent for a stack without one.
+    /// True if its kernel module is loaded; absent for a stack without one.
     pub is_loaded: Reading<bool>,
 }

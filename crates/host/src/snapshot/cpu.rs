@@ -12,71 +12,68 @@ pub struct CpuFacts {
     pub vendor: Reading<String>,
     /// `model name`: "AMD EPYC 7F32 8-Core Processor"; on aarch64 by implementer and part: "Arm Neoverse-N1".
     pub model_name: Reading<String>,
-    /// `cpu family` (x86).
+    /// `cpu family` of /proc/cpuinfo (x86).
     pub family: Reading<u32>,
-    /// `model` (x86).
+    /// `model` of /proc/cpuinfo (x86).
     pub model: Reading<u32>,
-    /// `stepping` (x86).
+    /// `stepping` of /proc/cpuinfo (x86).
     pub stepping: Reading<u32>,
     /// `microcode` of the first CPU: "0x830107c".
     pub microcode: Reading<String>,
-    /// Whether all CPUs report the same microcode.
+    /// True if all CPUs report the same microcode.
     pub microcode_uniform: Reading<bool>,
     /// `flags` (x86) or `Features` (aarch64) of the first CPU.
     pub flags: Reading<BTreeSet<String>>,
-    /// /sys/devices/system/cpu/vulnerabilities: name to state.
+    /// State of each vulnerability, by name (/sys/devices/system/cpu/vulnerabilities).
     pub vulnerabilities: BTreeMap<String, Reading<String>>,
     /// The clock source in use: "tsc".
     pub clocksource: Reading<String>,
-    /// The available clock sources.
     pub clocksources_available: Reading<Vec<String>>,
     /// Frequency scaling, one entry per policy.
     pub frequency: Vec<CpuFreq>,
-    /// Whether the processor may exceed its base frequency (cpufreq/boost, or the inverse of
-    /// intel_pstate/no_turbo).
+    /// True if the processor may exceed its base frequency (cpufreq/boost, or the inverse of intel_pstate/no_turbo).
     pub boost: Reading<bool>,
     /// /sys/devices/system/cpu/smt/control: "on", "off", "forceoff", "notsupported", "notimplemented".
     pub smt_control: Reading<String>,
     /// The cpuidle driver: "acpi_idle", "intel_idle", "none".
     pub idle_driver: Reading<String>,
-    /// The cpuidle governor: "menu".
+    /// The cpuidle governor in use: "menu".
     pub idle_governor: Reading<String>,
     /// Idle states by name over all CPUs.
     pub idle_states: Vec<IdleState>,
 }
 
 impl CpuFacts {
-    /// Whether the first CPU has this flag; `Absent` if the flags are unknown.
+    /// True if the first CPU has this flag; `Absent` if the flags are unknown.
     pub fn has_flag(&self, flag: &str) -> Reading<bool> {
         self.flags.as_ref().map(|flags| flags.contains(flag))
     }
 
-    /// Whether the processor is AMD's (or Hygon's).
+    /// True if the processor is AMD's (or Hygon's).
     pub fn is_amd(&self) -> bool {
         matches!(self.vendor.text(), "AuthenticAMD" | "HygonGenuine")
     }
 
-    /// Whether the processor is Intel's.
     pub fn is_intel(&self) -> bool {
         self.vendor.text() == "GenuineIntel"
     }
 }
 
-/// One cpufreq policy.
+/// A cpufreq policy and its limits.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CpuFreq {
     /// The CPUs that the policy controls.
     pub cpus: CpuSet,
-    /// "acpi-cpufreq", "amd-pstate-epp", "intel_pstate", …
+    /// Scaling driver: "acpi-cpufreq", "amd-pstate-epp", "intel_pstate", …
     pub driver: Reading<String>,
-    /// "performance", "powersave", "schedutil", …
+    /// Scaling governor: "performance", "powersave", "schedutil", …
     pub governor: Reading<String>,
     /// Energy/performance preference, if the driver has one.
     pub energy_performance_preference: Reading<String>,
-    /// Current lower limit.
+    /// Current lower limit of the frequency.
     pub scaling_min_khz: Reading<u64>,
-    /// Current upper limit.
+    /// Current upper limit of the frequency.
     pub scaling_max_khz: Reading<u64>,
     /// Lowest frequency of the hardware.
     pub cpuinfo_min_khz: Reading<u64>,
@@ -88,7 +85,7 @@ pub struct CpuFreq {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct IdleState {
-    /// "POLL", "C1", "C2", …
+    /// Name of the state: "POLL", "C1", "C2", …
     pub name: String,
     /// Time to leave it, according to the driver.
     pub exit_latency_us: Reading<u64>,

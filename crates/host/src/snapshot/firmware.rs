@@ -19,7 +19,7 @@ pub struct FirmwareFacts {
     /// Firmware revision of the embedded or management controller (type 0, else its IPMI driver): iLO's "2.30".
     #[serde(default, skip_serializing_if = "Reading::is_absent")]
     pub controller_revision: Reading<String>,
-    /// System manufacturer (type 1).
+    /// System manufacturer (SMBIOS type 1).
     pub system_vendor: Reading<String>,
     /// System product name (type 1): "ProLiant DL385 Gen10 Plus".
     pub system_product: Reading<String>,
@@ -27,9 +27,9 @@ pub struct FirmwareFacts {
     pub board: Reading<String>,
     /// Version of the SMBIOS tables: "3.2".
     pub smbios_version: Reading<String>,
-    /// Whether the host was booted through UEFI (/sys/firmware/efi exists).
+    /// True if the host was booted through UEFI (/sys/firmware/efi exists).
     pub is_uefi: Reading<bool>,
-    /// Whether UEFI Secure Boot is on.
+    /// True if UEFI Secure Boot is on.
     pub secure_boot: Reading<bool>,
     /// Number of IOMMUs that the kernel uses (/sys/class/iommu); `Known(0)` if the class is empty.
     pub iommu_count: Reading<u32>,

@@ -4,7 +4,6 @@ use crate::{CpuId, CpuSet, Reading};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Facts about interrupts.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct InterruptFacts {
@@ -18,11 +17,10 @@ pub struct InterruptFacts {
     pub softirqs: Vec<Counter>,
 }
 
-/// One numbered interrupt.
+/// A numbered interrupt, as in /proc/irq.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Irq {
-    /// The number in /proc/irq.
     pub number: u32,
     /// Chip, hardware number and trigger as in /proc/interrupts: "PCI-MSI-0000:01:00.0 1-edge".
     pub chip: String,
@@ -32,8 +30,7 @@ pub struct Irq {
     pub affinity: Reading<CpuSet>,
     /// CPUs that it uses (effective_affinity_list).
     pub effective_affinity: Reading<CpuSet>,
-    /// Whether the kernel manages the affinity, so that users cannot change it; known only from debugfs
-    /// irq/irqs.
+    /// True if the kernel manages the affinity, so that users cannot change it; known only from debugfs irq/irqs.
     pub is_managed: Reading<bool>,
     /// NUMA node of the device, -1 if it has none.
     pub node: Reading<i32>,
@@ -51,8 +48,8 @@ impl Irq {
         }
     }
 
-    /// The CPUs that it actually uses: the effective affinity, or the requested one of a kernel that does not tell
-    /// them apart.
+    /// The CPUs that it actually uses: the effective affinity, or the requested one if the kernel does not distinguish
+    /// them.
     pub fn goes_to(&self) -> Reading<CpuSet> {
         if self.effective_affinity.is_absent() {
             self.affinity.clone()
@@ -61,16 +58,16 @@ impl Irq {
         }
     }
 
-    /// Whether the kernel manages it. Without debugfs, the queues of two kinds of disks count as managed,
-    /// because their drivers request that: for NVMe all but the admin queue, number 0 (Linux 4.8), and for
-    /// virtio-blk those with separate interrupts (Linux 4.11).
+    /// True if the kernel manages it. Without debugfs, the queues of two kinds of disks count as managed, because their
+    /// drivers request that: for NVMe all but the admin queue, number 0 (Linux 4.8), and for virtio-blk those with
+    /// separate interrupts (Linux 4.11).
     pub fn counts_as_managed(&self) -> bool {
         let by_name = || self.actions.iter().any(|action| is_disk_queue(action));
         self.is_managed.known().copied().unwrap_or_else(by_name)
     }
 }
 
-/// "nvme0q1", "virtio1-req.0".
+/// Matches names such as "nvme0q1" and "virtio1-req.0".
 fn is_disk_queue(action: &str) -> bool {
     let is_number = |text: &str| text.parse::<u32>().is_ok();
     let nvme = action.strip_prefix("nvme").and_then(|rest| rest.split_once('q'));

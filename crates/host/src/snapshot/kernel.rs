@@ -4,27 +4,27 @@ use crate::{Reading, cmdline::CommandLine, kernel_version::KernelVersion};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What is expected of a boot loader's menu and not found where the default entry depends on what only the boot shows.
+/// The expected text in the error for a boot loader's menu whose default entry depends on what only the boot shows.
 pub const KNOWN_BEFORE_BOOT: &str = "an entry that is known before the boot";
 
 /// Identity of the kernel, and how it was started.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct KernelFacts {
-    /// /proc/sys/kernel/osrelease: "6.1.0-25-amd64".
+    /// The kernel release: "6.1.0-25-amd64" (/proc/sys/kernel/osrelease).
     pub release: Reading<String>,
     /// The leading numbers of the release.
     pub version: Reading<KernelVersion>,
     /// Build line (/proc/sys/kernel/version): "#1 SMP PREEMPT_DYNAMIC Debian …".
     pub build: Reading<String>,
-    /// Machine: "x86_64", "aarch64".
+    /// Machine architecture: "x86_64", "aarch64".
     pub machine: Reading<String>,
-    /// /proc/cmdline.
+    /// The boot parameters, from /proc/cmdline.
     pub command_line: Reading<CommandLine>,
     /// The configuration options that settings need, without `CONFIG_`: "NO_HZ_FULL" to "y". An option that
     /// is not set is missing from a known map. From /proc/config.gz or /boot/config-RELEASE.
     pub config: Reading<BTreeMap<String, String>>,
-    /// /proc/sys/kernel/tainted: 0 is untainted.
+    /// Taint flags (/proc/sys/kernel/tainted); 0 is untainted.
     pub tainted: Reading<u64>,
     /// The current lockdown mode: "none", "integrity", "confidentiality".
     pub lockdown: Reading<String>,
@@ -35,16 +35,15 @@ pub struct KernelFacts {
     #[serde(default, skip_serializing_if = "Reading::is_absent")]
     pub selinux_configured: Reading<String>,
     /// The default boot entry: its kernel's image, then the arguments. Absent if not read, as in captures. Unparsable
-    /// if it depends on what nobody knows before the boot.
+    /// if it depends on what only the boot shows.
     #[serde(default, skip_serializing_if = "Reading::is_absent")]
     pub default_boot_line: Reading<String>,
-    /// Whether it is a PREEMPT_RT kernel (/sys/kernel/realtime).
+    /// True for a PREEMPT_RT kernel (/sys/kernel/realtime).
     pub is_realtime: Reading<bool>,
     /// Load averages over 1, 5 and 15 minutes.
     pub load_average: Reading<[f64; 3]>,
-    /// Seconds since boot.
     pub uptime_s: Reading<f64>,
-    /// /etc/os-release PRETTY_NAME.
+    /// Name of the distribution (PRETTY_NAME of /etc/os-release).
     pub distribution: Reading<String>,
     /// The id of this boot (/proc/sys/kernel/random/boot_id).
     pub boot_id: Reading<String>,
@@ -62,7 +61,7 @@ impl KernelFacts {
         self.config.as_ref().map(|config| config.get(option).cloned())
     }
 
-    /// Whether the kernel is for x86; `None` if its machine is unknown.
+    /// True if the kernel is for x86; `None` if its machine is unknown.
     pub fn is_x86(&self) -> Option<bool> {
         let machine = self.machine.known()?;
         Some(matches!(machine.as_str(), "x86_64" | "i686" | "i586" | "i486" | "i386"))
@@ -93,6 +92,6 @@ pub struct SysctlAssignment {
     pub line: u32,
     /// The key with dots, as sysctl(8) prints it.
     pub key: String,
-    /// The value as written.
+    /// The value as written in the file.
     pub value: String,
 }

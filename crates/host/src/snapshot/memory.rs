@@ -7,13 +7,12 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MemoryFacts {
-    /// MemTotal.
+    /// MemTotal of /proc/meminfo, in bytes.
     pub total_bytes: Reading<u64>,
-    /// MemAvailable.
+    /// MemAvailable of /proc/meminfo, in bytes.
     pub available_bytes: Reading<u64>,
     /// Pools of huge pages: per node if nodes are readable, otherwise for the whole host.
     pub huge_pages: Vec<HugePages>,
-    /// Default huge page size.
     pub huge_page_default_bytes: Reading<u64>,
     /// Transparent huge pages: the chosen word of /sys/kernel/mm/transparent_hugepage/enabled.
     pub thp_enabled: Reading<String>,
@@ -38,47 +37,38 @@ pub struct MemoryFacts {
 pub struct HugePages {
     /// NUMA node; `None` for the whole host.
     pub node: Option<u32>,
-    /// Page size.
     pub size_bytes: u64,
-    /// Pages reserved.
+    /// Pages reserved, whether used or free.
     pub total: Reading<u64>,
-    /// Pages not in use.
     pub free: Reading<u64>,
 }
 
-/// One swap area.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Swap {
-    /// Device or file.
+    /// Path of the device or file.
     pub path: String,
-    /// Size.
     pub size_bytes: u64,
-    /// In use.
     pub used_bytes: u64,
 }
 
-/// One memory module.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MemoryModule {
-    /// "PROC 1 DIMM 2".
+    /// Slot, in the firmware's words: "PROC 1 DIMM 2".
     pub locator: String,
-    /// "P0 CHANNEL A".
+    /// Bank, in the firmware's words: "P0 CHANNEL A".
     pub bank: String,
-    /// Size.
     pub size_bytes: u64,
-    /// "DDR4".
+    /// Type of the memory: "DDR4".
     pub kind: String,
     /// Rated speed of the module in megatransfers per second.
     pub speed_mts: Option<u32>,
     /// Actual speed in megatransfers per second.
     pub configured_mts: Option<u32>,
-    /// "Samsung".
     pub manufacturer: String,
-    /// "M393A4G43AB3-CWE".
+    /// The manufacturer's part number: "M393A4G43AB3-CWE".
     pub part_number: String,
-    /// Ranks.
     pub ranks: Option<u32>,
     /// Width including the bits for error correction.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -41,7 +41,6 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct HostSnapshot {
     /// Version of this document's format; increases when a field changes its meaning.
     pub schema_version: u32,
-    /// Origin of the facts.
     pub origin: Origin,
     /// Packages, nodes, caches, clusters, cores.
     pub topology: Topology,
@@ -49,27 +48,22 @@ pub struct HostSnapshot {
     pub cpu: CpuFacts,
     /// Memory, huge pages, swap, modules.
     pub memory: MemoryFacts,
-    /// System and firmware identity.
     pub firmware: FirmwareFacts,
     /// Kernel release, command line, configuration.
     pub kernel: KernelFacts,
-    /// Interrupts and their affinities.
     pub interrupts: InterruptFacts,
     /// The scheduler's domains and balancing.
     #[serde(default, skip_serializing_if = "SchedulerFacts::is_unread")]
     pub scheduler: SchedulerFacts,
-    /// Kernel threads and workqueues.
     pub tasks: TaskFacts,
     /// Services, tuned, irqbalance, control groups.
     pub services: ServiceFacts,
-    /// Network interfaces.
     pub nics: Vec<Nic>,
     /// Network stacks that bypass the kernel's.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub bypasses: Vec<Bypass>,
     /// Block devices.
     pub disks: Vec<Disk>,
-    /// Whether this is a virtual machine, and how much time the hypervisor took.
     pub virtualization: Virtualization,
     /// Small files that settings name, by path below the root, without trailing white space. A missing file
     /// is kept as `Absent`; a glob without matches leaves no entry.
@@ -81,10 +75,10 @@ pub struct HostSnapshot {
 }
 
 impl HostSnapshot {
-    /// The current [`HostSnapshot::schema_version`].
+    /// The [`HostSnapshot::schema_version`] of new snapshots.
     pub const SCHEMA_VERSION: u32 = 1;
 
-    /// A list, or a number, that was made of the entries at a place, if that was read.
+    /// Returns `list`, made from the entries at `place`, or the failed reading if `place` was not read.
     pub fn listed<T>(&self, place: &str, list: T) -> Reading<T> {
         self.unread.get(place).map_or(Reading::Known(()), Clone::clone).map(|()| list)
     }
@@ -94,7 +88,7 @@ impl HostSnapshot {
         self.files.get(path).cloned().unwrap_or_default()
     }
 
-    /// The interfaces that carry the traffic of these: the ends of what a bond, bridge, VLAN or macvlan stands on.
+    /// The interfaces that carry the traffic of these: the lowest ones below a bond, bridge, VLAN or macvlan.
     pub fn carriers_of(&self, names: &[String]) -> BTreeSet<String> {
         let (mut seen, mut carriers) = (BTreeSet::new(), BTreeSet::new());
         let mut open = names.to_vec();
@@ -145,7 +139,7 @@ pub fn sysctl_zeroed_with(path: &str) -> Option<&'static str> {
     }
 }
 
-/// Whether `path` matches `glob`, where `*` matches any run of characters within one component.
+/// True if `path` matches `glob`, where `*` matches any run of characters within one component.
 pub fn glob_matches(glob: &str, path: &str) -> bool {
     let (mut wanted, mut found) = (glob.split('/'), path.split('/'));
     loop {
@@ -157,7 +151,7 @@ pub fn glob_matches(glob: &str, path: &str) -> bool {
     }
 }
 
-/// Whether one path component matches a pattern with `*`.
+/// True if one path component matches a pattern with `*`.
 pub fn component_matches(pattern: &str, name: &str) -> bool {
     let Some((head, rest)) = pattern.split_once('*') else { return pattern == name };
     let Some(mut tail) = name.strip_prefix(head) else { return false };
@@ -172,17 +166,16 @@ pub fn component_matches(pattern: &str, name: &str) -> bool {
     tail.len() >= last.len() && tail.ends_with(last)
 }
 
-/// Origin of a snapshot.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Origin {
     /// Live host, directory or capture file.
     pub kind: OriginKind,
-    /// What the user named: `/`, a directory, a capture file.
+    /// The root that the user named: `/`, a directory, a capture file.
     pub label: String,
-    /// Whether hostnames, MACs, serials and UUIDs were removed when it was captured.
+    /// True if hostnames, MACs, serials and UUIDs were removed when it was captured.
     pub is_redacted: bool,
-    /// Whether it was read as root; without it some facts are denied.
+    /// True if it was read as root; otherwise some facts are denied.
     pub is_privileged: bool,
 }
 
@@ -191,7 +184,7 @@ pub struct Origin {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum OriginKind {
-    /// The running host.
+    /// The host that lowlat runs on.
     #[default]
     Live,
     /// A directory with a tree such as `proc/` and `sys/`.
@@ -200,12 +193,12 @@ pub enum OriginKind {
     Capture,
 }
 
-/// Whether the host is virtual, and its cost.
+/// The hypervisor, if any, and the time that it took from the host.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Virtualization {
-    /// Whether the host is a virtual machine: from the `hypervisor` CPU flag on x86; elsewhere from a device
-    /// tree's hypervisor node, the platform `linux,dummy-virt`, or the vendor's name in SMBIOS.
+    /// True if the host is a virtual machine: from the `hypervisor` CPU flag on x86; elsewhere from a device tree's
+    /// hypervisor node, the platform `linux,dummy-virt`, or the vendor's name in SMBIOS.
     pub is_virtual: Reading<bool>,
     /// The hypervisor's name, if known: "KVM", "VMware", "Xen", "Microsoft", "QEMU (TCG)".
     pub hypervisor: Reading<String>,

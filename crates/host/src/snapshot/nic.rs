@@ -4,56 +4,47 @@ use crate::{CpuSet, Reading};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// One network interface.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Nic {
-    /// "eth0".
+    /// Name of the interface: "eth0".
     pub name: String,
-    /// Whether it belongs to a device (unlike lo, veth, bridge).
+    /// True if it belongs to a device (unlike lo, veth, bridge).
     pub is_physical: bool,
-    /// "up", "down", "unknown".
+    /// Operational state: "up", "down", "unknown".
     pub operstate: Reading<String>,
-    /// Whether the other end of the cable answers; absent while the interface is administratively down.
+    /// True if the other end of the cable answers; absent while the interface is administratively down.
     #[serde(skip_serializing_if = "Reading::is_absent")]
     pub carrier: Reading<bool>,
-    /// IP addresses with their prefix: "10.0.0.1/24". Result documents travel, so they are not written into them.
+    /// IP addresses with their prefix: "10.0.0.1/24". Left out of documents, because people share these.
     #[serde(skip_serializing)]
     pub addresses: Reading<Vec<String>>,
-    /// Link speed.
     pub speed_mbps: Reading<u32>,
-    /// Largest packet.
     pub mtu_bytes: Reading<u32>,
     /// Hardware address, or its first three bytes when redacted.
     pub mac: Reading<String>,
     /// Owner of the address range: "Solarflare".
     pub oui_vendor: Reading<String>,
-    /// "sfc", "mlx5_core", "virtio_net".
+    /// Kernel driver: "sfc", "mlx5_core", "virtio_net".
     pub driver: Reading<String>,
-    /// The driver's version.
     pub driver_version: Reading<String>,
-    /// The adapter's firmware.
+    /// Version of the adapter's firmware.
     pub firmware: Reading<String>,
-    /// PCI address: "0000:01:00.0".
+    /// PCI address of the device: "0000:01:00.0".
     pub bus: Reading<String>,
     /// PCI vendor and device: "1924:0a03".
     pub pci_id: Reading<String>,
     /// NUMA node, -1 if the host does not report it.
     pub node: Reading<i32>,
-    /// PCI Express link.
     pub link: Reading<PcieLink>,
-    /// How the device transfers data over the link.
     #[serde(skip_serializing_if = "Reading::is_absent")]
     pub transfers: Reading<PcieTransfers>,
     /// IOMMU group and the type of its domain: "14 (DMA-FQ)"; absent without an IOMMU.
     #[serde(skip_serializing_if = "Reading::is_absent")]
     pub iommu_group: Reading<String>,
-    /// Queue counts.
     pub channels: Reading<Channels>,
-    /// Ring sizes.
     pub rings: Reading<Rings>,
-    /// Interrupt coalescing.
     pub coalescing: Reading<Coalescing>,
     /// Interrupt coalescing of each queue, from queue 0 (`ethtool -Q IF -c`).
     #[serde(skip_serializing_if = "Reading::is_absent")]
@@ -63,15 +54,11 @@ pub struct Nic {
     pub private_flags: Reading<BTreeMap<String, bool>>,
     /// Features by the kernel's name: "rx-gro" to on/off.
     pub offloads: Reading<BTreeMap<String, bool>>,
-    /// Time stamping.
     pub timestamping: Reading<Timestamping>,
-    /// Pause frames.
     #[serde(skip_serializing_if = "Reading::is_absent")]
     pub pause: Reading<Pause>,
-    /// Forward error correction.
     #[serde(skip_serializing_if = "Reading::is_absent")]
     pub fec: Reading<Fec>,
-    /// Energy-Efficient Ethernet.
     #[serde(skip_serializing_if = "Reading::is_absent")]
     pub eee: Reading<Eee>,
     /// Receive side scaling: the queue of each entry of the indirection table.
@@ -102,7 +89,7 @@ pub struct Nic {
     /// The driver's own counters of packets lost or damaged, by its names (`ethtool -S`).
     #[serde(skip_serializing_if = "Reading::is_absent")]
     pub driver_drops: Reading<BTreeMap<String, u64>>,
-    /// Interfaces that it stands on: members of a bond or bridge, the one below a VLAN or macvlan.
+    /// Interfaces directly below it: members of a bond or bridge, the base of a VLAN or macvlan.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub lower: Vec<String>,
     /// Interrupts of the device (msi_irqs), in ascending order.
@@ -117,9 +104,9 @@ pub struct Nic {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct QueueMask {
-    /// "rx-0", "tx-3".
+    /// Name of the queue: "rx-0", "tx-3".
     pub queue: String,
-    /// rps_cpus or xps_cpus.
+    /// CPUs in its rps_cpus or xps_cpus.
     pub cpus: Reading<CpuSet>,
 }
 
@@ -127,16 +114,15 @@ pub struct QueueMask {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PcieLink {
-    /// Lanes in use.
+    /// Number of lanes in use.
     pub width: Reading<u32>,
-    /// Lanes of the device.
+    /// Number of lanes that the device has.
     pub width_max: Reading<u32>,
-    /// "8.0 GT/s PCIe".
+    /// Speed in use: "8.0 GT/s PCIe".
     pub speed: Reading<String>,
     /// Maximum speed of the device.
     pub speed_max: Reading<String>,
-    /// Whether power states of the link (L0s, L1) may be entered, according to link/l0s_aspm and
-    /// link/l1_aspm.
+    /// True if power states of the link (L0s, L1) may be entered, according to link/l0s_aspm and link/l1_aspm.
     pub aspm: Reading<bool>,
 }
 
@@ -148,39 +134,29 @@ pub struct PcieTransfers {
     pub payload_bytes_max: u32,
     /// Largest read that it requests (MRRS).
     pub read_request_bytes_max: u32,
-    /// Whether it may mark writes that others may overtake.
+    /// True if it may use relaxed ordering for its writes.
     pub is_relaxed: bool,
 }
 
-/// Queues of an interface (`ethtool -l`).
+/// Queues of an interface, current and maximum (`ethtool -l`).
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Channels {
-    /// Current receive queues.
     pub rx: u32,
-    /// Current transmit queues.
     pub tx: u32,
-    /// Current combined queues.
     pub combined: u32,
-    /// Maximum receive queues.
     pub rx_max: u32,
-    /// Maximum transmit queues.
     pub tx_max: u32,
-    /// Maximum combined queues.
     pub combined_max: u32,
 }
 
-/// Descriptor rings (`ethtool -g`).
+/// Sizes of the descriptor rings, current and maximum (`ethtool -g`).
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Rings {
-    /// Receive descriptors.
     pub rx: u32,
-    /// Transmit descriptors.
     pub tx: u32,
-    /// Maximum receive descriptors.
     pub rx_max: u32,
-    /// Maximum transmit descriptors.
     pub tx_max: u32,
 }
 
@@ -200,21 +176,21 @@ pub struct Coalescing {
     pub tx_usecs: Option<u32>,
     /// Packets before a transmit interrupt.
     pub tx_frames: Option<u32>,
-    /// Whether the driver changes rx_usecs automatically.
+    /// True if the driver changes rx_usecs automatically.
     pub adaptive_rx: Option<bool>,
-    /// Whether the driver changes tx_usecs automatically.
+    /// True if the driver changes tx_usecs automatically.
     pub adaptive_tx: Option<bool>,
 }
 
-/// Pause frames (`ethtool -a`).
+/// Use of pause frames (`ethtool -a`).
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Pause {
-    /// Whether both ends agree on pause frames automatically.
+    /// True if both ends agree on pause frames automatically.
     pub autoneg: bool,
-    /// Whether the interface stops sending when it receives one.
+    /// True if the interface stops sending when it receives one.
     pub rx: bool,
-    /// Whether the interface sends them when its ring is full.
+    /// True if the interface sends them when its ring is full.
     pub tx: bool,
 }
 
@@ -222,19 +198,18 @@ pub struct Pause {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Fec {
-    /// Configured encodings.
     pub configured: Vec<String>,
     /// Encoding in use on the link; `None` without a link.
     pub active: Option<String>,
 }
 
-/// Energy-Efficient Ethernet (`ethtool --show-eee`).
+/// Use of Energy-Efficient Ethernet (`ethtool --show-eee`).
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Eee {
-    /// Whether it is configured.
+    /// True if it is configured.
     pub eee: bool,
-    /// Whether the link uses it.
+    /// True if the link uses it.
     pub is_active: bool,
 }
 
@@ -248,7 +223,6 @@ pub struct Napi {
     pub name: String,
     /// Number, which changes when the queues do.
     pub napi_id: u32,
-    /// Interrupt.
     pub irq: Option<u32>,
     /// Queues that it polls: "rx-0", "tx-0".
     pub queues: Vec<String>,
@@ -275,7 +249,7 @@ impl Napi {
         }
     }
 
-    /// Sets a value; leaves it alone if the text is not of its type.
+    /// Sets a value; keeps the old one if the text is not of its type.
     pub fn set(&mut self, field: NapiField, value: &str) {
         match field {
             NapiField::DeferHardIrqs => self.defer_hard_irqs = value.parse().ok().or(self.defer_hard_irqs),
@@ -299,7 +273,7 @@ pub enum NapiField {
     GroFlushTimeout,
     /// Nanoseconds for which the interrupt stays off while an application busy-polls successfully.
     IrqSuspendTimeout,
-    /// Whether a thread polls.
+    /// Polling by a thread instead of the softirq.
     Threaded,
 }
 
@@ -332,17 +306,15 @@ pub struct Timestamping {
     pub phc_index: Option<u32>,
 }
 
-/// One block device.
+/// A block device, such as a disk.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Disk {
-    /// "nvme0n1".
+    /// Name of the device: "nvme0n1".
     pub name: String,
     /// Model, as reported by the device.
     pub model: Reading<String>,
-    /// Size.
     pub size_bytes: Reading<u64>,
-    /// Whether it rotates.
     pub is_rotational: Reading<bool>,
     /// The chosen I/O scheduler: "none".
     pub scheduler: Reading<String>,

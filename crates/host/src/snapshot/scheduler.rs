@@ -1,4 +1,4 @@
-//! What the scheduler knows of caches: its domains, its balancing by cache, and a loaded BPF scheduler.
+//! The scheduler's knowledge of caches: its domains, its balancing by cache, and a loaded BPF scheduler.
 
 use crate::{CpuSet, Reading};
 use serde::{Deserialize, Serialize};
@@ -24,10 +24,10 @@ pub struct SchedulerFacts {
 }
 
 impl SchedulerFacts {
-    /// Kernel options that the scheduler's facts rest on, without `CONFIG_`.
+    /// Kernel options that the scheduler's facts depend on, without `CONFIG_`.
     pub const CONFIG_OPTIONS: [&str; 4] = ["SCHEDSTATS", "SCHED_CACHE", "SCHED_CLASS_EXT", "SCHED_CLUSTER"];
 
-    /// Whether the host showed none of it, or the snapshot is of an earlier version.
+    /// True if the host showed none of it, or the snapshot is of an earlier version.
     pub fn is_unread(&self) -> bool {
         *self == Self::default()
     }
@@ -47,7 +47,6 @@ pub struct SchedDomain {
     pub level: u32,
     /// "SMT", "CLS", "MC", "PKG"; `None` before version 17 of the format.
     pub name: Option<String>,
-    /// Its CPUs.
     pub cpus: CpuSet,
 }
 
@@ -57,9 +56,9 @@ pub struct SchedDomain {
 pub struct NamedDomain {
     /// Place from the narrowest domain of a CPU.
     pub level: u32,
-    /// "SMT", "CLS", "MC", "PKG".
+    /// Name of the level: "SMT", "CLS", "MC", "PKG".
     pub name: String,
-    /// "SD_CLUSTER", "SD_SHARE_LLC", …
+    /// Flags of the level: "SD_CLUSTER", "SD_SHARE_LLC", …
     pub flags: Reading<Vec<String>>,
     /// CPUs that have such a domain.
     pub cpus: CpuSet,

@@ -4,20 +4,17 @@ use crate::{CpuSet, Reading};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What runs beside the trading processes.
+/// Services and control groups that share the host with the trading processes.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ServiceFacts {
-    /// Source of the states.
     pub source: ServiceSource,
     /// Units by full name: "chronyd.service".
     pub units: BTreeMap<String, Service>,
     /// The target that systemd starts: "multi-user.target".
     #[serde(default, skip_serializing_if = "Reading::is_absent")]
     pub default_target: Reading<String>,
-    /// TuneD.
     pub tuned: TunedFacts,
-    /// irqbalance.
     pub irqbalance: IrqbalanceFacts,
     /// 1, 2, or 0 for hybrid; from the mounts under /sys/fs/cgroup.
     pub cgroup_version: Reading<u32>,
@@ -34,7 +31,7 @@ pub struct ServiceFacts {
 pub struct ProcessCpus {
     /// The slice, scope or service; empty for the manager, from which all processes inherit.
     pub unit: String,
-    /// "CPUAffinity" or "AllowedCPUs".
+    /// Name of the setting: "CPUAffinity" or "AllowedCPUs".
     pub key: String,
     /// The CPUs of all assignments together; an empty assignment discards those before it.
     pub cpus: Reading<CpuSet>,
@@ -44,7 +41,6 @@ pub struct ProcessCpus {
     pub line: u32,
 }
 
-/// Source of service states.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -59,32 +55,30 @@ pub enum ServiceSource {
     None,
 }
 
-/// One unit.
+/// States of one systemd unit.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Service {
-    /// "active", "inactive", "failed", "activating".
+    /// Active state: "active", "inactive", "failed", "activating".
     pub active: Reading<String>,
-    /// "running", "exited", "dead", "listening".
+    /// Sub-state: "running", "exited", "dead", "listening".
     pub sub: Reading<String>,
-    /// "enabled", "disabled", "static", "masked".
+    /// State of the unit file: "enabled", "disabled", "static", "masked".
     pub enablement: Reading<String>,
 }
 
-/// TuneD's state.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TunedFacts {
     /// /etc/tuned/active_profile; `Absent` without TuneD, `Known("")` without a profile.
     pub profile: Reading<String>,
-    /// /etc/tuned/profile_mode: "manual", "auto".
+    /// Mode of the profile: "manual", "auto" (/etc/tuned/profile_mode).
     pub mode: Reading<String>,
     /// `rollback` of tuned-main.conf: what happens when it stops ("auto" reverts everything, "not_on_exit"
     /// keeps it).
     pub rollback: Reading<String>,
 }
 
-/// irqbalance's configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct IrqbalanceFacts {
@@ -94,24 +88,23 @@ pub struct IrqbalanceFacts {
     pub banned_cpus: Reading<CpuSet>,
     /// The file that names them: its own, or a drop-in of its unit.
     pub banned_by: Reading<String>,
-    /// IRQBALANCE_ARGS as written.
+    /// IRQBALANCE_ARGS as written in the file.
     pub args: Reading<String>,
 }
 
-/// One cpuset partition.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CpusetPartition {
-    /// The group below /sys/fs/cgroup.
+    /// Path of the group below /sys/fs/cgroup.
     pub group: String,
     /// "root", "isolated", or "isolated invalid (…)".
     pub state: String,
-    /// cpuset.cpus.effective.
+    /// The CPUs in effect (cpuset.cpus.effective).
     pub cpus: Reading<CpuSet>,
 }
 
 impl CpusetPartition {
-    /// Whether the scheduler excludes all its CPUs from load balancing.
+    /// True if the scheduler excludes all its CPUs from load balancing.
     pub fn is_isolated(&self) -> bool {
         self.state == "isolated"
     }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TaskFacts {
-    /// Kernel threads, by pid.
+    /// Kernel threads, sorted by process ID.
     pub kernel_threads: Vec<KernelThread>,
     /// Workqueues with attributes in sysfs.
     pub workqueues: Vec<Workqueue>,
@@ -20,21 +20,17 @@ pub struct TaskFacts {
     pub first_process_cpus: Reading<CpuSet>,
 }
 
-/// One kernel thread.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct KernelThread {
-    /// Process ID.
     pub pid: u32,
-    /// Name: "ksoftirqd/3".
+    /// Name of the thread: "ksoftirqd/3".
     pub comm: String,
-    /// CPUs it may use.
     pub cpus_allowed: Reading<CpuSet>,
-    /// Scheduling policy.
     pub policy: SchedPolicy,
     /// Real-time priority, 1 to 99, or 0.
     pub rt_priority: u32,
-    /// Whether the kernel forbids changing its affinity (PF_NO_SETAFFINITY).
+    /// True if the kernel forbids changing its affinity (PF_NO_SETAFFINITY).
     pub is_bound: bool,
 }
 
@@ -43,19 +39,12 @@ pub struct KernelThread {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum SchedPolicy {
-    /// SCHED_OTHER.
     Other,
-    /// SCHED_FIFO.
     Fifo,
-    /// SCHED_RR.
     Rr,
-    /// SCHED_BATCH.
     Batch,
-    /// SCHED_IDLE.
     Idle,
-    /// SCHED_DEADLINE.
     Deadline,
-    /// SCHED_EXT.
     Ext,
     /// A number that this version does not know.
     Unknown,
@@ -94,12 +83,12 @@ impl SchedPolicy {
     }
 }
 
-/// One workqueue of /sys/bus/workqueue/devices.
+/// A workqueue that has a directory in /sys/bus/workqueue/devices.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Workqueue {
-    /// "writeback".
+    /// Name of the workqueue: "writeback".
     pub name: String,
-    /// Its cpumask.
+    /// CPUs in its file cpumask.
     pub cpus: Reading<CpuSet>,
 }

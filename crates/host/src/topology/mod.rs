@@ -36,7 +36,7 @@ pub struct Topology {
     pub isolated: Reading<CpuSet>,
     /// CPUs that may run without a tick (/sys/devices/system/cpu/nohz_full).
     pub nohz_full: Reading<CpuSet>,
-    /// Packages (sockets).
+    /// Packages, also known as sockets.
     pub packages: Vec<Group>,
     /// Dies; as many as packages if each package has one.
     pub dies: Vec<Group>,
@@ -61,7 +61,6 @@ pub struct Topology {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Counts {
-    /// Packages.
     pub packages: usize,
     /// NUMA nodes, including memory-only ones.
     pub numa_nodes: usize,
@@ -69,9 +68,8 @@ pub struct Counts {
     pub llcs: usize,
     /// Groups that share a second-level data or unified cache.
     pub l2_groups: usize,
-    /// Cores.
     pub cores: usize,
-    /// Logical CPUs ("processing units").
+    /// Number of logical CPUs ("processing units").
     pub pus: usize,
 }
 
@@ -82,21 +80,16 @@ pub struct Group {
     /// The kernel's ID (physical_package_id, die_id, cluster_id, core_id). Not unique for cores and dies of
     /// different packages; -1 if the host has none.
     pub id: i64,
-    /// Its CPUs.
     pub cpus: CpuSet,
 }
 
-/// One cache.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Cache {
-    /// 1, 2, 3, 4.
+    /// Level, from 1 to 4.
     pub level: u8,
-    /// Data, instruction or unified.
     pub kind: CacheKind,
-    /// Size.
     pub size_bytes: Reading<u64>,
-    /// Line size.
     pub line_bytes: Reading<u32>,
     /// The CPUs that share it.
     pub cpus: CpuSet,
@@ -108,29 +101,25 @@ impl Cache {
     }
 }
 
-/// Content of a cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum CacheKind {
-    /// Data only.
     Data,
-    /// Instructions only.
     Instruction,
-    /// Both.
     #[default]
     Unified,
 }
 
-/// One NUMA node.
+/// A NUMA node, with or without CPUs.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Node {
-    /// The kernel's number.
+    /// The kernel's number of the node.
     pub id: u32,
     /// Its online CPUs; empty for memory without CPUs.
     pub cpus: CpuSet,
-    /// MemTotal of its meminfo.
+    /// MemTotal of the node's meminfo, in bytes.
     pub memory_bytes: Reading<u64>,
     /// Distances to the nodes in the order of [`Topology::nodes`]; 10 is local.
     pub distances: Reading<Vec<u32>>,
@@ -149,7 +138,7 @@ pub struct CoreType {
     pub name: String,
     /// The CPUs of the type.
     pub cpus: CpuSet,
-    /// Whether another type is faster.
+    /// True if another type is faster.
     pub is_small: bool,
 }
 
@@ -219,7 +208,7 @@ impl Topology {
         self.core_types.iter().filter(|kind| kind.is_small).flat_map(|kind| kind.cpus.iter()).collect()
     }
 
-    /// Whether cores have several threads.
+    /// True if cores have several threads.
     pub fn has_smt(&self) -> bool {
         self.cores.iter().any(|core| core.cpus.len() > 1)
     }

@@ -11,8 +11,8 @@ pub(super) struct Claim {
     pub(super) id: i64,
     /// The CPUs in the same group. `None` if the CPU makes no claim.
     pub(super) cpus: Option<CpuSet>,
-    /// Whether the kernel named the CPUs. Otherwise they were grouped by their numbers, which is not a claim
-    /// of the kernel.
+    /// True if the kernel named the CPUs. Otherwise they were grouped by their numbers, which is not a claim of the
+    /// kernel.
     pub(super) is_stated: bool,
 }
 
@@ -20,9 +20,7 @@ pub(super) struct Claim {
 pub(super) struct Claims<'a> {
     /// The kind, as a plural for the oddities: "packages".
     pub(super) kind: &'a str,
-    /// The CPUs to group.
     pub(super) online: &'a CpuSet,
-    /// By CPU.
     pub(super) by_cpu: BTreeMap<CpuId, Claim>,
 }
 

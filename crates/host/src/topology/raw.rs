@@ -8,15 +8,15 @@ use std::collections::BTreeMap;
 /// or name CPUs that are not running.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct RawTopology {
-    /// /sys/devices/system/cpu/possible.
+    /// CPUs that could ever exist (/sys/devices/system/cpu/possible).
     pub possible: Reading<CpuSet>,
-    /// /sys/devices/system/cpu/present.
+    /// CPUs that are plugged in (/sys/devices/system/cpu/present).
     pub present: Reading<CpuSet>,
-    /// /sys/devices/system/cpu/online.
+    /// CPUs that are running (/sys/devices/system/cpu/online).
     pub online: Reading<CpuSet>,
-    /// /sys/devices/system/cpu/isolated.
+    /// CPUs that the kernel isolated (/sys/devices/system/cpu/isolated).
     pub isolated: Reading<CpuSet>,
-    /// /sys/devices/system/cpu/nohz_full.
+    /// CPUs that may run without a tick (/sys/devices/system/cpu/nohz_full).
     pub nohz_full: Reading<CpuSet>,
     /// The kernel's description of each CPU: those with a directory in sysfs or, without sysfs, those in
     /// /proc.
@@ -33,51 +33,43 @@ pub struct RawTopology {
     pub notes: Vec<String>,
 }
 
-/// The raw facts of one CPU.
+/// The raw facts of one CPU, from the files of the same names in cpuN/topology unless stated otherwise.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RawCpu {
     /// cpuN/online: `false` if switched off. Absent if the CPU cannot be switched.
     pub is_online: Reading<bool>,
-    /// Whether the kernel describes its location (a directory cpuN/topology, which offline CPUs lack).
+    /// True if the kernel describes its location (a directory cpuN/topology, which offline CPUs lack).
     pub has_topology: bool,
     /// topology/physical_package_id.
     pub package_id: Reading<i64>,
-    /// topology/die_id.
     pub die_id: Reading<i64>,
-    /// topology/cluster_id.
     pub cluster_id: Reading<i64>,
-    /// topology/core_id.
     pub core_id: Reading<i64>,
     /// topology/package_cpus, formerly core_siblings.
     pub package_cpus: Reading<CpuSet>,
-    /// topology/die_cpus.
     pub die_cpus: Reading<CpuSet>,
-    /// topology/cluster_cpus.
     pub cluster_cpus: Reading<CpuSet>,
     /// topology/core_cpus, formerly thread_siblings.
     pub core_cpus: Reading<CpuSet>,
     /// cpuN/cpu_capacity, 1024 for the fastest.
     pub capacity: Reading<u32>,
-    /// cpufreq/cpuinfo_max_freq.
+    /// Highest clock of the hardware (cpufreq/cpuinfo_max_freq).
     pub clock_khz_max: Reading<u32>,
     /// acpi_cppc/highest_perf; read only without [`RawCpu::clock_khz_max`], because it can interrupt the CPU.
     pub performance_max: Reading<u32>,
-    /// cpufreq/base_frequency.
+    /// Guaranteed clock, in kHz (cpufreq/base_frequency).
     pub base_clock_khz: Reading<u32>,
-    /// cache/indexN.
+    /// One entry per directory cache/indexN.
     pub caches: Vec<RawCache>,
 }
 
 /// One cache, as described by one CPU.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RawCache {
-    /// 1, 2, 3, 4.
+    /// Level, from 1 to 4.
     pub level: u8,
-    /// Data, instruction or unified.
     pub kind: CacheKind,
-    /// Size.
     pub size_bytes: Reading<u64>,
-    /// Line size.
     pub line_bytes: Reading<u32>,
     /// The CPUs that share it.
     pub cpus: Reading<CpuSet>,
@@ -86,12 +78,12 @@ pub struct RawCache {
 /// The raw facts of one NUMA node.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RawNode {
-    /// nodeN/cpumap or cpulist.
+    /// CPUs in nodeN/cpumap or nodeN/cpulist.
     pub cpus: Reading<CpuSet>,
-    /// MemTotal of nodeN/meminfo.
+    /// MemTotal of nodeN/meminfo, in bytes.
     pub memory_bytes: Reading<u64>,
-    /// nodeN/distance.
+    /// Distances to the online nodes (nodeN/distance).
     pub distances: Reading<Vec<u32>>,
-    /// nodeN/memory_side_cache/indexN/size, the largest.
+    /// The largest nodeN/memory_side_cache/indexN/size, in bytes.
     pub side_cache_bytes: Reading<u64>,
 }

@@ -112,7 +112,7 @@ fn dies_part_a_package_and_capacities_name_core_types() {
     assert_eq!(topology.efficiency_cpus().to_list(), "1-2");
 }
 
-/// Speeds part kinds where the kernel names none. Favoured cores, which clock a little higher, are no kind.
+/// Speeds separate core types if the kernel names none. Favoured cores, which clock a little higher, are not a type.
 #[test]
 fn speeds_name_core_types_but_favoured_cores_are_none() {
     let types_of = |set: fn(&mut RawCpu, u32), speeds: &[u32]| -> Vec<String> {

@@ -19,7 +19,7 @@ pub const INSTRUMENTS: u32 = 16;
 const ENTRIES: u64 = 64;
 pub const CAPACITY_BYTES: u64 = 1 << 15;
 
-/// SplitMix64: hashes a number.
+/// Hashes a number with SplitMix64.
 pub fn mix(number: u64) -> u64 {
     let mut word = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
     word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -35,7 +35,7 @@ pub enum Policy {
     Evict,
 }
 
-/// What follows from the seed.
+/// Choices that follow from the seed.
 #[derive(Debug, Clone, Copy)]
 pub struct Plan {
     pub seed: u64,
@@ -56,7 +56,7 @@ impl Plan {
         self.choose(2, subscriber) & self.choose(3, subscriber) & 0xffff | 1 << (subscriber % 16)
     }
 
-    /// Whether it comes and goes, so that only the order of its records is known.
+    /// Returns true if the subscriber comes and goes, so that only the order of its records is known.
     pub fn comes_and_goes(self, subscriber: u64) -> bool {
         self.choose(4, subscriber).is_multiple_of(4)
     }
@@ -93,7 +93,6 @@ pub mod word {
     pub const STOP: usize = 0;
     /// State of a publisher: 0 publishing, 1 ended, 2 killed.
     pub const DONE: usize = 0;
-    /// Records published.
     pub const PUBLISHED: usize = 1;
     /// Per subscriber and publisher: the first record not accounted for.
     pub const NEXT: usize = 0;

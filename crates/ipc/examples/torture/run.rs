@@ -14,7 +14,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How a process of a round gets its task: role, number, generation, seed, process and descriptors of its
+/// Environment variable with the task of a process: role, number, generation, seed, process and descriptors of its
 /// memory.
 const ROLE: &str = "LOWLAT_TORTURE_ROLE";
 /// Argument of the test harness: runs the one test that is a process of a round. Examples ignore it.
@@ -41,7 +41,6 @@ struct Participant {
     body: Body,
 }
 
-/// Totals of a round.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Sum {
     pub published: u64,

@@ -22,7 +22,7 @@ enum Intake {
     Latest(LatestTaker<Shared>),
 }
 
-/// What it knows of one publisher.
+/// A subscriber's state for one publisher.
 struct PublisherState {
     memory: &'static Memory,
     plan: Plan,

@@ -63,12 +63,12 @@ impl Default for Bell {
     }
 }
 
-/// How a wait ended.
+/// Reason why a wait ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Waited {
     /// Something was ready before it slept.
     Ready,
-    /// A publisher woke it.
+    /// A publisher woke the subscriber.
     Woken,
     /// It timed out, and nothing was ready.
     TimedOut,

@@ -114,7 +114,7 @@ fn loom_held_entries_are_not_overwritten() {
         let heap = std::sync::Arc::new(Heap::zeroed(bytes(1)));
         let mut pusher = create(std::sync::Arc::clone(&heap), 1).unwrap();
         let mut taker = open(heap).unwrap();
-        // Stands for the segment: written only with credit.
+        // Represents the segment: written only with credit.
         let record = Arc::new(AtomicU64::new(1));
         let written = Arc::clone(&record);
         assert!(pusher.push(1));

@@ -65,15 +65,15 @@ pub const ENTRY_MAX: u64 = u64::MAX >> 2;
 
 /// Parts of an entry's word.
 mod word {
-    /// Shift of the entry.
+    /// Number of bits below the entry.
     pub const SHIFT: u32 = 2;
-    /// A gap precedes it.
+    /// Set if a gap precedes the entry.
     pub const BEHIND_GAP: u64 = 2;
     /// Set in every other lap, starting with the first.
     pub const LAP: u64 = 1;
 }
 
-/// Words of a gap.
+/// Word numbers of a gap, and its states.
 mod gap {
     pub const STATE: usize = 0;
     pub const AT: usize = 1;
@@ -90,11 +90,10 @@ mod gap {
 /// Consecutive entries that found no room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Gap {
-    /// Number of entries.
     pub count: u64,
-    /// The first of them.
+    /// The first entry without room.
     pub first: u64,
-    /// The last of them.
+    /// The last entry without room.
     pub last: u64,
 }
 

@@ -6,14 +6,14 @@ use super::{
 };
 use crate::{atomics::Ordering, prefetch, region::Region};
 
-/// The publisher's side.
+/// The publisher's side of a ring.
 #[derive(Debug)]
 pub struct Pusher<R> {
     ring: Ring<R>,
     tail: u64,
     /// Number of entries taken, when last read.
     head: u64,
-    /// Number of gaps started.
+    /// Number of gaps started so far.
     gaps: u64,
     /// The gap that no entry follows yet.
     open: Option<Gap>,
@@ -89,7 +89,7 @@ impl<R: Region> Pusher<R> {
         true
     }
 
-    /// Whether the next entry finds room.
+    /// Returns true if the next entry finds room.
     #[inline]
     pub fn has_room(&mut self) -> bool {
         if self.tail.wrapping_sub(self.head) >= self.ring.capacity() {
@@ -102,7 +102,7 @@ impl<R: Region> Pusher<R> {
         self.open.is_none() || self.close()
     }
 
-    /// Whether the subscriber has more than this many entries left. Its line is read only if it had when last
+    /// Returns true if the subscriber has more than this many entries left. Its line is read only if it had when last
     /// read.
     #[inline]
     pub fn is_behind(&mut self, count: u64) -> bool {
@@ -115,7 +115,7 @@ impl<R: Region> Pusher<R> {
         self.tail.wrapping_sub(self.head).min(self.ring.capacity())
     }
 
-    /// Whether the subscriber has released none of a whole ring of entries.
+    /// Returns true if the subscriber has released none of a whole ring of entries.
     #[cfg(all(test, lowlat_shuttle))]
     pub(crate) fn is_full(&mut self) -> bool {
         self.behind() == self.ring.capacity()
@@ -143,7 +143,6 @@ impl<R: Region> Pusher<R> {
         self.ring.store(EVICTED, 1, Ordering::Release);
     }
 
-    /// Whether the subscriber was evicted.
     pub fn is_evicted(&self) -> bool {
         self.ring.load(EVICTED, Ordering::Relaxed) != 0
     }

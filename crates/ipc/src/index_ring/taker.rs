@@ -3,10 +3,9 @@
 use super::{EVICTED, EVICTED_FROM, GAP_PLACES, GAPS, GAPS_TAKEN, Gap, HEAD, Ring, gap, place, word};
 use crate::{atomics::Ordering, region::Region};
 
-/// What a subscriber takes from its ring.
+/// Item that a subscriber takes from its ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Taken {
-    /// An entry.
     Entry(u64),
     /// Lost entries, at their place among the others.
     Gap(Gap),
@@ -18,7 +17,7 @@ pub enum Taken {
     },
 }
 
-/// The subscriber's side.
+/// The subscriber's side of a ring.
 #[derive(Debug)]
 pub struct Taker<R> {
     pub(super) ring: Ring<R>,
@@ -106,14 +105,14 @@ impl<R: Region> Taker<R> {
         self.ring.store(HEAD, self.head, Ordering::Release);
     }
 
-    /// Whether an entry can be taken: one read of its own line, for spinning. It does not see trailing gaps or
+    /// Returns true if an entry can be taken: one read of its own line, for spinning. It does not see trailing gaps or
     /// an eviction; for those the publisher marks the inbox.
     #[inline]
     pub fn has_entry(&self) -> bool {
         self.ring.there(self.head).is_some()
     }
 
-    /// Whether an entry or a gap is pending. Reads the publisher's line.
+    /// Returns true if an entry or a gap is pending. Reads the publisher's line.
     pub fn has_more(&mut self) -> bool {
         self.look_up_gaps();
         self.has_entry() || self.gaps != self.gaps_taken
@@ -140,7 +139,7 @@ impl<R: Region> Taker<R> {
         }
     }
 
-    /// What follows if no entry is available: a trailing gap, or nothing.
+    /// Returns a trailing gap or an eviction, if there is one, when no entry is available.
     #[cold]
     fn without_entry(&mut self) -> Option<Taken> {
         self.look_up_gaps();
@@ -196,7 +195,7 @@ impl<R: Region> Taker<R> {
         self.ring.store(GAPS_TAKEN, self.gaps_taken, Ordering::Release);
     }
 
-    /// Whether the publisher has evicted the subscriber. Changes nothing, so that a third process may check.
+    /// Returns true if the publisher has evicted the subscriber. Changes nothing, so that a third process may check.
     pub fn is_evicted(&self) -> bool {
         // Pairs with the store in `Pusher::evict`.
         self.ring.load(EVICTED, Ordering::Acquire) != 0

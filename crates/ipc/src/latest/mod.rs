@@ -95,7 +95,7 @@ impl<R: Region> Table<R> {
 /// Result of putting a position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Put {
-    /// It was stored.
+    /// It was stored, and replaced no pending one.
     New,
     /// It replaced an older one that was not taken.
     Conflated,
@@ -103,19 +103,19 @@ pub enum Put {
     Outside,
 }
 
-/// The publisher's side.
+/// The publisher's side of a table.
 #[derive(Debug)]
 pub struct LatestPutter<R> {
     table: Table<R>,
 }
 
-/// The subscriber's side.
+/// The subscriber's side of a table.
 #[derive(Debug)]
 pub struct LatestTaker<R> {
     table: Table<R>,
     /// Gathered positions with their instruments, newest first.
     gathered: Vec<(u64, u32)>,
-    /// `newest` when last read.
+    /// The table's `newest` when last read.
     newest: u64,
 }
 
@@ -192,7 +192,7 @@ impl<R: Region> LatestTaker<R> {
         None
     }
 
-    /// Whether a position may be pending. Reads the publisher's line.
+    /// Returns true if a position may be pending. Reads the publisher's line.
     pub fn has_more(&self) -> bool {
         !self.gathered.is_empty() || self.table.load(NEWEST, Ordering::Acquire) != self.newest
     }

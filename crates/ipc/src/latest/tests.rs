@@ -29,7 +29,7 @@ mod loom_tests {
             let putting = thread::spawn(move || {
                 let mut conflated = 0;
                 for (instrument, position) in [(1, 1), (0, 2), (1, 3)] {
-                    // Stands for the record, which must be visible to whoever gets its position.
+                    // Represents the record, which must be visible to any thread that gets its position.
                     written.store(position, Ordering::Relaxed);
                     conflated += u64::from(putter.put(instrument, position) == Put::Conflated);
                 }

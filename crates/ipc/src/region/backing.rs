@@ -7,7 +7,7 @@ use std::fmt;
 pub enum Backing {
     /// Pages of this size from the reserved pool (hugetlbfs).
     Reserved {
-        /// Page size.
+        /// Size of a page, in bytes.
         page_bytes: u64,
     },
     /// Transparent huge pages for part of it.
@@ -15,7 +15,7 @@ pub enum Backing {
         /// Bytes in huge pages (ShmemPmdMapped of /proc/PID/smaps).
         bytes: u64,
     },
-    /// Base pages.
+    /// Pages of the usual size.
     Base,
 }
 

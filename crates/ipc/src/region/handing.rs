@@ -52,7 +52,7 @@ impl Memfd {
         fs::fcntl_add_seals(&self.fd, SealFlags::SEAL).map_err(|source| self.refused("seal", source))
     }
 
-    /// Whether every page exists. A page is missing if a process punched a hole.
+    /// Returns true if every page exists. A page is missing if a process punched a hole.
     pub fn is_whole(&self) -> Result<bool, RegionError> {
         let stat = fs::fstat(&self.fd).map_err(|source| self.refused("stat", source))?;
         let blocks = u64::try_from(stat.st_blocks).unwrap_or(0);
@@ -81,7 +81,7 @@ mod tests {
     const RESERVED_BYTES: u64 = 2 << 20;
     const NOTHING: [&str; 0] = [];
 
-    /// What a process can do to memory with a descriptor of it.
+    /// Lists the operations that a descriptor allows on its memory.
     fn can(fd: &OwnedFd, page_bytes: u64) -> Vec<&'static str> {
         let length = usize::try_from(page_bytes).unwrap();
         let writable = ProtFlags::READ | ProtFlags::WRITE;

@@ -10,7 +10,7 @@ use std::ptr::NonNull;
 pub(crate) struct CachedWords<R> {
     first: NonNull<AtomicU64>,
     count: usize,
-    /// Keeps the words alive.
+    /// Owns the words, and keeps them mapped.
     _region: R,
 }
 

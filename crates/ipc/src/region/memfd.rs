@@ -15,23 +15,21 @@ const HUGE_PAGE_BYTES: u64 = 2 << 20;
 /// The smallest page size of any kernel.
 const PAGE_BYTES_MIN: usize = 4096;
 
-/// Why memory is not available.
+/// Reason why memory is not available.
 #[derive(Debug, Error)]
 pub enum RegionError {
-    /// The system refused.
+    /// The system refused an operation.
     #[error("cannot {doing} shared memory of {bytes} bytes: {source}{}", hint(*.source))]
     Refused {
-        /// The attempted operation.
+        /// The operation, as a verb for the error text.
         doing: &'static str,
-        /// Size of the memory.
         bytes: u64,
-        /// The system's error.
         source: Errno,
     },
     /// The descriptor refers to something else, or its memory is too small.
     #[error("cannot map the descriptor: found {found}, expected sealed memory of a segment")]
     NotASegment {
-        /// What was found.
+        /// Description of what was found.
         found: String,
     },
 }
@@ -58,7 +56,7 @@ fn hint(errno: Errno) -> &'static str {
 /// Access of a process to a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// Read and write.
+    /// Both read and write access.
     Write,
     /// Read only: a store ends the process with SIGSEGV.
     Read,
@@ -228,13 +226,13 @@ impl Memfd {
         unsafe { mm::mlock_with(self.address.as_ptr(), self.bytes, MlockFlags::ONFAULT) }
     }
 
-    /// Whether the creating process, this one, has locked it in memory. False if the limit on locked memory is
+    /// Returns true if the creating process, this one, has locked it in memory. False if the limit on locked memory is
     /// too low (ulimit -l, LimitMEMLOCK=).
     pub fn is_locked(&self) -> bool {
         self.is_locked
     }
 
-    /// Bytes mapped.
+    /// Size of the mapping, in bytes.
     pub fn bytes(&self) -> u64 {
         u64::try_from(self.bytes).unwrap_or(u64::MAX)
     }

@@ -24,7 +24,7 @@ use crate::atomics::AtomicU64;
 /// They must stay mapped and readable as long as the value lives, and this process must not access them other
 /// than as atomics.
 pub unsafe trait Region: Send + Sync {
-    /// All of the memory.
+    /// Returns all words of the memory.
     fn words(&self) -> &[AtomicU64];
 }
 

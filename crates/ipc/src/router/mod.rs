@@ -30,7 +30,6 @@ const RETIRED_USUAL: usize = 8;
 pub struct Link<R> {
     /// The subscriber's ring of positions.
     pub ring: Pusher<R>,
-    /// The subscriber's inbox.
     pub inbox: Inbox<R>,
     /// Number of this stream among the subscriber's streams.
     pub stream: u32,
@@ -66,7 +65,7 @@ struct Connected<R> {
 pub struct Router<R> {
     interest: Interest<R>,
     links: Vec<Option<Connected<R>>>,
-    /// Subscribers that get records.
+    /// Subscribers that get the records.
     connected: Subscribers,
     /// Number of words of a set that cover them.
     words: usize,
@@ -75,7 +74,7 @@ pub struct Router<R> {
     /// Replaced rings of such subscribers. A restarted subscriber reads them first, so their pending records
     /// must not be overwritten either.
     retired: Vec<(u32, Pusher<R>)>,
-    /// Whether either has any.
+    /// True if `credit` or `retired` is not empty.
     has_credit: bool,
     evicted: Subscribers,
     /// Claims up to this position overwrite nothing that a subscriber of `credit` still has to read.
@@ -86,7 +85,6 @@ pub struct Router<R> {
 }
 
 impl<R: Region> Router<R> {
-    /// A router without subscribers.
     pub fn new(interest: Interest<R>) -> Self {
         let links = (0..SUBSCRIBERS_MAX).map(|_| None).collect();
         let nobody = Subscribers::default();
@@ -153,7 +151,7 @@ impl<R: Region> Router<R> {
         std::mem::forget(self.helper.take());
     }
 
-    /// Disconnects a subscriber.
+    /// Disconnects a subscriber. Returns false if its number is invalid.
     pub fn disconnect(&mut self, subscriber: u32) -> bool {
         self.connected.set(subscriber, false);
         self.credit.set(subscriber, false);

@@ -1,4 +1,4 @@
-//! What happens to records that a subscriber is too slow for.
+//! Handles records that a subscriber is too slow for.
 
 use crate::{
     index_ring::Pusher,
@@ -6,7 +6,7 @@ use crate::{
     region::Region,
 };
 
-/// How one subscriber gets positions, and what happens to those it is too slow for. Chosen when it connects.
+/// Delivery of positions to one subscriber, and handling of those that it is too slow for. Chosen when it connects.
 #[derive(Debug)]
 pub enum Overrun<R> {
     /// Records that find its ring full are lost, and it gets an exact account of them:
@@ -21,7 +21,6 @@ pub enum Overrun<R> {
     Credit(Pusher<R>),
     /// A subscriber with more than this many unread entries is evicted at the next record, and notified.
     Evict {
-        /// The subscriber's ring.
         ring: Pusher<R>,
         /// Largest number of unread entries.
         behind_max: u64,

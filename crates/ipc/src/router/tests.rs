@@ -1,4 +1,4 @@
-//! Which subscribers get a record, and which are woken.
+//! Selection of the subscribers that get a record, and of those that are woken.
 
 use super::*;
 use crate::{

@@ -23,7 +23,7 @@ use std::{
 const PARKED_MAX_LEAST: u32 = 2;
 /// Longest sleep of a helper, which is normally woken.
 const LONGEST: Duration = Duration::from_secs(1);
-/// How the helper waits.
+/// Waiting mode of the helper.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HelperMode {
     /// Spins, which takes a whole core.
@@ -46,7 +46,7 @@ pub struct WakeHelper<R> {
 struct Shared<R> {
     bell: Bell,
     is_over: AtomicBool,
-    /// Number of wakes made.
+    /// Number of wakes that the helper has made.
     done: AtomicU64,
     /// Changed when a subscriber connects, and locked by the helper during each wake; the publisher never locks
     /// it while publishing.

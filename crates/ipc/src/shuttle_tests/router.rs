@@ -46,7 +46,7 @@ struct Connection {
     told: Arc<AtomicU64>,
 }
 
-/// What the publisher may wait for: the subscriber has accounted for everything that it wants before this
+/// Condition for which the publisher may wait: the subscriber has accounted for everything that it wants before this
 /// number. Only for the test, so shuttle need not model it.
 struct Accounted {
     wants: Option<u32>,
@@ -66,7 +66,7 @@ enum Policy {
 }
 
 impl Connection {
-    /// Takes everything available.
+    /// Takes everything that is available.
     fn drain(&mut self) {
         while !self.is_over && self.take() {}
     }

@@ -8,19 +8,16 @@ use crate::{
     region::Region,
 };
 
-/// What is at a position instead of a record.
+/// Content of a position without a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Other {
     /// No record is available yet.
     Nothing,
     /// Padding at the end of a lap.
-    Padding {
-        /// Its size.
-        bytes: u64,
-    },
+    Padding { bytes: u64 },
     /// The writer has, or may have, overwritten it.
     Overrun,
-    /// No writer produces this.
+    /// Bytes that no writer produces.
     Damaged,
 }
 

@@ -21,7 +21,6 @@ pub struct Stamp {
     pub schema: u16,
     /// Instrument, which selects the subscribers.
     pub instrument: u32,
-    /// Source of the record.
     pub source: u32,
     /// Generation time, in the clock that the stream's users agreed on.
     pub generated: u64,

@@ -5,7 +5,7 @@ use crate::{
     layout::record,
 };
 
-/// Destination of a payload.
+/// Buffer into which payloads are copied.
 pub(super) trait Payload {
     fn copy(&mut self, words: &[AtomicU64], length: usize);
 }
@@ -31,7 +31,7 @@ fn make_as_long(payload: &mut Vec<u8>, bytes: usize) {
     payload.resize(bytes, 0);
 }
 
-/// Memory of the caller.
+/// Memory of the caller, which cannot grow.
 pub(super) struct Fixed<'b> {
     buffer: &'b mut [u8],
     length: usize,
@@ -42,7 +42,7 @@ impl<'b> Fixed<'b> {
         Self { buffer, length: 0 }
     }
 
-    /// Bytes copied.
+    /// Number of payload bytes copied.
     pub(super) fn length(&self) -> usize {
         self.length
     }

@@ -13,11 +13,9 @@ use crate::{
 /// A record as read; its payload is in the caller's buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Record {
-    /// Its position.
     pub position: u64,
     /// Its number in the stream.
     pub sequence: u64,
-    /// Its header fields.
     pub stamp: Stamp,
 }
 
@@ -26,25 +24,22 @@ pub struct Record {
 pub enum Read {
     /// No record is available yet.
     Nothing,
-    /// A record.
     Record(Record),
     /// Records were overwritten before they were read: from `from` up to, but not including, `to`, which is
     /// read next. Reported once `to` is available.
     Gap {
-        /// The first lost record.
+        /// Sequence of the first lost record.
         from: u64,
-        /// The next readable record.
+        /// Sequence of the next readable record.
         to: u64,
     },
     /// No record will follow: the stream continues in the segment of this epoch.
     Ended {
-        /// That epoch.
         successor: u64,
     },
     /// The bytes at this position are not a record. The reader continues after them, and reports what it
     /// skipped as a gap.
     Damaged {
-        /// The position.
         position: u64,
     },
 }
@@ -105,7 +100,6 @@ impl<R: Region> Reader<R> {
         last
     }
 
-    /// The segment.
     pub fn segment(&self) -> &Segment<R> {
         &self.segment
     }

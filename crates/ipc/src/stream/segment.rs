@@ -10,52 +10,39 @@ use thiserror::Error;
 /// The writing process. A process id alone may be reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Owner {
-    /// Process id.
     pub pid: u32,
     /// Start time in clock ticks since boot (field 22 of /proc/PID/stat).
     pub start_ticks: u64,
 }
 
-/// Why memory is not accepted as a segment.
+/// Reason why memory is not accepted as a segment.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum SegmentError {
     /// A word of the header is wrong.
     #[error("cannot use the memory as a segment: {what} is {found:#x}, expected {expected}")]
     Header {
-        /// Name of the word.
+        /// Name of the wrong word.
         what: &'static str,
-        /// Its value.
         found: u64,
         /// The expected value, in words.
         expected: String,
     },
-    /// Another layout version.
+    /// The segment has another layout version.
     #[error(
         "cannot read a segment of layout version {found}: this program supports {}\nhint: run all processes of a pipeline with one version of lowlat",
         layout::VERSION
     )]
-    Version {
-        /// The version.
-        found: u64,
-    },
+    Version { found: u64 },
     /// The memory is smaller than its header says, or than any segment.
     #[error("cannot use {bytes} bytes as a segment: it needs {needed} bytes")]
-    TooSmall {
-        /// Bytes available.
-        bytes: u64,
-        /// Bytes needed.
-        needed: u64,
-    },
+    TooSmall { bytes: u64, needed: u64 },
     /// A capacity that no ring can have.
     #[error(
         "cannot create a ring of {bytes} bytes: expected a power of two from {} to {}",
         layout::CAPACITY_BYTES_MIN,
         layout::CAPACITY_BYTES_MAX
     )]
-    Capacity {
-        /// The capacity.
-        bytes: u64,
-    },
+    Capacity { bytes: u64 },
 }
 
 /// A segment in memory. Its header was checked; its records are checked as they are read.
@@ -159,12 +146,11 @@ impl<R: Region> Segment<R> {
         Self { memory, capacity_bytes, stream, epoch, first_sequence, owner }
     }
 
-    /// Bytes of the ring.
+    /// Capacity of the ring, in bytes.
     pub fn capacity_bytes(&self) -> u64 {
         self.capacity_bytes
     }
 
-    /// The stream's id.
     pub fn stream(&self) -> u32 {
         self.stream
     }
@@ -179,7 +165,6 @@ impl<R: Region> Segment<R> {
         self.first_sequence
     }
 
-    /// The writing process.
     pub fn owner(&self) -> Owner {
         self.owner
     }

@@ -9,7 +9,7 @@ use crate::{
 };
 use thiserror::Error;
 
-/// Why a record was not published. The stream is unchanged.
+/// Reason why a record was not published. The stream is unchanged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum PublishError {
     /// Another writer has taken over the stream: this process was believed dead.
@@ -23,9 +23,8 @@ pub enum PublishError {
     /// The payload is longer than a record of this stream can be.
     #[error("cannot publish {bytes} bytes: this stream takes at most {bytes_max}\nhint: use a larger ring")]
     TooLong {
-        /// Bytes requested.
         bytes: u64,
-        /// Maximum.
+        /// Length of the longest payload.
         bytes_max: u64,
     },
     /// A kind reserved for lowlat.
@@ -33,21 +32,15 @@ pub enum PublishError {
         "cannot publish: record kind {kind:#x} is reserved\nhint: use a kind below {:#x}",
         layout::KIND_RESERVED_MIN
     )]
-    Kind {
-        /// The kind.
-        kind: u16,
-    },
+    Kind { kind: u16 },
     /// A subscriber that must not lose records has no room, or has not read what the record would overwrite.
     #[error(
         "cannot publish: subscriber {subscriber}, which must not lose records, has no room\nhint: retry once it has read, or disconnect it"
     )]
-    NoCredit {
-        /// Its number.
-        subscriber: u32,
-    },
+    NoCredit { subscriber: u32 },
 }
 
-/// A published record.
+/// Place of a published record in its stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Published {
     /// Its position, as subscribers get it.
@@ -94,7 +87,6 @@ impl<R: Region> Writer<R> {
         }
     }
 
-    /// The segment.
     pub fn segment(&self) -> &Segment<R> {
         &self.segment
     }
@@ -104,7 +96,7 @@ impl<R: Region> Writer<R> {
         self.sequence
     }
 
-    /// Longest payload.
+    /// Longest payload of this stream, in bytes.
     pub fn payload_bytes_max(&self) -> u64 {
         self.payload_bytes_max
     }

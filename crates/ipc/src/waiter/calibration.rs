@@ -10,7 +10,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Maximum number of rounds.
 const ROUNDS_MAX: u32 = 1_000;
 /// Pause that lets the other thread fall asleep before it is woken.
 const REST: Duration = Duration::from_micros(300);

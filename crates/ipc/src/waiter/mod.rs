@@ -1,5 +1,4 @@
-//! How a subscriber waits: it spins, it sleeps, or it spins for about as long as a sleep would cost and then
-//! sleeps.
+//! Waits of a subscriber: it spins, it sleeps, or it spins for about as long as a sleep would cost and then sleeps.
 
 mod calibration;
 mod policy;
@@ -20,12 +19,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How a subscriber waits.
+/// Waiting mode of a subscriber.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
     /// Spins, which takes a whole core.
     Fast,
-    /// Sleeps at once.
+    /// Sleeps at once, without spinning.
     Parked,
     /// Spins as long as its policy allows, then sleeps.
     Adaptive(SpinPolicy),
@@ -38,7 +37,6 @@ pub struct WaitCounts {
     pub spins_paid: u64,
     /// Spins without a record, which ended in a sleep or a timeout.
     pub spins_unpaid: u64,
-    /// Sleeps.
     pub parks: u64,
 }
 
@@ -54,7 +52,7 @@ pub struct Waiter {
     mode: Mode,
     counts: WaitCounts,
     core: Core,
-    /// Whether other threads wanted the core at the last check.
+    /// Other threads wanted the core at the last check.
     is_core_wanted: bool,
 }
 
@@ -77,7 +75,6 @@ impl Waiter {
         Self { mode, counts: WaitCounts::default(), core: Core::NotOpened, is_core_wanted: false }
     }
 
-    /// Counts of its waits.
     pub fn counts(&self) -> WaitCounts {
         self.counts
     }

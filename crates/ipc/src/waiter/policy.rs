@@ -1,4 +1,4 @@
-//! How long to spin before sleeping: a pure rule.
+//! Limit of the time spent spinning before a sleep: a pure rule.
 //!
 //! Spinning for as long as a sleep and a wake take costs at most twice the optimum, whenever the record
 //! arrives; a little more covers the spread of wakes. That holds while the core has nothing else to do. If
@@ -18,7 +18,6 @@ pub const SPIN_NS_MAX: u64 = 200_000;
 pub struct RunDelay {
     /// Time during which it was runnable but not running.
     pub delayed_ns: u64,
-    /// Number of time slices.
     pub slices: u64,
 }
 
@@ -30,7 +29,7 @@ impl RunDelay {
     }
 }
 
-/// How long to spin before sleeping.
+/// Policy that limits the spin before a sleep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SpinPolicy {
     wake_ns: u64,
@@ -42,13 +41,13 @@ impl SpinPolicy {
         Self { wake_ns }
     }
 
-    /// How long to spin, depending on whether others want the core.
+    /// Returns the longest spin before a sleep, ns; 0 if other threads want the core.
     pub fn budget_ns(&self, is_core_wanted: bool) -> u64 {
         if is_core_wanted { 0 } else { self.wake_ns.saturating_mul(2).min(SPIN_NS_MAX) }
     }
 
-    /// Whether others wanted the core between two checks: the average delay per slice exceeded the time of two
-    /// wakes.
+    /// Returns true if other threads wanted the core between two checks: the average delay per slice exceeded the time
+    /// of two wakes.
     pub fn is_core_wanted(&self, before: RunDelay, now: RunDelay) -> bool {
         let slices = now.slices.saturating_sub(before.slices);
         let delayed_ns = now.delayed_ns.saturating_sub(before.delayed_ns);

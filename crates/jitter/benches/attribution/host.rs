@@ -7,7 +7,6 @@ use lowlat_trace::{Activity, Channel, Level, Send, SendStep, Targets, TraceEvent
 use serde::Deserialize;
 use std::{hint::black_box, io::Read as _, path::Path};
 
-/// CPUs of the hosts.
 const CPUS: [u32; 4] = [1, 64, 256, 1_024];
 /// Length of a round of the collector.
 const ROUND_NS: u64 = 25_000_000;

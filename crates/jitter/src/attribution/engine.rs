@@ -17,10 +17,10 @@ use lowlat_host::{CpuId, TickScale, histogram, ticks_between};
 use lowlat_trace::{Activity, Channel, Hold, TraceEvent, TraceNames, TraceStep, Vector};
 use std::{collections::BTreeSet, sync::Arc};
 
-/// How much of a gap before, between or after activities counts as the kernel's entry, exit or scheduler, and
-/// so belongs to an adjacent activity. An entry or exit takes a few hundred instructions and a switch a few
-/// thousand, which is about a microsecond. Cold caches, exits to a hypervisor and the tracepoints themselves
-/// multiply that. The limit is ten times as long; an SMI takes longer.
+/// Longest part of a gap before, between or after activities that counts as the kernel's entry, exit or scheduler, and
+/// so belongs to an adjacent activity. An entry or exit takes a few hundred instructions and a switch a few thousand,
+/// which is about a microsecond. Cold caches, exits to a hypervisor and the tracepoints themselves multiply that. The
+/// limit is ten times as long; an SMI takes longer.
 pub const ENTRY_EXIT_NS_MAX: u64 = 10_000;
 
 /// Events that may wait in one attributor, unless a plan needs another number: 50 ms of a CPU with a million
@@ -35,10 +35,9 @@ const HOLD_DIGITS: u8 = 3;
 
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// Parameters of an attributor.
+/// Parameters for attributing one CPU's interruptions.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AttributionPlan {
-    /// The CPU.
     pub cpu: CpuId,
     /// Thread ID of its sampler.
     pub sampler_tid: i32,
@@ -48,7 +47,7 @@ pub struct AttributionPlan {
     pub hz: u64,
     /// Reading of the counter at the start of the run.
     pub epoch_ticks: u64,
-    /// How far time stamps may lie outside the interruption that they belong to. It covers the difference
+    /// Distance by which time stamps may lie outside the interruption that they belong to. It covers the difference
     /// between the trace's clock and the sampler's readings, and the time of one recording, in which an
     /// interruption can start unnoticed.
     pub slack_ticks: u64,
@@ -56,20 +55,18 @@ pub struct AttributionPlan {
     pub worst_count: usize,
     /// Number of first interruptions kept.
     pub first_count: usize,
-    /// Why the thread sleeps.
     pub sleep: Sleep,
     /// Events that may wait ([`EVENTS_MAX`]); at least as many as one round of the collector can push.
     pub events_max: usize,
 }
 
-/// Why a measured thread sleeps: an interruption may then start while others run, which is known from the last switch
-/// before it.
+/// Reason that a measured thread sleeps. An interruption may then start while other threads run, which is known from
+/// the last switch before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Sleep {
     /// It never does, and runs right before each interruption.
     #[default]
     Never,
-    /// It waits for messages.
     Messages,
     /// It waits for a timer, and an interruption starts when that is due.
     Timer,
@@ -78,11 +75,10 @@ pub enum Sleep {
 /// The main cause of an interruption.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Main {
-    /// Its longest part.
     pub longest: CauseKey,
     /// The longest part with a known name; `None` if there is none.
     pub named: Option<CauseKey>,
-    /// Whether it contained an event of the kernel.
+    /// It contained an event of the kernel.
     pub has_event: bool,
 }
 
@@ -109,12 +105,12 @@ pub struct CpuAttributor {
     totals: Totals,
     keeper: Keeper,
     windows: Windows,
-    /// What other CPUs have sent here; `None` if that is not traced.
+    /// Notes from senders on other CPUs; `None` if these are not traced.
     inbox: Option<Inbox>,
     senders: SenderSums,
     /// The thread on the CPU after the events that were consumed.
     running: Option<i32>,
-    /// Why the thread cannot run, after the events that were consumed.
+    /// Reason that the thread cannot run, after the events that were consumed.
     held: Option<Hold>,
     attributed_count: u64,
     attributed_ticks: u64,
@@ -159,7 +155,7 @@ impl CpuAttributor {
         }
     }
 
-    /// Finds out who sent what arrives from other CPUs: [`CpuAttributor::take_note`].
+    /// Also finds the senders of what arrives from other CPUs, given their notes ([`CpuAttributor::take_note`]).
     #[must_use]
     pub fn with_senders(mut self) -> Self {
         self.inbox = Some(Inbox::new(self.scale));
@@ -198,7 +194,7 @@ impl CpuAttributor {
     /// Attributes the interruption between two readings of the sampler. All events up to `now` plus the slack
     /// must have been pushed; those up to its end are consumed. Interruptions must be in time order.
     pub fn attribute(&mut self, before: u64, now: u64) -> Main {
-        // A clock that ran backwards means no time; the sampler does not report such a gap.
+        // A clock that ran backwards counts as no time; the sampler does not report such a gap.
         let length = ticks_between(before, now).unwrap_or(0);
         let at = ticks_between(self.plan.epoch_ticks, before).unwrap_or(0);
         let span = Span { at, length };
@@ -227,7 +223,7 @@ impl CpuAttributor {
         let lengths = self.hold_lengths.get_or_insert_with(|| {
             Histogram::new(HOLD_DIGITS).expect("the number of digits is one that a histogram accepts")
         });
-        // It grows as needed; what exceeds even the sampler's own leaves the figures as they are.
+        // The histogram grows as needed; a length that exceeds its range is left out.
         let _ = lengths.record(length_ns.max(1));
     }
 
@@ -285,7 +281,7 @@ impl CpuAttributor {
         }
     }
 
-    /// Whether a hold is no wait of the thread's own choice.
+    /// True if a hold is not a wait of the thread's own choice.
     fn is_harm(&self, hold: Hold) -> bool {
         self.plan.sleep == Sleep::Never || hold != Hold::Blocked
     }
@@ -315,7 +311,7 @@ impl CpuAttributor {
         }
     }
 
-    /// Drops the first event, follows the thread on the CPU, and returns what sent the event from another CPU.
+    /// Drops the first event, follows the thread on the CPU, and returns the event's sender on another CPU.
     fn consume(&mut self) -> Option<SenderId> {
         let event = self.queue.pop()?;
         match event.step {

@@ -15,7 +15,6 @@ const WAITING_MAX: usize = 65_536;
 /// Parameters of a group finder.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct GroupPlan {
-    /// The measured CPUs.
     pub cpus: CpuSet,
     /// Frequency of the counter in hertz.
     pub hz: u64,
@@ -28,11 +27,10 @@ pub struct GroupPlan {
 /// One interruption of one CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hit {
-    /// The CPU.
     pub cpu: CpuId,
-    /// The sampler's reading before.
+    /// The sampler's last reading before it.
     pub before: u64,
-    /// The sampler's reading after.
+    /// The sampler's first reading after it.
     pub now: u64,
     /// Its main cause.
     pub key: CauseKey,
@@ -48,7 +46,6 @@ struct Member {
     key: CauseKey,
 }
 
-/// State of one CPU.
 #[derive(Debug, Default)]
 struct CpuState {
     count: u64,
@@ -59,7 +56,6 @@ struct CpuState {
     group_number: u64,
 }
 
-/// A kept group.
 #[derive(Debug)]
 struct KeptGroup {
     ticks: u64,

@@ -39,7 +39,7 @@ pub(super) struct Kept {
     /// Longest first, if listed separately.
     parts: Vec<(KeyId, u64)>,
     window: u64,
-    /// Whether firmware or hypervisor may have caused its unexplained time; `None` until known.
+    /// Firmware or hypervisor may have caused its unexplained time; `None` until known.
     is_touched: Option<bool>,
 }
 
@@ -91,7 +91,7 @@ impl Keeper {
         }
     }
 
-    /// Whether an interruption will be kept.
+    /// True if an interruption will be kept.
     pub(super) fn wants(&self, span: Span) -> bool {
         self.wants_first() || self.wants_worst(span)
     }
@@ -137,7 +137,7 @@ impl Keeper {
         self.ranks.pop().map_or(usize::MAX, |Reverse((_, place))| place)
     }
 
-    /// After a window was closed: assigns unexplained time to its class, if now known.
+    /// Assigns unexplained time to its class, if now known, after a window was closed.
     pub(super) fn close_window(&mut self, windows: Windows) {
         for kept in self.worst.iter_mut().chain(&mut self.first) {
             kept.is_touched = kept.is_touched.or_else(|| windows.touched(kept.window));

@@ -8,7 +8,6 @@ use std::collections::BTreeMap;
 /// the limit is for hosts with ever new threads.
 pub const KEYS_MAX: usize = 512;
 
-/// Number of kinds.
 pub(super) const KINDS_COUNT: usize = 17;
 
 /// Every kind, at the index of its number.
@@ -43,7 +42,6 @@ pub enum CauseKey {
 }
 
 impl CauseKey {
-    /// Its kind.
     pub fn kind(self) -> CauseKind {
         match self {
             Self::Activity(activity) => kind_of(activity),
@@ -51,7 +49,7 @@ impl CauseKey {
         }
     }
 
-    /// Whether it names what ran, as opposed to entry and exit and the kinds for unknown time.
+    /// True if it names what ran, as opposed to entry and exit and the kinds for unknown time.
     pub fn is_named(self) -> bool {
         self.kind().is_kernel() && self.kind() != CauseKind::EntryExit
     }
@@ -81,7 +79,6 @@ pub(super) fn kind_of(activity: Activity) -> CauseKind {
 pub(super) struct KeyId(u16);
 
 impl KeyId {
-    /// Number of indexes.
     pub(super) const COUNT: usize = KINDS_COUNT + KEYS_MAX;
 
     pub(super) const fn of_kind(kind: CauseKind) -> Self {

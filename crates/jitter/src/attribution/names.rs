@@ -9,10 +9,10 @@ use lowlat_host::CpuSet;
 use lowlat_trace::{Activity, Hold, SIGNALS, SOFTIRQS, TraceNames, Vector};
 use std::collections::BTreeSet;
 
-/// The name of the idle task as a cause. It runs while the measured thread was not allowed to.
+/// The name of the idle task as a cause. It runs while the measured thread is not allowed to.
 pub const IDLE_NAME: &str = "idle: the thread was stopped or throttled";
 
-/// Its name where the measured thread waited for a timer: the time until the CPU has left its idle state.
+/// Its name if the measured thread waited for a timer: the time until the CPU has left its idle state.
 pub const ASLEEP_NAME: &str = "idle: the processor had to wake";
 
 /// The priority of a thread of the deadline class.
@@ -28,7 +28,6 @@ pub struct CauseNames<'a> {
     pub names: &'a TraceNames,
     /// Thread IDs of lowlat itself.
     pub own_tids: &'a BTreeSet<i32>,
-    /// Why the measured threads sleep.
     pub sleep: Sleep,
 }
 
@@ -72,7 +71,7 @@ impl CauseNames<'_> {
             Activity::Signal(number) => {
                 Cause { number: Some(i64::from(number)), ..named(kind, &signal_name(number)) }
             }
-            // The sampler's own real-time class brings its limit.
+            // The limit comes with the sampler's own real-time class.
             Activity::Held(hold) => Cause { is_own: hold == Hold::Limit, ..named(kind, hold_name(hold)) },
             Activity::Nmi | Activity::PageFault | Activity::Thread(_) => Cause::of(kind),
         }

@@ -2,7 +2,7 @@
 
 use lowlat_trace::Activity;
 
-/// Whether an activity can start while another runs. Softirqs wait until interrupts and earlier softirqs have
+/// True if an activity can start while another runs. Softirqs wait until interrupts and earlier softirqs have
 /// ended; timers and tasklets run in softirqs; work functions run in threads, and since Linux 6.9 also in
 /// softirqs. So if one starts on top of something else, the end of that was missed.
 pub(super) fn can_run_on(activity: Activity, below: Activity) -> bool {
@@ -22,7 +22,7 @@ pub(super) fn can_run_on(activity: Activity, below: Activity) -> bool {
     }
 }
 
-/// Whether an activity without an end event ends when its thread starts the next such activity.
+/// True if an activity without an end event ends when its thread starts the next such activity.
 pub(super) fn gives_way_to(open: Activity, next: Activity) -> bool {
     match open {
         Activity::PageFault => true,
@@ -32,12 +32,12 @@ pub(super) fn gives_way_to(open: Activity, next: Activity) -> bool {
     }
 }
 
-/// Whether an exit event without a name (value 0) ends this activity, because it is of the same kind.
+/// True if an exit event without a name (value 0) ends this activity, because it is of the same kind.
 pub(super) fn ends(exit: Activity, open: Activity) -> bool {
     !has_value(exit) && std::mem::discriminant(&exit) == std::mem::discriminant(&open)
 }
 
-/// Whether it identifies an activity within its kind. For softirqs and interrupts 0 is a valid number, but
+/// True if its value identifies it within its kind. For softirqs and interrupts 0 is a valid number, but
 /// also stands for an exit event without one.
 pub(super) fn has_value(activity: Activity) -> bool {
     match activity {

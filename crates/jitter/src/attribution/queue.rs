@@ -50,7 +50,7 @@ impl Queue {
         self.events.front()
     }
 
-    /// Waiting events, oldest first.
+    /// Returns the waiting events, oldest first.
     pub(super) fn iter(&self) -> impl Iterator<Item = &TraceEvent> {
         self.events.iter()
     }
@@ -65,7 +65,6 @@ impl Queue {
         event
     }
 
-    /// Number of waiting events.
     pub(super) fn len(&self) -> usize {
         self.events.len()
     }

@@ -32,7 +32,7 @@ struct Frame {
     known_place: usize,
 }
 
-/// A cause, and what sent it from another CPU.
+/// A cause, and its sender on another CPU.
 type Owner = (KeyId, Option<SenderId>);
 
 /// Replays events onto one interruption after another. Every tick of an interruption is assigned to exactly
@@ -41,7 +41,7 @@ type Owner = (KeyId, Option<SenderId>);
 pub(super) struct Replay {
     sampler_tid: i32,
     sleep: Sleep,
-    /// The thread on the CPU of one that a timer wakes: it delays that only by what is more than entry, exit and switch.
+    /// The thread on the CPU of one that a timer wakes. It is charged only with delay beyond entry, exit and switch.
     runner: Option<KeyId>,
     /// The limit of the thread's own class or group, once it has been reached.
     limit: Option<Hold>,
@@ -54,7 +54,7 @@ pub(super) struct Replay {
     gap: u64,
     pub(super) has_event: bool,
     has_lost: bool,
-    /// Whether the gap follows a loss, so that anything may have run in it.
+    /// The gap follows a loss, so anything may have run in it.
     is_after_loss: bool,
     /// Unexplained ticks before the kernel's first event and after its last, when the kernel was not seen to
     /// run.
@@ -128,8 +128,7 @@ impl Replay {
         [self.stack.capacity(), self.parts.capacity(), self.timeline.capacity()]
     }
 
-    /// Whether an event stamped after the interruption ends an activity that still runs, and so belongs to
-    /// it.
+    /// True if an event stamped after the interruption ends an activity that still runs, and so belongs to it.
     pub(super) fn is_continued_by(&self, step: TraceStep) -> bool {
         match step {
             TraceStep::Exit(activity) => self.find(activity).is_some(),
@@ -142,15 +141,14 @@ impl Replay {
         }
     }
 
-    /// How much of the interruption lies before the kernel's first event or after its last, without entry and
-    /// exit.
+    /// Returns the time before the kernel's first event and after its last, in ticks, without entry and exit.
     pub(super) fn outside(&self) -> u64 {
         if self.has_lost { 0 } else { self.outside }
     }
 
     /// Replays one event, stamped this many ticks after the start of the interruption. Stamps outside it, and
     /// stamps before the previous event, are moved to the nearest possible moment.
-    /// `sender`: what caused it from another CPU.
+    /// `sender`: its sender on another CPU.
     pub(super) fn step(
         &mut self,
         offset: i64,
@@ -169,7 +167,7 @@ impl Replay {
             _ => {}
         }
         self.has_event = true;
-        // Whatever else runs does not matter to a thread that could not run anyway.
+        // Other activity is irrelevant to a thread that could not run anyway.
         let returns = matches!(step, TraceStep::Switch { to, .. } if to == self.sampler_tid);
         if self.is_held() && !returns {
             return self.advance(at);
@@ -216,7 +214,7 @@ impl Replay {
         }
     }
 
-    /// Assigns the time until `at` to what runs.
+    /// Assigns the time until `at` to the running activity.
     fn advance(&mut self, at: u64) {
         let ticks = at - self.cursor;
         self.cursor = at;
@@ -447,7 +445,7 @@ impl Replay {
         } else {
             let own = hold.filter(|_| from == self.sampler_tid);
             self.limit = own.filter(|hold| matches!(hold, Hold::Limit | Hold::Quota)).or(self.limit);
-            // The CPU idles although the thread could run: who ran in between hid that its time was used up.
+            // The CPU idles although the thread could run: its time was used up. Threads in between hid that.
             let hold = own
                 .or(self.limit.filter(|_| from != self.sampler_tid && to == 0 && self.sleep == Sleep::Never));
             self.push(hold.map_or(Activity::Thread(to), Activity::Held), None, offset, keys);
@@ -466,7 +464,6 @@ impl Replay {
         self.timeline.add(offset, 0, change, key);
     }
 
-    /// Whether the thread cannot run.
     fn is_held(&self) -> bool {
         self.stack.first().is_some_and(|base| matches!(base.activity, Activity::Held(_)))
     }

@@ -42,7 +42,7 @@ impl Timeline {
         self.add_sent(offset, depth, change, key, None);
     }
 
-    /// Adds a step with what sent it from another CPU.
+    /// Adds a step with its sender on another CPU.
     pub(super) fn add_sent(
         &mut self,
         offset: i64,
@@ -67,7 +67,7 @@ impl Timeline {
         self.steps.len()
     }
 
-    /// Names the step before `place` anew, if it is kept.
+    /// Renames the step before `place`, if it is kept.
     pub(super) fn rename(&mut self, place: usize, key: KeyId) {
         let step = place.checked_sub(1).and_then(|before| self.steps.get_mut(before));
         if let Some(step) = step.filter(|step| step.change == Change::Begins) {

@@ -7,7 +7,6 @@ use super::{
 };
 use crate::CauseKind;
 
-/// Sum of one cause.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Sum {
     pub(super) count: u64,
@@ -131,7 +130,7 @@ impl Totals {
         self.unexplained.swap(0, 1);
     }
 
-    /// Adds the unexplained time of a window to what it turned out to be.
+    /// Adds the unexplained time of a window to its kind, now known.
     fn class(&mut self, window: usize, is_touched: bool) {
         let kind = if is_touched { CauseKind::FirmwareOrHypervisor } else { CauseKind::Unexplained };
         let waiting = &mut self.unexplained[window];

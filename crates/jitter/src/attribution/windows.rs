@@ -1,4 +1,4 @@
-//! Whether a counter of firmware or hypervisor increased around the time of an interruption.
+//! Tracks whether a counter of firmware or hypervisor increased around the time of an interruption.
 
 /// Windows of about a second, numbered from 0, and whether steal time or the SMI count increased in each.
 ///
@@ -7,7 +7,7 @@
 /// the next.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Windows {
-    /// The open window.
+    /// Number of the open window.
     open: u64,
     /// Bit 0 is for the last closed window, bit 1 for the one before, and so on.
     moved: u64,
@@ -28,7 +28,7 @@ impl Windows {
         (1..=64).contains(&back) && (self.moved >> (back - 1)) & 1 == 1
     }
 
-    /// Whether a window is affected; `None` until the one after it is closed. Remembers 64 windows.
+    /// Returns whether a window is affected; `None` until the one after it is closed. Remembers 64 windows.
     pub(super) fn touched(self, window: u64) -> Option<bool> {
         (self.open >= window.saturating_add(2)).then(|| self.touched_at_end(window))
     }

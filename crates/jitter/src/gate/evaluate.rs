@@ -1,4 +1,4 @@
-//! Whether a run meets its gate.
+//! Evaluates a run against its gate.
 
 use super::{Gate, GateClause, GateKey};
 use crate::{CauseShares, CpuStudy, JitterStudy, Percentile};
@@ -9,9 +9,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct GateOutcome {
-    /// The gate.
     pub gate: String,
-    /// Of all rows ([`Verdict::of_all`]).
+    /// Verdict over all rows ([`Verdict::of_all`]).
     pub verdict: Verdict,
     /// One per clause and CPU, in order of the clauses.
     pub rows: Vec<GateRow>,
@@ -23,11 +22,11 @@ pub struct GateOutcome {
 pub struct GateRow {
     /// The CPU; `None` for all together.
     pub cpu: Option<CpuId>,
-    /// The key: "max".
+    /// Key of the clause: "max".
     pub key: String,
     /// The limit as written: "<10us".
     pub limit_text: String,
-    /// The limit in [`GateRow::unit`].
+    /// The limit, in the unit [`GateRow::unit`].
     pub limit: f64,
     /// The measured value in [`GateRow::unit`]; `None` if there is none.
     pub value: Option<f64>,
@@ -35,13 +34,12 @@ pub struct GateRow {
     pub value_text: String,
     /// "ns", "/s", "%", or empty for a plain number.
     pub unit: String,
-    /// Whether the limit is met.
     pub verdict: Verdict,
     /// A note on the verdict; empty if none is needed.
     pub note: String,
 }
 
-/// Whether a limit is met.
+/// Result of comparing a value with its limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -56,7 +54,6 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// Name for people.
     pub fn word(self) -> &'static str {
         match self {
             Self::Held => "held",
@@ -77,7 +74,7 @@ impl Verdict {
 }
 
 impl GateOutcome {
-    /// Whether all rows held; otherwise the run fails.
+    /// True if all rows held; otherwise the run fails.
     pub fn is_held(&self) -> bool {
         self.verdict == Verdict::Held
     }

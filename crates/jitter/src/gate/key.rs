@@ -2,10 +2,9 @@
 
 use std::fmt::{self, Display, Formatter};
 
-/// One limit.
+/// One limit of a gate.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct GateClause {
-    /// The limited quantity.
     pub key: GateKey,
     /// The side of the limit on which the value must lie.
     pub comparison: Comparison,
@@ -18,25 +17,24 @@ pub struct GateClause {
 /// Quantities that a gate can limit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum GateKey {
-    /// The longest interruption.
+    /// Length of the longest interruption.
     Max,
-    /// Mean length.
+    /// Mean length of the interruptions.
     Mean,
     /// Percentile of the lengths, by its quantile.
     Percentile(f64),
     /// Percentile over time, by its quantile.
     TimePercentile(f64),
-    /// Interruptions per core-second.
+    /// Interruptions per core-second of each CPU.
     Rate,
     /// Upper limit of the rate's 95 % interval.
     RateHigh,
     /// Interruptions per core-second of all CPUs together.
     RateAll,
-    /// Interruptions.
     Count,
     /// The shortest gap that counts as an interruption.
     Threshold,
-    /// Sampled time.
+    /// Sampled time of each CPU.
     Runtime,
     /// Share of the sampled time that was lost.
     Lost,
@@ -46,7 +44,6 @@ pub enum GateKey {
     EntryExit,
     /// Share of firmware and hypervisor.
     Firmware,
-    /// Share of unexplained time.
     Unexplained,
     /// Share of time that was not traced.
     NotTraced,
@@ -87,37 +84,28 @@ pub(super) const KEYS: [(&str, GateKey); 28] = [
 /// The side of the limit on which a value must lie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Comparison {
-    /// `<`
     Below,
-    /// `<=`
     AtMost,
-    /// `>`
     Above,
-    /// `>=`
     AtLeast,
 }
 
 /// A unit of a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GateUnit {
-    /// Nanoseconds.
     Ns,
-    /// Microseconds.
     Us,
-    /// Milliseconds.
     Ms,
-    /// Seconds.
     S,
     /// Per core-second.
     PerS,
-    /// Hundredths.
     Percent,
-    /// None.
+    /// No unit: a plain number.
     Plain,
 }
 
 impl GateKey {
-    /// Spelling in a gate.
+    /// Returns its spelling in a gate.
     pub fn name(self) -> &'static str {
         KEYS.iter().find(|(_, key)| *key == self).map_or("", |(name, _)| name)
     }
@@ -142,19 +130,19 @@ impl GateKey {
         }
     }
 
-    /// Whether it is known only for all CPUs together.
+    /// True if it is known only for all CPUs together.
     pub fn is_of_all(self) -> bool {
         self.is_cause_share() || matches!(self, Self::RateAll | Self::Threshold)
     }
 
-    /// Whether it is a share of the interruption time.
+    /// True if it is a share of the interruption time.
     pub fn is_cause_share(self) -> bool {
         matches!(self, Self::Named | Self::EntryExit | Self::Firmware | Self::Unexplained | Self::NotTraced)
     }
 }
 
 impl Comparison {
-    /// Spelling in a gate.
+    /// Returns its spelling in a gate.
     pub fn text(self) -> &'static str {
         match self {
             Self::Below => "<",
@@ -164,7 +152,7 @@ impl Comparison {
         }
     }
 
-    /// Whether a value meets the limit.
+    /// True if a value meets the limit.
     pub fn holds(self, value: f64, limit: f64) -> bool {
         match self {
             Self::Below => value < limit,
@@ -174,7 +162,6 @@ impl Comparison {
         }
     }
 
-    /// Whether the limit is an upper one.
     pub fn is_upper(self) -> bool {
         matches!(self, Self::Below | Self::AtMost)
     }

@@ -52,13 +52,10 @@ use std::fmt::{self, Display, Formatter};
 /// A gate with a name, which stands for its clauses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReadyGate {
-    /// The name.
     pub name: &'static str,
-    /// The clauses.
     pub clauses: &'static str,
 }
 
-/// Every ready gate.
 pub const READY: [ReadyGate; 1] = [ReadyGate {
     // The guide's run had 10 interruptions in 8,540 core-seconds.
     name: "guide-57037",

@@ -16,7 +16,7 @@ const NUMBER_MAX: f64 = 1e15;
 const COMPARISONS: [Comparison; 4] =
     [Comparison::AtMost, Comparison::AtLeast, Comparison::Below, Comparison::Above];
 
-/// Why a text is not a gate.
+/// Error in the text of a gate.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("cannot parse gate \"{text}\": found {found} at column {}, expected {expected}", self.column())]
 pub struct GateError {
@@ -24,9 +24,7 @@ pub struct GateError {
     pub text: String,
     /// Position of the error, in bytes.
     pub span: Range<usize>,
-    /// What was found.
     pub found: String,
-    /// What was expected.
     pub expected: String,
 }
 

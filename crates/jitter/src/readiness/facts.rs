@@ -25,16 +25,14 @@ pub struct ReadinessFacts {
     pub clocks: Vec<CpuClock>,
     /// Threads that used CPU time during the observation.
     pub busy: Reading<BusyThreads>,
-    /// Length of the observation.
     pub look_ms: u64,
 }
 
 /// The audit rows that make up a profile: boot parameters and TuneD.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ProfileFacts {
-    /// The profile.
     pub name: String,
-    /// Number of rows that are as the profile wants.
+    /// Number of rows that match the profile.
     pub good_count: usize,
     /// IDs of the rows with a fault, worst first.
     pub faults: Vec<String>,
@@ -75,7 +73,6 @@ pub struct SwapFacts {
 /// Clock of one CPU (/sys/devices/system/cpu/cpuN/cpufreq).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CpuClock {
-    /// The CPU.
     pub cpu: CpuId,
     /// scaling_governor.
     pub governor: Reading<String>,
@@ -96,14 +93,13 @@ pub struct BusyThreads {
     pub elsewhere: Vec<BusyThread>,
     /// Number of threads on other CPUs.
     pub elsewhere_count: usize,
-    /// Why some threads were not read; empty if all were.
+    /// Reason that some threads were not read; empty if all were.
     pub unseen: String,
 }
 
 /// A thread that used CPU time.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct BusyThread {
-    /// Process ID.
     pub pid: i32,
     /// Thread ID; for a process with one thread its process ID.
     pub tid: i32,
@@ -113,6 +109,5 @@ pub struct BusyThread {
     pub cpu: CpuId,
     /// CPU time that it used, in units of the kernel's clock tick (10 ms on nearly all kernels).
     pub used_ms: u64,
-    /// Whether it is a kernel thread.
     pub is_kernel: bool,
 }

@@ -36,7 +36,6 @@ pub(super) fn perf(_: &Case<'_>) -> Advice {
     )
 }
 
-/// The clock was set.
 pub(super) fn clock_step(_: &Case<'_>) -> Advice {
     Advice::Act(
         "the host's clock was stepped, which affects every CPU: configure the clock service to slew, and to \
@@ -106,7 +105,7 @@ pub(super) fn irq_work(case: &Case<'_>) -> Advice {
     ))
 }
 
-/// The soft lockup detector.
+/// The kernel's soft lockup detector.
 pub(super) fn soft_watchdog(case: &Case<'_>) -> Advice {
     let mask = case.knob("/proc/sys/kernel/watchdog_cpumask").map(str::trim);
     let holds = mask.and_then(|text| lowlat_host::CpuSet::parse_list(text).ok());
@@ -119,7 +118,6 @@ pub(super) fn soft_watchdog(case: &Case<'_>) -> Advice {
     }
 }
 
-/// Non-maskable interrupts.
 pub(super) fn nmi(case: &Case<'_>) -> Advice {
     match case.sysctl("kernel.nmi_watchdog") {
         Some(0) => by_program(

@@ -12,7 +12,7 @@ pub(super) struct Case<'a> {
     /// The CPUs to remove it from: all but housekeeping, or all if there are no others.
     pub(super) cpus: CpuSet,
     pub(super) context: &'a RemedyContext<'a>,
-    /// What else the run found; empty if that is not known.
+    /// Other findings of the run; empty if unknown.
     pub(super) study: &'a JitterStudy,
     pub(super) is_on_housekeeping: bool,
 }
@@ -39,16 +39,16 @@ impl<'a> Case<'a> {
             .filter(move |found| found.cause.kind == kind && !found.cpus.is_disjoint(&self.cpus))
     }
 
-    /// What the run found about this cause; `None` if that is not known.
+    /// Returns the run's finding about this cause; `None` if unknown.
     pub(super) fn found(&self) -> Option<&'a CauseStudy> {
         let id = |cause: &'a Cause| (cause.kind, &cause.name, cause.is_own);
         self.study.causes.iter().find(|found| id(&found.cause) == id(self.cause))
     }
 
-    /// Advice to who interrupted these CPUs most for a reason that contains this, if anybody did.
+    /// Advice about the sender that interrupted these CPUs most for a reason that contains this, if there is one.
     pub(super) fn by_sender(&self, reason: &str) -> Option<Advice> {
         let is_meant = |of: &&SenderStudy| {
-            // A stopper acts for others.
+            // A stopper thread acts for other threads.
             let is_stopper = of.who.starts_with("migration/");
             !of.is_own && !is_stopper && of.what.contains(reason) && !of.cpus.is_disjoint(&self.cpus)
         };
@@ -72,7 +72,7 @@ impl<'a> Case<'a> {
         if self.cpus.is_empty() { "these CPUs".into() } else { format!("{:#}", self.cpus) }
     }
 
-    /// The verb for [`Case::on`].
+    /// Returns "is" or "are", to follow [`Case::on`].
     pub(super) fn is(&self) -> &'static str {
         if self.cpus.len() == 1 { "is" } else { "are" }
     }
@@ -111,7 +111,7 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// What was armed or queued. Kernel functions known only by address have no name to show.
+    /// Function that was armed or queued. Kernel functions known only by address have no name to show.
     pub(super) fn function(&self) -> String {
         if self.cause.kind == CauseKind::Softirq {
             "a timer".into()
@@ -137,17 +137,17 @@ impl<'a> Case<'a> {
         self.knob(&lowlat_host::snapshot::sysctl_path(key))?.trim().parse().ok()
     }
 
-    /// Whether the kernel is known to be built without an option.
+    /// True if the kernel is known to be built without an option.
     pub(super) fn is_built_without(&self, option: &str) -> bool {
         self.context.host.kernel.config_option(option) == Reading::Known(None)
     }
 
-    /// Whether a unit of the service manager is running.
+    /// True if a unit of the service manager is running.
     pub(super) fn is_active(&self, unit: &str) -> bool {
         self.context.host.services.units.get(unit).is_some_and(|unit| unit.active.text() == "active")
     }
 
-    /// Whether the host is known to be a virtual machine.
+    /// True if the host is known to be a virtual machine.
     pub(super) fn is_virtual(&self) -> bool {
         self.context.host.virtualization.is_virtual == Reading::Known(true)
     }
@@ -160,13 +160,12 @@ impl<'a> Case<'a> {
         format!("isolcpus={}", known.chain([self.isolated_list().as_str()]).collect::<Vec<_>>().join(","))
     }
 
-    /// Whether the scheduler excludes all these CPUs from load balancing: isolated at boot or by cpuset
-    /// partitions.
+    /// True if the scheduler excludes all these CPUs from load balancing: isolated at boot or by cpuset partitions.
     pub(super) fn is_isolated(&self) -> bool {
         !self.cpus.is_empty() && self.cpus.is_subset(&self.context.host.cpus_isolated())
     }
 
-    /// Whether these CPUs may run without a tick.
+    /// True if these CPUs may run without a tick.
     pub(super) fn is_tickless(&self) -> bool {
         self.not_in(&self.context.host.topology.nohz_full).is_some_and(|rest| rest.is_empty())
             && !self.cpus.is_empty()

@@ -23,7 +23,6 @@ pub(super) fn firmware_or_hypervisor(case: &Case<'_>) -> Advice {
     )
 }
 
-/// Time without any explanation.
 pub(super) fn unexplained(case: &Case<'_>) -> Advice {
     if case.is_virtual() {
         return Advice::Elsewhere(
@@ -71,7 +70,6 @@ pub(super) fn thermal(_: &Case<'_>) -> Advice {
     )
 }
 
-/// The hardware corrected errors.
 pub(super) fn corrected_errors(_: &Case<'_>) -> Advice {
     Advice::Act(
         "the hardware corrected errors: find the memory module or device in rasdaemon's log and replace it"

@@ -22,7 +22,6 @@ const OFTEN_MANAGED: &[&str] = &[
 /// The first queue of an NVMe disk receives administrative commands; its interrupt is not managed.
 const NEVER_MANAGED: &str = "nvme*q0";
 
-/// One device interrupt.
 pub(super) fn device(case: &Case<'_>) -> Advice {
     let irqs = irqs_of(case);
     let is_managed = irqs.iter().find_map(|irq| irq.is_managed.known().copied());
@@ -206,7 +205,7 @@ pub(super) fn napi_timer(case: &Case<'_>) -> Advice {
     }
 }
 
-/// A threaded interrupt handler.
+/// The thread of a threaded interrupt handler.
 pub(super) fn irq_thread(case: &Case<'_>) -> Advice {
     // "irq/47-nvme0q3": the kernel keeps the thread on the CPU of the interrupt.
     let number: Option<u32> = case

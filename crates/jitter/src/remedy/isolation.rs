@@ -24,7 +24,7 @@ pub(super) fn reschedule(case: &Case<'_>) -> Advice {
     )
 }
 
-/// The load balancer.
+/// Load balancing by the scheduler.
 pub(super) fn balance(case: &Case<'_>) -> Advice {
     isolate(
         case,

@@ -6,7 +6,7 @@ use lowlat_host::Reading;
 const THP: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
 const KSM: &str = "/sys/kernel/mm/ksm/run";
 
-/// What moves a program's pages on this host, if anything.
+/// Returns advice about what moves a program's pages on this host, if anything does.
 pub(super) fn mover(case: &Case<'_>) -> Option<Advice> {
     if case.sysctl("kernel.numa_balancing").is_some_and(|mode| mode != 0) {
         let action = "automatic NUMA balancing is on and unmaps pages of running programs: sysctl -w kernel.numa_balancing=0";

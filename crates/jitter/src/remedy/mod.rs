@@ -34,8 +34,8 @@ pub struct RemedyContext<'a> {
     pub role: &'a Role,
 }
 
-/// What removes this cause from these CPUs; `None` if lowlat knows no remedy. `study`: what else the run found; empty if
-/// that is not known.
+/// Returns the remedy that removes this cause from these CPUs; `None` if lowlat knows none. `study` has the other
+/// findings of the run; empty if unknown.
 ///
 /// The setting is empty if no setting of the host removes it. The action then names the program to change.
 pub fn remedy(
@@ -67,8 +67,8 @@ pub fn remedy(
     Some(Remedy { setting: setting.to_owned(), action })
 }
 
-/// What is to be removed: for the interrupt of a timer, the timer's function; for one from another CPU, the function that
-/// took the most time.
+/// Returns the cause to remove: for the interrupt of a timer, the timer's function; for one from another CPU, the
+/// function that took the most time.
 fn behind<'a>(cause: &'a Cause, cpus: &CpuSet, study: &'a JitterStudy) -> Cow<'a, Cause> {
     if cause.kind == CauseKind::Vector && cause.name.starts_with("call function") {
         let mut functions = study.causes.iter().filter(|of| of.cause.kind == CauseKind::CallFunction);
@@ -79,7 +79,7 @@ fn behind<'a>(cause: &'a Cause, cpus: &CpuSet, study: &'a JitterStudy) -> Cow<'a
     })
 }
 
-/// Whether the remedy of a cause helps a CPU. A cause that belongs on housekeeping CPUs stays there.
+/// True if the remedy of a cause helps a CPU. A cause that belongs on housekeeping CPUs stays there.
 pub(super) fn helps(cause: &Cause, cpu: CpuId, context: &RemedyContext<'_>, study: &JitterStudy) -> bool {
     let behind = behind(cause, &CpuSet::of(cpu), study);
     let rule = rules::RULES.iter().find(|rule| rule.fits(&behind));
@@ -89,7 +89,7 @@ pub(super) fn helps(cause: &Cause, cpu: CpuId, context: &RemedyContext<'_>, stud
 /// Result of a rule for a case.
 #[derive(Debug)]
 enum Advice {
-    /// What to do with the rule's own setting.
+    /// Advice about the rule's own setting.
     Act(String),
     /// That setting is in force or does not apply here; advice for another one. Empty: no setting helps.
     Elsewhere(&'static str, String),
@@ -107,7 +107,7 @@ struct Rule {
     names: &'static [&'static str],
     /// ID of the setting in the catalogue.
     setting: &'static str,
-    /// Whether it is acceptable on a housekeeping CPU.
+    /// The cause is acceptable on a housekeeping CPU.
     belongs_to_housekeeping: bool,
     act: fn(&Case<'_>) -> Advice,
 }

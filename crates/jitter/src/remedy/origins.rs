@@ -1,7 +1,7 @@
 //! Settings that decide the state of other settings.
 //!
-//! A remedy names the state that lets a cause reach a CPU: an interrupt's affinity. If another setting differs that
-//! decides this state (irqbalance runs), that one is to be changed.
+//! A remedy names the state that lets a cause reach a CPU: an interrupt's affinity. If another setting decides this
+//! state and differs (irqbalance runs), that setting must be changed.
 
 const AFFINITY: &[&str] = &["irq.irqbalance_banned", "boot.irqaffinity", "irq.default_affinity"];
 
@@ -27,7 +27,7 @@ const ORIGINS: &[(&str, &[&str])] = &[
     ("sysfs.cpuset.partition", &["boot.isolcpus"]),
 ];
 
-/// Returns the settings that decide the state of this one, the most likely first; empty if it stands alone.
+/// Returns the settings that decide the state of this one, the most likely first; empty if there are none.
 pub fn origins(setting: &str) -> &'static [&'static str] {
     ORIGINS.iter().find(|(of, _)| *of == setting).map_or(&[], |(_, origins)| origins)
 }

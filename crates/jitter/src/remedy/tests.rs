@@ -215,7 +215,7 @@ fn virtual_machine() -> Bench {
     unknown().with(|bench| bench.host.virtualization.is_virtual = Reading::Known(true))
 }
 
-/// No allocation, no facts.
+/// A host without an allocation or facts.
 fn nothing() -> Bench {
     unknown().with(|bench| {
         bench.allocation = Allocation::default();
@@ -460,7 +460,7 @@ fn names_from_the_host_are_cleaned() {
     assert!(!action.contains(['\u{1b}', '\n']) && action.len() < 300, "{action}");
 }
 
-/// What a run found on CPU 3.
+/// Findings of a run on CPU 3.
 fn run(causes: &[(Cause, u64)], senders: &[(&str, &str, &str)]) -> JitterStudy {
     let cause = |(cause, count): &(Cause, u64)| CauseStudy {
         cause: cause.clone(),

@@ -17,7 +17,7 @@ pub(super) fn any(case: &Case<'_>) -> Advice {
     }
     let online = &case.context.host.topology.online;
     let own = case.found().and_then(|found| found.allowed_cpus.as_ref());
-    // Isolation keeps threads away that inherited their affinity, not one that was given its own.
+    // Isolation keeps away threads that inherited their affinity, but not one with its own affinity.
     let is_pinned = own.is_some_and(|own| !online.is_subset(own));
     if !case.is_isolated() && !is_pinned {
         return isolate(case, &format!("{} may run here", case.label()), "");
@@ -96,7 +96,6 @@ pub(super) fn hotplug(case: &Case<'_>) -> Advice {
     ))
 }
 
-/// Injected idle time.
 pub(super) fn idle_injection(case: &Case<'_>) -> Advice {
     Advice::Act(format!("{} idles the CPU to cool it: improve the host's cooling", case.name()))
 }

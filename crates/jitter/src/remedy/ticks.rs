@@ -8,7 +8,6 @@ use lowlat_settings::change::servers;
 /// The first kernel with the fair server.
 const FAIR_SERVER_SINCE: KernelVersion = KernelVersion::new(6, 12);
 
-/// The scheduler's tick.
 pub(super) fn tick(case: &Case<'_>) -> Advice {
     let (list, on) = (case.isolated_list(), case.on());
     if case.is_built_without("NO_HZ_FULL") {
@@ -148,7 +147,7 @@ pub(super) fn delayed_work(case: &Case<'_>) -> Advice {
     ))
 }
 
-/// The real-time throttle.
+/// The throttling of real-time threads.
 pub(super) fn throttle(case: &Case<'_>) -> Advice {
     case.set_sysctl(
         "kernel.sched_rt_runtime_us",
@@ -201,7 +200,6 @@ pub(super) fn blocked(_: &Case<'_>) -> Advice {
     )
 }
 
-/// RCU callbacks.
 pub(super) fn rcu_callbacks(case: &Case<'_>) -> Advice {
     let (list, on) = (case.isolated_list(), case.on());
     if case.is_built_without("RCU_NOCB_CPU") {
@@ -227,7 +225,7 @@ pub(super) fn rcu_callbacks(case: &Case<'_>) -> Advice {
     })
 }
 
-/// How long RCU leaves nohz_full CPUs alone, on kernels with this setting.
+/// Advice about the time for which RCU leaves nohz_full CPUs alone, on kernels with this setting.
 fn patience(case: &Case<'_>) -> Option<Advice> {
     let delay = case.knob("/sys/module/rcutree/parameters/nohz_full_patience_delay")?;
     (delay.trim() == "0").then(|| {
@@ -252,7 +250,7 @@ pub(super) fn rcu_wakeup(case: &Case<'_>) -> Advice {
     Advice::Act("boot with rcu_nocb_poll, so that the threads poll for callbacks and need no wake-up".into())
 }
 
-/// Expedited grace periods.
+/// Expedited grace periods of RCU.
 pub(super) fn rcu_expedited(case: &Case<'_>) -> Advice {
     if is_rcu_normal(case) {
         return Advice::Act(
@@ -263,7 +261,7 @@ pub(super) fn rcu_expedited(case: &Case<'_>) -> Advice {
     Advice::Act("boot with rcupdate.rcu_normal_after_boot=1, or echo 1 > /sys/kernel/rcu_normal now".into())
 }
 
-/// Whether expedited grace periods are switched off.
+/// True if expedited grace periods are switched off.
 pub(super) fn is_rcu_normal(case: &Case<'_>) -> bool {
     case.knob("/sys/kernel/rcu_normal").map(str::trim) == Some("1")
 }

@@ -1,4 +1,4 @@
-//! Who interrupted a CPU from another one, as in a record.
+//! Senders that interrupted a CPU from another one, as in a record.
 
 mod reason;
 mod study;
@@ -11,7 +11,7 @@ use crate::CpuCauses;
 use lowlat_host::CpuSet;
 use serde::{Deserialize, Serialize};
 
-/// What sent interrupts to measured CPUs.
+/// Sender of interrupts to measured CPUs.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Sender {
@@ -23,21 +23,21 @@ pub struct Sender {
     /// Its process's name; empty if it is the same or unknown.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub process: String,
-    /// What the CPU was doing.
+    /// Activity of the CPU when it sent.
     pub level: SenderLevel,
     /// The CPUs from which it sent.
     pub cpus: CpuSet,
     /// The kernel function that was requested; empty if none was.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub function: String,
-    /// Functions on the kernel's stack, innermost first; only the one that asked if there is no stack.
+    /// Functions on the kernel's stack, innermost first; only the requesting one if there is no stack.
     pub path: Vec<String>,
-    /// Whether it is lowlat itself.
+    /// True if it is lowlat itself.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_own: bool,
 }
 
-/// What a CPU does when it sends.
+/// Activity of a CPU when it sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -55,19 +55,19 @@ pub enum SenderLevel {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SenderTotal {
-    /// Its place in [`crate::JitterCauses::senders`]; `None`: unknown senders.
+    /// Index into [`crate::JitterCauses::senders`]; `None`: unknown senders.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sender: Option<usize>,
     /// Interruptions that contained an interrupt or a function of it.
     pub count: u64,
     /// Time that these took, with entry and exit, but without what the scheduler ran then.
     pub ns_total: u64,
-    /// Maximum in one interruption.
+    /// Longest time in one interruption.
     pub ns_max: u64,
 }
 
 impl Sender {
-    /// Whether only the CPUs differ.
+    /// True if only the CPUs differ.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         let key = |of: &Self| (of.thread, of.level, of.is_own);
         key(self) == key(other)
@@ -79,7 +79,7 @@ impl Sender {
 }
 
 impl CpuCauses {
-    /// Gives senders their final places: `places` has that of each former one.
+    /// Gives senders their final indexes: `places` has that of each former one.
     pub fn place_senders(&mut self, places: &[usize]) {
         let place = |sender: Option<usize>| sender.and_then(|former| places.get(former).copied());
         let mut totals: Vec<SenderTotal> = Vec::with_capacity(self.senders.len());

@@ -1,4 +1,4 @@
-//! Why a CPU interrupted another: the requested function and the kernel's stack as a reason, with what to do.
+//! Reason that a CPU interrupted another, from the requested function and the kernel's stack, with its remedy.
 //!
 //! One line of [`RULES`] is one rule, and the first that fits applies. Names are those of kernels 6.4 to 7.3.
 
@@ -6,16 +6,15 @@ use super::{Sender, SenderLevel};
 use crate::Remedy;
 use lowlat_host::snapshot::component_matches;
 
-/// Why a sender interrupted other CPUs.
+/// Reason that a sender interrupted other CPUs.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Reason {
-    /// What it did, with what that was for: "TLB shootdown: munmap".
+    /// The action and its purpose: "TLB shootdown: munmap".
     pub what: String,
-    /// What prevents it; `None` if nothing is known to.
+    /// `None` if nothing is known to prevent it.
     pub remedy: Option<Remedy>,
 }
 
-/// One rule.
 struct Rule {
     /// Requested functions, with `*`; empty if the stack decides.
     functions: &'static [&'static str],
@@ -23,7 +22,7 @@ struct Rule {
     path: &'static [&'static str],
     what: &'static str,
     setting: &'static str,
-    /// What to do; `{who}` is the sender. Empty: nothing is known to help.
+    /// Advice; `{who}` is the sender. Empty if nothing is known to help.
     action: &'static str,
 }
 
@@ -253,7 +252,7 @@ const RULES: &[Rule] = &[
     rule(ANY, &["resched_curr*", "__resched_curr", "resched_cpu"], "reschedule", "boot.isolcpus", ISOLATE),
 ];
 
-/// What an action was for: functions further out on the stack, the innermost first that has a line.
+/// Purposes of actions, by functions further out on the stack; the innermost that has a line counts.
 const PURPOSES: &[(&str, &str)] = &[
     ("netstamp_clear", "packet time stamps"),
     ("task_numa_work", "NUMA balancing"),
@@ -283,13 +282,13 @@ const PURPOSES: &[(&str, &str)] = &[
     ("scheduler_tick", "scheduler tick"),
 ];
 
-/// Reasons that say it all.
+/// Reasons that are complete without a purpose.
 const COMPLETE: &[&str] = &["compaction", "drop_caches", "vm.stat_refresh", "register access", "perf event"];
 
-/// Where an interrupt starts on the stack: what follows is the interrupted code, which did not send.
+/// Functions where an interrupt starts on the stack: what follows is the interrupted code, which did not send.
 const INTERRUPT_STARTS: &[&str] =
     &["asm_*", "common_interrupt", "el1h_64_irq*", "el0t_64_irq*", "handle_irq_event"];
-/// Where a softirq starts.
+/// Functions where a softirq starts.
 const SOFTIRQ_STARTS: &[&str] =
     &["handle_softirqs", "__do_softirq", "do_softirq*", "run_ksoftirqd", "irq_exit*"];
 
@@ -325,7 +324,6 @@ impl Sender {
         if self.process.is_empty() { self.name.clone() } else { format!("{} of {}", self.name, self.process) }
     }
 
-    /// Why it interrupted.
     pub fn reason(&self) -> Reason {
         let path: Vec<&str> = self.own_path().collect();
         let is_hit = |rule: &&Rule| {
@@ -346,7 +344,7 @@ impl Sender {
     }
 }
 
-/// What the stack was for: a known purpose, a work function, or the system call.
+/// Returns the purpose of a stack: a known one, a work function, or the system call.
 fn purpose(path: &[&str]) -> Option<String> {
     let known = |name: &&&str| PURPOSES.iter().any(|(pattern, _)| component_matches(pattern, name));
     if let Some(name) = path.iter().find(known) {

@@ -6,14 +6,14 @@ use lowlat_host::{CPU_ID_MAX, CpuSet, statistics::RateInterval};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What interrupted measured CPUs from another one, for one reason.
+/// Interruptions of measured CPUs by one sender on another CPU, for one reason.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SenderStudy {
     /// The sender: "md (pid 812)"; without the number if several threads of this name sent. "unknown sender" if it
     /// is not known.
     pub who: String,
-    /// Why: "TLB shootdown: munmap"; empty if the sender is unknown.
+    /// The reason: "TLB shootdown: munmap"; empty if the sender is unknown.
     pub what: String,
     /// The CPUs from which it sent.
     pub from: CpuSet,
@@ -21,17 +21,15 @@ pub struct SenderStudy {
     pub cpus: CpuSet,
     /// Interruptions that contained an interrupt or a function of it.
     pub count: u64,
-    /// Time that those took in them.
+    /// Time of these interrupts and functions.
     pub ns_total: u64,
-    /// Maximum in one interruption.
+    /// Longest time in one interruption.
     pub ns_max: u64,
     /// Interruptions per core-second of all measured CPUs.
     pub rate: Option<RateInterval>,
-    /// What prevents it.
     pub remedy: Option<Remedy>,
-    /// Whether the sender is known.
     pub is_known: bool,
-    /// Whether it is lowlat itself.
+    /// True if it is lowlat itself.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_own: bool,
 }
@@ -39,7 +37,7 @@ pub struct SenderStudy {
 /// Name of an unknown sender.
 const UNKNOWN: &str = "unknown sender";
 
-/// What counts as one sender: a program and a reason, on any CPU.
+/// Properties that distinguish senders: a program and a reason, on any CPU.
 type Key = (Option<(SenderLevel, String)>, String, bool);
 
 /// All senders, those that took the most time first; empty if they were not traced.
@@ -97,7 +95,7 @@ pub(crate) fn senders_of(record: &JitterRecord) -> Vec<SenderStudy> {
     found
 }
 
-/// Its name as one sender among others; threads without a name are told apart by their numbers.
+/// Its name as one sender among others; threads without a name are distinguished by their numbers.
 fn key_name(sender: &Sender) -> String {
     match (sender.thread, sender.name.is_empty()) {
         (Some(thread), true) => thread.to_string(),

@@ -8,7 +8,8 @@
 //!   then.
 //! * They come from the histogram, so each is the upper edge of its cell (0.1 %), never above the longest.
 //!   `int_min`, `int_mean`, `int_max`, `int_total` and `int_n` are exact.
-//! * `cpu_mhz` is the counter's frequency in whole MHz, not the core's clock; nanoseconds come from the exact frequency.
+//! * `cpu_mhz` is the counter's frequency in whole MHz, not the core's clock; nanoseconds come from the exact
+//!   frequency.
 
 mod raw;
 mod summary;

@@ -7,9 +7,8 @@ use lowlat_host::CpuId;
 pub struct RawHead {
     /// The counter's frequency. The file contains whole MHz, which reading returns.
     pub counter_hz: u64,
-    /// `threshold`.
     pub threshold_ns: u64,
-    /// `n_interruptions`: number of rows.
+    /// `n_interruptions`: the number of rows.
     pub interruption_count: u64,
     /// `total_interruption`, in ticks of the counter. Missing in a file without interruptions.
     pub interruption_ticks: u64,
@@ -17,7 +16,6 @@ pub struct RawHead {
     pub runtime_ticks: u64,
 }
 
-/// One interruption.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RawRow {
     /// Its end, since the start of the run: sysjitter takes time stamps after the gap.
@@ -26,7 +24,6 @@ pub struct RawRow {
     pub delta_us: u64,
     /// Its length, in ticks of the counter.
     pub ticks: u64,
-    /// Its length.
     pub length_ns: u64,
 }
 
@@ -44,7 +41,7 @@ pub fn raw_file_name(prefix: &str, cpu: CpuId, cpu_max: CpuId) -> String {
     format!("{prefix}.{cpu:0width$}")
 }
 
-/// Whole MHz, the nearest.
+/// Rounds to the nearest whole MHz.
 pub(super) fn mhz_of(counter_hz: u64) -> u64 {
     counter_hz.saturating_add(500_000) / 1_000_000
 }

@@ -5,61 +5,47 @@ use hdrhistogram::Histogram;
 use lowlat_host::CpuId;
 use std::fmt::{self, Display, Formatter, Write as _};
 
-/// What sysjitter prints.
+/// Summary as sysjitter prints it.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct SysjitterSummary {
     /// One per measured core, in the order they were asked for.
     pub cores: Vec<SysjitterCore>,
-    /// Whether it has the rows of `--verbose`.
+    /// True if it has the rows of `--verbose`.
     pub is_verbose: bool,
 }
 
 /// One column of the summary. Lengths are 0 if there was no interruption.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct SysjitterCore {
-    /// `core_i`.
     pub core: CpuId,
-    /// `threshold(ns)`.
     pub threshold_ns: u64,
-    /// `cpu_mhz`: the counter's frequency.
+    /// The counter's frequency, not the core's clock.
     pub cpu_mhz: u64,
-    /// `runtime(ns)`.
     pub runtime_ns: u64,
-    /// `runtime(s)`, to three digits.
     pub runtime_s: f64,
-    /// `int_n`.
     pub interruption_count: u64,
-    /// `int_n_per_sec`, to three digits.
     pub interruptions_per_s: f64,
-    /// `int_min(ns)`.
     pub length_ns_min: u64,
     /// `int_median(ns)`: the sorted length at index n / 2.
     pub length_ns_median: u64,
-    /// `int_mean(ns)`.
     pub length_ns_mean: u64,
     /// `int_90(ns)`: the sorted length at index n * 0.9, rounded down; the others accordingly.
     pub length_ns_p90: u64,
-    /// `int_99(ns)`.
     pub length_ns_p99: u64,
-    /// `int_999(ns)`: p99.9.
     pub length_ns_p99_9: u64,
-    /// `int_9999(ns)`: p99.99.
     pub length_ns_p99_99: u64,
-    /// `int_99999(ns)`: p99.999.
     pub length_ns_p99_999: u64,
-    /// `int_max(ns)`.
     pub length_ns_max: u64,
-    /// `int_total(ns)`.
     pub length_ns_total: u64,
     /// `int_total(%)`, to three digits: the share of the runtime.
     pub total_percent: f64,
     /// `frc_start`: the counter's first reading; 0 if unknown.
     pub start_ticks: u64,
-    /// `frc_stop`: its last.
+    /// `frc_stop`: the counter's last reading.
     pub stop_ticks: u64,
 }
 
-/// One row: its name, and where a core has its value.
+/// One row: its name, and the place of its value in a core.
 pub(super) struct Row {
     pub name: &'static str,
     pub place: fn(&mut SysjitterCore) -> Place<'_>,

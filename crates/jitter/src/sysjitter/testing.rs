@@ -21,7 +21,6 @@ pub struct SysjitterError {
     pub line: usize,
     /// The line, truncated if long; "end of file" if there is none.
     pub raw: String,
-    /// What was expected.
     pub expected: String,
 }
 
@@ -119,12 +118,9 @@ fn names(is_wanted: impl Fn(usize) -> bool) -> String {
     wanted.map(|(_, row)| row.name).collect::<Vec<_>>().join(", ")
 }
 
-/// A raw file.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RawFile {
-    /// Its head.
     pub head: RawHead,
-    /// Its rows.
     pub rows: Vec<RawRow>,
 }
 
@@ -156,7 +152,7 @@ pub fn parse_raw(text: &str) -> Result<RawFile, SysjitterError> {
 /// The lines of a raw file.
 struct Lines<'a> {
     lines: Peekable<std::iter::Enumerate<std::str::Lines<'a>>>,
-    /// Lines consumed.
+    /// Number of lines consumed so far.
     at: usize,
 }
 

@@ -127,7 +127,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Result of a rate.
+/// Result of a run at a rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Rate {
     Kept,

@@ -28,13 +28,12 @@ const PACE: Duration = Duration::from_micros(200);
 /// Largest delay that a late publisher catches up on.
 const CATCH_UP_MAX: Duration = Duration::from_millis(100);
 
-/// Parameters of a run.
 #[derive(Debug, Clone)]
 pub struct Task {
     pub rate: u64,
     pub payload_bytes: usize,
     pub duration: Duration,
-    /// What the blocks must absorb.
+    /// Stall of the disk that the spare blocks must absorb.
     pub stall: Duration,
     pub sync: SyncPolicy,
     pub writes: Writes,
@@ -55,7 +54,6 @@ impl Default for Task {
     }
 }
 
-/// Result of a run.
 #[derive(Debug, Clone)]
 pub struct Outcome {
     pub published: u64,

@@ -3,7 +3,6 @@
 use super::{Cell, Column, ExportError, Table, decimal, instant};
 use std::io::Write;
 
-/// A table as CSV.
 pub struct CsvTable<W: Write> {
     out: ::csv::Writer<W>,
 }

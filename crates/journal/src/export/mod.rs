@@ -21,45 +21,37 @@ use serde::Serialize;
 use std::io;
 use thiserror::Error;
 
-/// Type of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ColumnKind {
-    /// Unsigned 64-bit numbers.
     Unsigned,
     /// Nanoseconds since 1970, UTC, shown as RFC 3339.
     Instant,
     /// Signed ten-thousandths, shown with four decimals: prices.
     TenThousandths,
-    /// Text.
     Text,
 }
 
 /// A column. Its name ends with its unit, if any.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Column {
-    /// Its name.
     pub name: &'static str,
-    /// Its type.
     pub kind: ColumnKind,
 }
 
 /// One cell. An empty cell means that the record has no such field, which is not 0.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Cell {
-    /// Empty.
     #[default]
     Empty,
-    /// A number.
     Unsigned(u64),
-    /// Nanoseconds since 1970.
+    /// Nanoseconds since 1970, UTC.
     Instant(i64),
-    /// Ten-thousandths.
+    /// Signed ten-thousandths, for prices.
     TenThousandths(i64),
-    /// A text.
     Text(String),
 }
 
-/// Decodes payloads.
+/// Fills columns from the payloads of records.
 pub trait Decoder {
     /// The columns that it fills.
     fn columns(&self) -> &'static [Column];
@@ -69,7 +61,7 @@ pub trait Decoder {
     fn decode(&self, stream_schema: &str, record: &Record, payload: &[u8], cells: &mut [Cell]) -> bool;
 }
 
-/// Decodes nothing.
+/// A decoder without columns: payloads are exported as hexadecimal bytes.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoDecoder;
 
@@ -87,7 +79,7 @@ const fn unsigned(name: &'static str) -> Column {
     Column { name, kind: ColumnKind::Unsigned }
 }
 
-/// Columns of every record.
+/// Columns that every table starts with.
 pub const RECORD_COLUMNS: [Column; 14] = [
     Column { name: "stream", kind: ColumnKind::Text },
     unsigned("epoch"),
@@ -105,19 +97,19 @@ pub const RECORD_COLUMNS: [Column; 14] = [
     Column { name: "payload_hex", kind: ColumnKind::Text },
 ];
 
-/// Receives rows.
+/// A table that is written row by row.
 pub trait Table {
     /// Adds a row, with as many cells as the table has columns.
     fn row(&mut self, cells: &[Cell]) -> Result<(), ExportError>;
 
-    /// Finishes the table.
+    /// Writes what is buffered and ends the table.
     fn finish(self: Box<Self>) -> Result<(), ExportError>;
 }
 
-/// Why a table was not written.
+/// Reason why a table was not written.
 #[derive(Debug, Error)]
 pub enum ExportError {
-    /// A system error.
+    /// The system cannot write the table.
     #[error("cannot write the table: {0}\nhint: free space, or name another file")]
     Io(#[from] io::Error),
     /// An error of the format's library.
@@ -125,10 +117,8 @@ pub enum ExportError {
     Format(String),
 }
 
-/// Result of an export.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Default)]
 pub struct Exported {
-    /// Number of rows.
     pub rows: u64,
     /// Rows with a decoded payload.
     pub decoded: u64,
@@ -136,16 +126,16 @@ pub struct Exported {
     pub lost: u64,
     /// Missing records that were published while no recorder ran.
     pub missed: u64,
-    /// The first gaps.
+    /// The first gaps, up to a limit.
     pub gaps: Vec<Gap>,
     /// Number of damaged places and missing files.
     pub damages: u64,
-    /// The first of those.
+    /// The first damaged places and missing files, up to a limit.
     pub damaged: Vec<Damage>,
 }
 
 impl Exported {
-    /// Whether nothing is damaged, and no record is missing that was published while a recorder ran.
+    /// Returns true if nothing is damaged, and no record is missing that was published while a recorder ran.
     pub fn is_complete(&self) -> bool {
         self.damages == 0 && self.lost == self.missed
     }
@@ -244,7 +234,7 @@ fn fill(
     is_decoded
 }
 
-/// Bytes as hexadecimal digits.
+/// Formats bytes as lowercase hexadecimal digits.
 pub fn hex_of(bytes: &[u8]) -> String {
     let digit = |half: u8| char::from_digit(half.into(), 16).unwrap_or('?');
     bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()

@@ -28,7 +28,6 @@ pub struct ParquetTable<W: Write + Send> {
 }
 
 impl<W: Write + Send> ParquetTable<W> {
-    /// Starts a table.
     pub fn new(out: W, columns: &[Column]) -> Result<Self, ExportError> {
         let fields = columns.iter().map(|column| field(column).map(Arc::new)).collect::<Result<_, _>>();
         let schema =

@@ -5,7 +5,6 @@ use crate::bytes::{is_zero, put, u32_at, u64_at};
 use serde::Serialize;
 use std::fmt;
 
-/// Kind of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BlockKind {
@@ -19,7 +18,7 @@ pub enum BlockKind {
     End,
 }
 
-/// Why records are missing from a recording.
+/// Reason why records are missing from a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GapReason {
@@ -55,7 +54,7 @@ impl GapReason {
         Self::ALL.into_iter().find(|reason| reason.code() == code)
     }
 
-    /// The reason as text.
+    /// Text of the reason, for reports.
     pub fn words(self) -> &'static str {
         match self {
             Self::Overwritten => "overwritten before they were recorded",
@@ -91,18 +90,15 @@ impl BlockKind {
 /// Detail of an end that is followed by another file.
 pub const END_GOES_ON: u64 = 1;
 
-/// A block's head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct BlockHead {
     /// The recording that it belongs to.
     pub recording: u64,
-    /// Its file.
     pub file: u64,
     /// Its offset in the file.
     pub offset: u64,
     /// Its number, from 1, counted over all files.
     pub number: u64,
-    /// Kind of its contents.
     pub kind: BlockKind,
     /// Number of the stream in the recording; 0 for manifests and ends.
     pub stream: u32,
@@ -114,15 +110,14 @@ pub struct BlockHead {
     pub last_sequence: u64,
     /// Earliest generation time; for a gap that of the record before it.
     pub generated_min: u64,
-    /// Latest generation time.
+    /// Latest generation time; for a gap the same as the earliest.
     pub generated_max: u64,
-    /// Number of records.
     pub records: u32,
-    /// Bytes of the body.
+    /// Bytes of the body, without the padding of the block.
     pub body_bytes: u32,
     /// Reason of a gap; for an end, whether the recording continues in another file.
     pub detail: u64,
-    /// CRC-32C of the body.
+    /// CRC-32C of the body; for records the check of the last one.
     pub body_crc: u32,
 }
 
@@ -134,17 +129,16 @@ impl BlockHead {
         block_bytes(self.body_bytes)
     }
 
-    /// Why records are missing, if it is a gap.
+    /// Reason why records are missing, if it is a gap.
     pub fn gap_reason(&self) -> Option<GapReason> {
         if self.kind == BlockKind::Gap { GapReason::of(self.detail) } else { None }
     }
 
-    /// Whether it is the end of a file that is followed by another.
+    /// Returns true if it is the end of a file that is followed by another.
     pub fn goes_on(&self) -> bool {
         self.kind == BlockKind::End && self.detail == END_GOES_ON
     }
 
-    /// As bytes.
     pub fn encode(&self) -> [u8; BLOCK_HEAD_BYTES] {
         let mut bytes = [0; BLOCK_HEAD_BYTES];
         put(&mut bytes, 0, &BLOCK_MAGIC);
@@ -167,7 +161,7 @@ impl BlockHead {
         bytes
     }
 
-    /// Whether bytes start like a block: a quick check before [`BlockHead::decode`].
+    /// Returns true if bytes start like a block: a quick check before [`BlockHead::decode`].
     pub fn is_begun(bytes: &[u8]) -> bool {
         bytes.starts_with(&BLOCK_MAGIC)
     }

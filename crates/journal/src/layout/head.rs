@@ -10,7 +10,7 @@ use thiserror::Error;
 pub struct FileHead {
     /// The recording that it belongs to.
     pub recording: u64,
-    /// Its number, from 1.
+    /// Number of the file, from 1.
     pub file: u64,
     /// Number of its first block.
     pub first_block: u64,
@@ -22,29 +22,22 @@ pub struct FileHead {
     pub boot_id: [u8; 16],
 }
 
-/// Why bytes are not a readable head of a data file.
+/// Reason why bytes are not a readable head of a data file.
 #[derive(Debug, Clone, PartialEq, Eq, Error, Serialize)]
 #[serde(rename_all = "snake_case", tag = "head_problem")]
 pub enum HeadProblem {
-    /// Too few bytes.
+    /// The file is shorter than a head.
     #[error("it has {bytes} bytes, less than a head of {FILE_HEAD_BYTES}")]
-    Short {
-        /// Number of bytes.
-        bytes: u64,
-    },
-    /// Another type of file.
+    Short { bytes: u64 },
+    /// The file is not a data file.
     #[error("it starts with {found:?}, expected \"LLJOURNL\"")]
     Magic {
-        /// Its first bytes.
+        /// Its first eight bytes.
         found: String,
     },
-    /// Another layout version.
+    /// The file has another layout version.
     #[error("its layout version is {found}, and this lowlat reads {VERSION}")]
-    Version {
-        /// The version.
-        found: u32,
-    },
-    /// Wrong checksum.
+    Version { found: u32 },
     #[error("CRC-32C of the head: found {found:#010x}, expected {expected:#010x}")]
     Check {
         /// The checksum in the head.
@@ -52,23 +45,14 @@ pub enum HeadProblem {
         /// The checksum of its bytes.
         expected: u32,
     },
-    /// An invalid field.
     #[error("{field}: found {found}, expected {expected}")]
-    Field {
-        /// Name of the field.
-        field: &'static str,
-        /// Its value.
-        found: u64,
-        /// The expected value.
-        expected: &'static str,
-    },
+    Field { field: &'static str, found: u64, expected: &'static str },
 }
 
 const CHECK: usize = FILE_HEAD_BYTES - 4;
 const ZEROS: usize = 72;
 
 impl FileHead {
-    /// As bytes.
     pub fn encode(&self) -> [u8; FILE_HEAD_BYTES] {
         let mut bytes = [0; FILE_HEAD_BYTES];
         put(&mut bytes, 0, &FILE_MAGIC);
@@ -84,7 +68,7 @@ impl FileHead {
         bytes
     }
 
-    /// Parses bytes.
+    /// Checks and parses a head.
     pub fn decode(bytes: &[u8]) -> Result<Self, HeadProblem> {
         let bytes = bytes
             .get(..FILE_HEAD_BYTES)

@@ -19,29 +19,24 @@ use crate::bytes::{put, u32_at, u64_at, wide};
 use std::io;
 use thiserror::Error;
 
-/// "LLJINDEX".
 pub const MAGIC: [u8; 8] = *b"LLJINDEX";
-/// Bytes before the heads.
+/// Bytes before the heads of blocks.
 pub const HEAD_BYTES: usize = 64;
 /// Largest readable index, in bytes: that of a file of 64 GiB in blocks of 4 KiB.
 pub const BYTES_MAX: u64 = (64 << 30) / 4096 * BLOCK_HEAD_BYTES as u64 + HEAD_BYTES as u64;
 
-/// Why an index is not used.
+/// Reason why an index is not used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum IndexProblem {
     /// The system cannot read it.
     #[error("it cannot be read: {kind}")]
-    Unreadable {
-        /// The system's error.
-        kind: io::ErrorKind,
-    },
+    Unreadable { kind: io::ErrorKind },
     /// Not an index, or one of another layout.
     #[error("it has no head of an index of layout {VERSION}")]
     Head,
     /// The index of another file, or of other contents of this file.
     #[error("it belongs to another data file, or to another state of this one")]
     Other,
-    /// Wrong checksum.
     #[error("its CRC-32C does not match")]
     Check,
     /// An entry is not the head of a block of this file.

@@ -26,7 +26,7 @@ pub const UNKNOWN: u64 = u64::MAX;
 /// One stream of a recording.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct StreamEntry {
-    /// What people call it.
+    /// Name shown to users.
     pub name: String,
     /// Name of the schema of its payloads, such as "lowlat-trade"; empty if unknown.
     pub schema: String,

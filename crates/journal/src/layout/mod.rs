@@ -74,9 +74,9 @@ pub use block::{BlockHead, BlockKind, END_GOES_ON, GapReason};
 pub use head::{FileHead, HeadProblem};
 pub use record::{RecordProblem, body_seed, check_of, decode_record, encode_record};
 
-/// "LLJOURNL".
+/// First bytes of a data file.
 pub const FILE_MAGIC: [u8; 8] = *b"LLJOURNL";
-/// "LLBLOCK1".
+/// First bytes of a block.
 pub const BLOCK_MAGIC: [u8; 8] = *b"LLBLOCK1";
 /// The version of the layout described here.
 pub const VERSION: u32 = 1;
@@ -88,7 +88,7 @@ pub const BLOCK_HEAD_BYTES: usize = 128;
 pub const RECORD_HEAD_BYTES: usize = 64;
 /// Alignment and granularity of blocks.
 pub const BLOCK_ALIGN: u64 = 64;
-/// Granularity of records.
+/// Multiple to which records are padded, in bytes.
 pub const RECORD_ALIGN: usize = 8;
 /// The longest payload that is recorded. A longer one is recorded as a gap.
 pub const PAYLOAD_BYTES_MAX: usize = 64 << 20;
@@ -102,9 +102,7 @@ pub const STREAMS_MAX: usize = 4096;
 pub const NAME_BYTES_MAX: usize = 255;
 /// The largest file number. Its successor is a number too.
 pub const FILE_NUMBER_MAX: u64 = u64::MAX - 1;
-/// Extension of data files.
 pub const DATA_ENDING: &str = "journal";
-/// Extension of index files.
 pub const INDEX_ENDING: &str = "index";
 
 const _: () = {

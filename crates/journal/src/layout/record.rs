@@ -7,12 +7,12 @@ use lowlat_ipc::stream::{Record, Stamp};
 /// Bytes of the head covered by the check: all except the check.
 const CHECKED: usize = 60;
 
-/// Why bytes are not a record.
+/// Reason why bytes are not a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecordProblem {
     /// The body ends inside it.
     Cut,
-    /// Wrong check.
+    /// The check does not match.
     Check,
     /// Bytes that must be 0 are not.
     Fill,

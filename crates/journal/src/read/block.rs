@@ -42,12 +42,12 @@ impl Block {
         (self.head, self.at, self.done) = (Some(*head), BLOCK_HEAD_BYTES, 0);
     }
 
-    /// Discards the unread rest.
+    /// Discards the records not yet read.
     pub fn clear(&mut self) {
         self.head = None;
     }
 
-    /// Its epoch.
+    /// Epoch of the stream's segment; 0 if no block is loaded.
     pub fn epoch(&self) -> u64 {
         self.head.map_or(0, |head| head.epoch)
     }
@@ -100,7 +100,7 @@ impl Block {
         Some(file.damage(head.offset + wide(self.at), 0, problem))
     }
 
-    /// Whether every byte of it is intact. Rewinds to its first record.
+    /// Returns true if every byte of it is intact. Rewinds to its first record.
     pub fn is_whole(&mut self, file: &DataFile) -> bool {
         let Some(head) = self.head else { return false };
         let is_whole = loop {

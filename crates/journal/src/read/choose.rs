@@ -2,7 +2,7 @@
 
 use super::{OpenError, Recording};
 
-/// Whether a pattern matches the name of a stream: the name itself, or a prefix and a star (`orders.*`).
+/// Returns true if a pattern matches the name of a stream: the name itself, or a prefix and a star (`orders.*`).
 pub fn fits(pattern: &str, name: &str) -> bool {
     pattern.strip_suffix('*').map_or(pattern == name, |begin| name.starts_with(begin))
 }

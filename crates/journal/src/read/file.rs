@@ -27,7 +27,6 @@ const NAMED_MAX: usize = 16;
 /// A data file, open for reading.
 #[derive(Debug)]
 pub struct DataFile {
-    /// Its path.
     pub path: PathBuf,
     /// Its number, from its name.
     pub number: u64,
@@ -73,7 +72,7 @@ impl DataFile {
         }
     }
 
-    /// Damage of its head.
+    /// Damage of the head; `None` if it is valid.
     pub fn head_damage(&self) -> Option<Damage> {
         let why = self.head.as_ref().err()?.clone();
         let bytes = wide(FILE_HEAD_BYTES).min(self.bytes);
@@ -85,7 +84,7 @@ impl DataFile {
         Damage { file: self.path.clone(), offset, bytes, problem }
     }
 
-    /// Updates its length.
+    /// Updates the length, for a file that grows.
     pub fn refresh(&mut self) {
         self.bytes = self.file.metadata().map_or(self.bytes, |metadata| metadata.len());
     }
@@ -110,7 +109,7 @@ impl DataFile {
         })
     }
 
-    /// Whether only zeros follow an offset, as far as one read shows.
+    /// Returns true if only zeros follow an offset, as far as one read shows.
     fn is_unwritten(&self, offset: u64) -> bool {
         let mut line = [0; LINE_BYTES];
         let is_zero_up_to = |bytes: &mut [u8]| {
@@ -155,10 +154,10 @@ impl DataFile {
     }
 }
 
-/// Result of a search.
+/// Result of a search for a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Found {
-    /// The next block.
+    /// The next block; `None` if none follows.
     pub head: Option<BlockHead>,
     /// One past the last nonzero byte before it; the start of the search if all are zero.
     pub used: u64,
@@ -205,17 +204,13 @@ fn read_up_to(file: &File, mut bytes: &mut [u8], mut offset: u64) -> io::Result<
     Ok(total)
 }
 
-/// How a file ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileEnd {
-    /// As intended by its writer; `goes_on` tells whether another file follows.
-    Ended {
-        /// Another file follows.
-        goes_on: bool,
-    },
+    /// As intended by its writer; with `goes_on` if another file follows.
+    Ended { goes_on: bool },
     /// Without an end: the next block would start here.
     Open {
-        /// The offset.
+        /// Offset of the next block.
         at: u64,
     },
 }
@@ -223,11 +218,9 @@ pub enum FileEnd {
 /// Everything that the heads of a file show.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Scan {
-    /// Its blocks in order.
     pub blocks: Vec<BlockHead>,
     /// Bytes that are not blocks.
     pub damages: Vec<Damage>,
-    /// How it ends.
     pub end: FileEnd,
 }
 
@@ -284,7 +277,7 @@ pub fn behind_end(file: &DataFile, at: u64, recording: Option<u64>) -> Option<Da
     (to > at).then(|| file.damage(at, to - at, Problem::NoBlock))
 }
 
-/// Whether a file exists, as far as this user can see.
+/// Returns true if a file exists, as far as this user can see.
 pub fn is_there(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok()
 }

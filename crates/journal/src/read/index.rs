@@ -13,10 +13,9 @@ use std::{
     io::{self, Read},
 };
 
-/// Source of an index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IndexOrigin {
-    /// The index file.
+    /// Read from the index file.
     Stored,
     /// The data file was scanned, because there is no index file.
     Missing,
@@ -29,7 +28,6 @@ pub enum IndexOrigin {
 pub struct FileIndex {
     /// Its blocks, damage and end.
     pub scan: Scan,
-    /// Their source.
     pub origin: IndexOrigin,
     /// For each stream, the places of its records and gaps in the list of blocks.
     by_stream: BTreeMap<u32, Vec<Place>>,

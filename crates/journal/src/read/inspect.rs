@@ -28,11 +28,11 @@ pub struct Inspector<'r> {
     recording: &'r Recording,
     /// Index of the next file.
     at: usize,
-    /// Its expected number.
+    /// The expected number of the next file.
     next_file: u64,
     /// The expected number of its first block; `None` if unknown.
     next_block: Option<u64>,
-    /// Whether the end of the previous file announces another file.
+    /// The end of the previous file announces another file.
     goes_on: bool,
     /// Kept, so that readers of the file need not load it again.
     index: Option<Arc<FileIndex>>,

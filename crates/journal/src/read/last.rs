@@ -8,7 +8,7 @@ use crate::{
 };
 use std::ops::RangeInclusive;
 
-/// Whether a record is wanted, by its generation time and its payload, or a gap, by the times of the records around it.
+/// Predicate that selects a record by its generation time and payload, or a gap by the times of the records around it.
 pub type IsChosen<'a> = dyn Fn(RangeInclusive<u64>, Option<(&Record, &[u8])>) -> bool + 'a;
 
 /// An item with its place in the order of a merge, and its payload.

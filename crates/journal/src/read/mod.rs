@@ -38,7 +38,7 @@ use serde::Serialize;
 pub struct Record {
     /// Number of its stream in the recording.
     pub stream: u32,
-    /// Epoch of its segment.
+    /// Epoch of the segment that it was read from.
     pub epoch: u64,
     /// The record as it was in shared memory.
     pub record: lowlat_ipc::stream::Record,
@@ -47,28 +47,27 @@ pub struct Record {
 /// Missing records: from `from` up to, but not including, `to`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Gap {
-    /// The stream.
+    /// Number of the stream in the recording.
     pub stream: u32,
-    /// The first missing record.
+    /// Sequence of the first missing record.
     pub from: u64,
     /// One past the last missing record.
     pub to: u64,
-    /// Why the recorder did not have them; `None` if they were recorded but have been damaged or deleted since.
+    /// Reason why the recorder did not have them; `None` if they were recorded but have been damaged or deleted since.
     pub reason: Option<GapReason>,
 }
 
 impl Gap {
-    /// Whether the recording should contain the records: they were published while a recorder ran.
+    /// Returns true if the recording should contain the records: they were published while a recorder ran.
     pub fn is_loss(&self) -> bool {
         self.reason != Some(GapReason::NotRecording)
     }
 
-    /// Number of records.
     pub fn count(&self) -> u64 {
         self.to.saturating_sub(self.from)
     }
 
-    /// Why they are missing, as text.
+    /// Text of the reason, for reports.
     pub fn why(&self) -> &'static str {
         match self.reason {
             Some(reason) => reason.words(),
@@ -83,12 +82,11 @@ impl Gap {
 pub enum Read {
     /// Nothing new: the recording is still being written.
     Nothing,
-    /// A record.
     Record(Record),
-    /// Missing records.
+    /// Missing records. Reading continues after them.
     Gap(Gap),
     /// A damaged place. Reading continues after it.
     Damaged(Box<Damage>),
-    /// The end.
+    /// The end of the recording.
     Ended,
 }

@@ -20,35 +20,22 @@ use thiserror::Error;
 /// Maximum number of files of a recording: a petabyte at the default size.
 const FILES_MAX: usize = 1 << 20;
 
-/// Why a directory cannot be read as a recording.
+/// Reason why a directory cannot be read as a recording.
 #[derive(Debug, Error)]
 pub enum OpenError {
-    /// A system error.
+    /// The system cannot read the directory.
     #[error("cannot read directory {}: {source}\nhint: name the directory of a recording", path.display())]
-    Refused {
-        /// The folder.
-        path: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
+    Refused { path: PathBuf, source: io::Error },
     /// An index file cannot be written.
     #[error("cannot write index {}: {source}; reads work without it, but take longer", path.display())]
-    Index {
-        /// The index file.
-        path: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
+    Index { path: PathBuf, source: io::Error },
     /// It contains no data file.
     #[error(
         "{} holds no recording: found no file such as {}\nhint: name the directory given to the recorder",
         path.display(),
         layout::data_name(1)
     )]
-    Nothing {
-        /// The folder.
-        path: PathBuf,
-    },
+    Nothing { path: PathBuf },
     /// None of its files can be read.
     #[error(
         "cannot read any file of the recording: {damage}\nhint: check their permissions, or restore them from a copy"
@@ -60,9 +47,8 @@ pub enum OpenError {
     /// The recording does not have this stream.
     #[error("no stream {name:?} in the recording; its streams: {known}")]
     NoStream {
-        /// The requested name.
         name: String,
-        /// The existing streams.
+        /// Names of the existing streams, separated by commas.
         known: String,
     },
 }
@@ -70,11 +56,10 @@ pub enum OpenError {
 /// The start of a file; empty for one that cannot be opened.
 #[derive(Debug, Clone)]
 pub struct FileStart {
-    /// Its number.
     pub number: u64,
     /// Its length when the recording was opened; 0 if unknown.
     pub bytes: u64,
-    /// Its head, if valid.
+    /// Its head; `None` if it is invalid.
     pub head: Option<FileHead>,
     /// The streams in its first block; `None` if that is damaged.
     pub streams: Option<Vec<StreamEntry>>,
@@ -193,7 +178,6 @@ impl Recording {
         self.streams = streams;
     }
 
-    /// Its directory.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
@@ -203,7 +187,7 @@ impl Recording {
         self.number
     }
 
-    /// Its files, by number.
+    /// Its data files, lowest number first.
     pub fn files(&self) -> &[FileStart] {
         &self.files
     }
@@ -222,12 +206,12 @@ impl Recording {
         })
     }
 
-    /// Whether it was being recorded when it was opened.
+    /// Returns true if it was being recorded when it was opened.
     pub fn is_live(&self) -> bool {
         self.is_live
     }
 
-    /// Whether the file at this index may lack an end: the last one, and the one before it while the last one
+    /// Returns true if the file at this index may lack an end: the last one, and the one before it while the last one
     /// has no block, because recorders create the next file first.
     pub(super) fn is_growing(&self, at: usize) -> bool {
         let is_last = match self.files.get(at + 1..).unwrap_or_default() {

@@ -1,4 +1,4 @@
-//! Where a recording resumes.
+//! Finds the place where a recording resumes.
 
 use super::{Block, Recording, file::DataFile, index::FileIndex, recording::list};
 use crate::{
@@ -16,8 +16,8 @@ use std::{
     path::Path,
 };
 
-/// Where the recording in a directory resumes: in a new file, after the last record proven intact. `None` if
-/// the directory holds no recording.
+/// Returns the identity of the recording in a directory and the place where it resumes: a new file, after the last
+/// record proven intact. `None` if the directory holds no recording.
 pub fn resume(folder: &Path) -> Result<Option<(Identity, Place)>, RecordError> {
     let listing =
         list(folder).map_err(|source| RecordError::refused(folder, "read the directory", &source))?;

@@ -16,11 +16,11 @@ struct OpenFile {
     index: Arc<FileIndex>,
 }
 
-/// Reads one stream.
+/// Reads one stream of a recording.
 pub struct StreamReader<'r> {
     recording: &'r Recording,
     stream: u32,
-    /// Index of the file.
+    /// Index of the present file in the recording.
     at: usize,
     open: Option<OpenFile>,
     /// The stream's next block in the file.
@@ -28,7 +28,7 @@ pub struct StreamReader<'r> {
     block: Block,
     /// Finds missing or damaged parts other than records; `None` if another reader does.
     inspector: Option<Inspector<'r>>,
-    /// What it found and has not yet returned.
+    /// Damage found but not yet returned.
     found: VecDeque<Damage>,
     expected: Option<u64>,
     /// Records of an earlier time are skipped: the start of the block that a seek found.
@@ -173,7 +173,7 @@ impl<'r> StreamReader<'r> {
                 return read;
             }
             if self.open.is_none() {
-                // What is missing before the next file, and damage of one that cannot be opened.
+                // Report what is missing before the next file, and damage of one that cannot be opened.
                 if let Some(damage) = self.found.pop_front() {
                     return Read::Damaged(Box::new(damage));
                 }

@@ -27,11 +27,11 @@ pub struct Tail {
     streams: Vec<StreamEntry>,
     number: u64,
     file: Option<DataFile>,
-    /// Whether the file is known to have been created.
+    /// The file is known to have been created.
     is_made: bool,
-    /// Whether the file's problem was reported.
+    /// The file's problem was reported.
     is_told: bool,
-    /// Whether to report a missing end of the file.
+    /// A missing end of the file is to be reported.
     tells_end: bool,
     /// Damage not yet returned, including missing files.
     found: VecDeque<Damage>,
@@ -43,7 +43,7 @@ pub struct Tail {
 }
 
 impl Tail {
-    /// From the first record.
+    /// Starts with the first record.
     pub fn from_start(recording: &Recording) -> Self {
         let number = recording.files().first().map_or(1, |file| file.number);
         Self {
@@ -107,7 +107,7 @@ impl Tail {
         self.folder.join(data_name(self.number))
     }
 
-    /// Whether the present file has an index, and so was created.
+    /// Returns true if the present file has an index, and so was created.
     fn is_indexed(&self) -> bool {
         is_there(&self.folder.join(index_name(self.number)))
     }
@@ -187,7 +187,7 @@ impl Tail {
         self.block.clear();
     }
 
-    /// Whether the last block of the last file may be incomplete.
+    /// Returns true if the last block of the last file may be incomplete.
     fn is_being_written(&self) -> bool {
         FolderLock::is_taken(&self.folder) && !self.is_followed()
     }
@@ -205,7 +205,7 @@ impl Tail {
         files.into_iter().filter(move |later| *later > number)
     }
 
-    /// Whether the recording continues in a later file. A recorder creates the next file, ends this one, and
+    /// Returns true if the recording continues in a later file. A recorder creates the next file, ends this one, and
     /// then writes the first block of the next one.
     fn is_followed(&self) -> bool {
         let mut later = self.later();

@@ -23,53 +23,47 @@ const KEPT_MAX: usize = 10_000;
 /// Report on one data file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FileReport {
-    /// Its path.
     pub file: PathBuf,
-    /// Its length.
     pub bytes: u64,
-    /// Blocks of all kinds.
+    /// Number of blocks of all kinds.
     pub blocks: u64,
-    /// Readable records.
+    /// Readable records of the file.
     pub records: u64,
-    /// Whether it ends as its writer intended.
+    /// The file ends as its writer intended.
     pub has_end: bool,
-    /// What is wrong with its index file, which costs time but no record; `None` if it is valid or not needed.
+    /// Problem of its index file, which costs time but no record; `None` if it is valid or not needed.
     pub index_problem: Option<String>,
 }
 
-/// Report on one stream.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Default)]
 pub struct StreamReport {
     /// Its number in the recording.
     pub stream: u32,
-    /// Its name.
     pub name: String,
     /// Name of the schema of its payloads; empty if unknown.
     pub schema: String,
-    /// Readable records.
+    /// Readable records of the stream.
     pub records: u64,
     /// Sequence of the first record; `None` without records.
     pub first_sequence: Option<u64>,
     /// Sequence of the last record.
     pub last_sequence: Option<u64>,
-    /// Earliest generation time.
+    /// Earliest generation time, ns.
     pub generated_min: Option<u64>,
-    /// Latest generation time.
+    /// Latest generation time, ns.
     pub generated_max: Option<u64>,
-    /// Bytes of its blocks.
+    /// Bytes of its blocks, including heads.
     pub bytes: u64,
     /// Number of times that its writer was replaced.
     pub epochs: u64,
-    /// Its gaps.
     pub gaps: GapTotal,
 }
 
 /// Totals of gaps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Default)]
 pub struct GapTotal {
-    /// Number of gaps.
     pub gaps: u64,
-    /// Missing records.
+    /// Records missing in the gaps.
     pub records: u64,
     /// Missing records that were published while no recorder ran.
     pub missed: u64,
@@ -85,36 +79,32 @@ impl GapTotal {
     }
 }
 
-/// Result of a verification.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Verification {
-    /// Directory of the recording.
     pub folder: PathBuf,
     /// Its number in hexadecimal; `None` if unreadable.
     pub recording: Option<String>,
-    /// Whether a recorder is writing it.
+    /// A recorder is writing it.
     pub is_live: bool,
-    /// Whether records were checked, or only the heads of blocks.
+    /// Every record was checked, not only the heads of blocks.
     pub is_whole: bool,
-    /// Its files.
     pub files: Vec<FileReport>,
-    /// Its streams.
     pub streams: Vec<StreamReport>,
-    /// The first gaps.
+    /// The first gaps, up to a limit.
     pub gaps: Vec<Gap>,
-    /// The first damaged places.
+    /// The first damaged places, up to a limit.
     pub damages: Vec<Damage>,
-    /// Number of damaged places.
+    /// Number of damaged places, including those beyond the limit.
     pub damage_count: u64,
 }
 
 impl Verification {
-    /// Readable records.
+    /// Number of readable records in all streams.
     pub fn records(&self) -> u64 {
         self.streams.iter().map(|stream| stream.records).sum()
     }
 
-    /// Gaps of all streams.
+    /// Totals of the gaps of all streams.
     pub fn gap_total(&self) -> GapTotal {
         self.streams.iter().fold(GapTotal::default(), |total, stream| GapTotal {
             gaps: total.gaps + stream.gaps.gaps,
@@ -123,7 +113,7 @@ impl Verification {
         })
     }
 
-    /// Whether nothing is damaged, and no record is missing that was published while a recorder ran.
+    /// Returns true if nothing is damaged, and no record is missing that was published while a recorder ran.
     pub fn is_complete(&self) -> bool {
         let gaps = self.gap_total();
         self.damage_count == 0 && gaps.records == gaps.missed

@@ -11,7 +11,7 @@ use lowlat_ipc::stream::Record;
 pub struct Buffer {
     /// Head and body; as long as the largest block, whatever it contains.
     bytes: Vec<u8>,
-    /// Number of bytes filled.
+    /// Number of bytes filled, including the head.
     filled: usize,
     head: BlockHead,
 }
@@ -54,7 +54,6 @@ impl Buffer {
         &self.head
     }
 
-    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.head.records == 0
     }

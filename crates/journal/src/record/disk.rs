@@ -9,13 +9,9 @@ use std::{
 
 /// A job of the writing thread.
 pub enum Job {
-    /// A block to write.
     Block(Buffer),
-    /// A gap to write.
     Gap(BlockHead),
-    /// A new stream.
     Stream(StreamEntry),
-    /// The end of the recording.
     End,
 }
 

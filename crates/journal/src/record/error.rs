@@ -3,7 +3,7 @@
 use std::{io, path::Path};
 use thiserror::Error;
 
-/// Why a recording cannot be started or continued. What was written before stays readable.
+/// Error that prevents a recording from being started or continued. What was written before stays readable.
 #[derive(Debug, Error)]
 #[error("{0}")]
 pub struct RecordError(pub(crate) String);

@@ -22,14 +22,14 @@ const END_BYTES: u64 = BLOCK_HEAD_BYTES as u64;
 /// Largest number of block bytes per sync.
 const SHARED_SYNC_BYTES: u64 = 4 << 20;
 
-/// Where a recording continues.
+/// Place where a recording continues.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
     /// Number of the next file.
     pub file: u64,
     /// Number of the next block.
     pub block: u64,
-    /// Its streams so far.
+    /// The streams recorded so far.
     pub streams: Vec<StreamEntry>,
 }
 
@@ -43,11 +43,9 @@ impl Place {
 /// Totals of what was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Written {
-    /// Records.
     pub records: u64,
-    /// Blocks of all kinds.
+    /// Number of blocks of all kinds.
     pub blocks: u64,
-    /// Files.
     pub files: u64,
     /// Bytes, including heads.
     pub bytes: u64,
@@ -112,12 +110,11 @@ impl<S: Storage> Files<S> {
         Ok(files)
     }
 
-    /// Totals so far.
+    /// Totals of what was written so far.
     pub fn written(&self) -> Written {
         self.written
     }
 
-    /// Adds a stream and returns its number.
     pub fn add_stream(&mut self, entry: StreamEntry) -> Result<(), RecordError> {
         self.place.streams.push(entry);
         self.write_manifest()
@@ -171,7 +168,7 @@ impl<S: Storage> Files<S> {
 
     /// Leaves the recording without an end, which readers report: its recorder failed.
     pub fn cut_short(&mut self) {
-        // What cannot be written is missing, and readers say so anyway.
+        // If this fails, the buffered records are lost; readers report the missing end anyway.
         self.flush().ok();
         self.give_up();
     }

@@ -23,13 +23,12 @@ const ASK: Duration = Duration::from_millis(1);
 /// Unchanged polls at the end before a stream is left. One may fall between a record and the fence after it.
 const IDLE_MAX: u32 = 2;
 
-/// A stream to follow.
 pub struct Source<R> {
     /// Its name in the recording.
     pub name: String,
     /// Name of the schema of its payloads; empty if unknown.
     pub schema: String,
-    /// Where to start reading. Use [`Reader::from_start`] to take everything available.
+    /// Reader at the first record to take. Use [`Reader::from_start`] to take everything available.
     pub reader: Reader<R>,
 }
 
@@ -66,7 +65,7 @@ impl<R: Region> Follower<R> {
         Ok(follower)
     }
 
-    /// Follows one more stream.
+    /// Adds a stream to record.
     pub fn add(&mut self, source: Source<R>) -> Result<(), RecordError> {
         let segment = source.reader.segment();
         // From the start of its first segment a stream is recorded completely: overwritten records are a gap.
@@ -149,12 +148,12 @@ impl<R: Region> Follower<R> {
     }
 }
 
-/// What remains to be taken of a stream at the end.
+/// State of a stream at the end, while its remaining records are taken.
 struct Remainder {
     epoch: u64,
     /// Read once per segment, so that a publisher that continues does not delay the end.
     tail: u64,
-    /// Where the reader was, and whether it waited for the next segment.
+    /// Position of the reader, and whether it waited for the next segment.
     seen: (u64, bool),
     /// Polls since these last changed.
     idle: u32,
@@ -166,7 +165,7 @@ impl Remainder {
         Self { epoch: segment.epoch(), tail: segment.tail(), seen: followed.place(), idle: 0 }
     }
 
-    /// Whether more may follow after a poll of the stream: below the tail, or in a next segment.
+    /// Returns true if more may follow after a poll of the stream: below the tail, or in a next segment.
     fn is_due<R: Region>(&mut self, followed: &Followed<R>) -> bool {
         let segment = followed.reader.segment();
         if segment.epoch() != self.epoch {

@@ -9,7 +9,6 @@ use std::{fs, io};
 /// Source of the times in file heads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Clock {
-    /// The system's clocks.
     System,
     /// Fixed values, for tests.
     Fixed {
@@ -43,7 +42,6 @@ pub struct Identity {
     pub recording: u64,
     /// Id of the boot; zeros if unknown.
     pub boot_id: [u8; 16],
-    /// Its clock.
     pub clock: Clock,
 }
 

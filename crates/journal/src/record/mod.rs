@@ -43,7 +43,7 @@ pub enum SyncPolicy {
     Each,
 }
 
-/// How bytes are written to the disk.
+/// Method of writing to the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Writes {
     /// Past the page cache, where the file system supports it. This takes far less CPU time and evicts no pages
@@ -54,16 +54,13 @@ pub enum Writes {
     Cached,
 }
 
-/// How a recording is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
     /// Largest block in bytes, including its head, except for longer records.
     pub block_bytes: usize,
     /// Largest file in bytes; its space is reserved at creation.
     pub file_bytes_max: u64,
-    /// When data is synced.
     pub sync: SyncPolicy,
-    /// How bytes are written.
     pub writes: Writes,
     /// Blocks between the follower and the writing thread, in addition to one per stream: they absorb a stall
     /// of the disk, see [`Options::riding_out`]. The recorder allocates them at its start.
@@ -72,7 +69,7 @@ pub struct Options {
     pub block_age_max: Duration,
 }
 
-/// Smallest and largest block.
+/// Smallest and largest size of a block, in bytes.
 pub const BLOCK_BYTES: std::ops::RangeInclusive<usize> = 4096..=(16 << 20);
 
 impl Default for Options {

@@ -23,14 +23,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Totals of a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Recorded {
-    /// What was written.
     pub written: Written,
-    /// Gaps recorded.
     pub gaps: u64,
-    /// Records in them.
+    /// Records missing in the gaps.
     pub lost: u64,
     /// Records in them that were published while no recorder ran.
     pub missed: u64,
@@ -38,7 +35,7 @@ pub struct Recorded {
     pub skipped: u64,
     /// Number of times that all blocks were full, so that the follower waited for the disk.
     pub waits: u64,
-    /// Duration of these waits.
+    /// Total duration of these waits.
     pub waited: Duration,
 }
 
@@ -46,7 +43,7 @@ struct Stream {
     name: String,
     /// The next sequence; `None` before the first record of a new stream.
     expected: Option<u64>,
-    /// Whether it comes from an earlier recording, so that earlier records may be seen again.
+    /// The stream comes from an earlier recording, so that earlier records may be seen again.
     is_resumed: bool,
     /// The latest generation time of the earlier recording.
     generated_max: u64,
@@ -395,7 +392,7 @@ impl Recorder {
         if sent { Ok(()) } else { Err(self.failed()) }
     }
 
-    /// Why the writing thread has ended.
+    /// Returns the error that ended the writing thread.
     fn failed(&mut self) -> RecordError {
         self.jobs = None;
         self.join().err().unwrap_or_else(|| RecordError::ended(&self.folder))

@@ -21,9 +21,8 @@ pub fn make_folder(folder: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(folder)
 }
 
-/// Creates files.
+/// Creates and syncs the files of a recording.
 pub trait Storage: Send {
-    /// What it makes.
     type File: StoredFile;
 
     /// Creates a file; fails if it exists.
@@ -36,7 +35,6 @@ pub trait Storage: Send {
     fn sync_folder(&self, folder: &Path) -> io::Result<()>;
 }
 
-/// A file being written.
 pub trait StoredFile: Send {
     /// Reserves space, which reads as zeros. Not an error if unsupported.
     fn allocate(&mut self, bytes: u64) -> io::Result<()>;
@@ -55,7 +53,6 @@ pub trait StoredFile: Send {
         None
     }
 
-    /// Sets the file's length.
     fn truncate(&mut self, bytes: u64) -> io::Result<()>;
 
     /// Waits until all of it is on the disk.
@@ -139,7 +136,7 @@ impl FolderLock {
         Ok(None)
     }
 
-    /// Whether a process is recording there now.
+    /// Returns true if a process is recording there now.
     pub fn is_taken(folder: &Path) -> bool {
         let Ok(folder) = open_folder(folder) else { return false };
         matches!(fs::flock(&folder, FlockOperation::NonBlockingLockShared), Err(Errno::WOULDBLOCK))

@@ -23,37 +23,25 @@ const TURNS_PER_CHECK: u32 = 1 << 16;
 /// Longest measurement of a pair. Two CPUs of a busy host may not run at once for long.
 const TIME_MAX: Duration = Duration::from_secs(2);
 
-/// Why a pair could not be measured.
+/// Error that prevents the measurement of a pair.
 #[derive(Debug, Error)]
 pub enum BounceError {
     /// A thread could not run on its CPU.
     #[error("cannot run on CPU {cpu}: {why}")]
-    Cpu {
-        /// The CPU.
-        cpu: CpuId,
-        /// Why not.
-        why: String,
-    },
+    Cpu { cpu: CpuId, why: String },
     /// The threads were not on their CPUs at the same time often enough.
     #[error("cannot measure CPUs {a} and {b}: they did not answer each other within {} s", TIME_MAX.as_secs())]
-    Slow {
-        /// The first CPU.
-        a: CpuId,
-        /// The second.
-        b: CpuId,
-    },
+    Slow { a: CpuId, b: CpuId },
 }
 
-/// How long a pair is measured.
+/// Round trips of one measurement of a pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rounds {
-    /// Unmeasured round trips.
     pub warm_up: u64,
-    /// Measured round trips.
     pub measured: u64,
 }
 
-/// A number on cache lines of its own: two, because processors fetch pairs.
+/// A number on separate cache lines: two, because processors fetch pairs.
 #[derive(Default)]
 #[repr(align(128))]
 struct Line(AtomicU64);
@@ -63,7 +51,7 @@ struct Line(AtomicU64);
 #[repr(align(128))]
 struct Link(AtomicUsize);
 
-/// What both threads share.
+/// State that both threads share.
 struct Lines {
     there: Line,
     back: Line,
@@ -107,7 +95,7 @@ pub fn bounce(
         };
         (join(asking), join(answering))
     });
-    // A side that could not start is the cause of the other's waiting in vain.
+    // A side that could not start is the reason why the other waited in vain.
     let (asked, answered) = match (asked, answered) {
         (_, Err(error @ BounceError::Cpu { .. })) => return Err(error),
         (asked, answered) => (asked?, answered?),

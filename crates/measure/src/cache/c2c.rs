@@ -63,7 +63,7 @@ pub fn run(
     Ok(record)
 }
 
-/// Median and quartiles.
+/// Returns median and quartiles of samples.
 fn sample(mut samples: Vec<f64>) -> Option<Sample> {
     samples.sort_by(f64::total_cmp);
     let at = |part: usize| samples.get(samples.len() * part / 4).copied();

@@ -33,12 +33,10 @@ const BLOCKS_MIN: usize = 16;
 /// Busy time before the first interval: clocks rise, or fall to what all cores can keep.
 const SETTLE: Duration = Duration::from_millis(500);
 
-/// What is measured, and for how long.
 #[derive(Debug, Clone)]
 pub struct ClockOptions {
     /// The CPUs, all of which are busy at once.
     pub cpus: CpuSet,
-    /// Duration.
     pub duration: Duration,
 }
 

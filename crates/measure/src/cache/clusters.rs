@@ -20,28 +20,22 @@ use thiserror::Error;
 
 /// Time of each job on each side in a round.
 const FIGURE_NS: u64 = 20_000_000;
-/// Steps between two looks at the clock.
+/// Steps between two readings of the clock.
 const STEPS_PER_LOOK: usize = 2_000;
 /// Multiplier of the arithmetic (Knuth's MMIX).
 const MULTIPLIER: u64 = 6_364_136_223_846_793_005;
 
-/// Why nothing was measured.
+/// Error that prevents a measurement.
 #[derive(Debug, Error)]
 pub enum FillError {
-    /// No clock.
     #[error(transparent)]
     Clock(#[from] ClockError),
     /// A thread could not run on its CPU.
     #[error("cannot run on CPU {cpu}: {source}\nhint: choose others with --cpus")]
-    Cpu {
-        /// The CPU.
-        cpu: CpuId,
-        /// Why not.
-        source: AffinityError,
-    },
+    Cpu { cpu: CpuId, source: AffinityError },
 }
 
-/// A cache line.
+/// A cache line of the ring.
 #[derive(Clone, Default)]
 #[repr(align(64))]
 struct Line {
@@ -93,7 +87,7 @@ fn measure_round(filling: &Filling, number: u32, scale: TickScale) -> Result<Fil
     let place = usize::try_from(number).unwrap_or(0);
     let mut round =
         FillRound { packed: filling.packed(place), spread: filling.spread(place), times: Vec::new() };
-    // What changes slowly on the host must not favour one side.
+    // The order alternates, so that slow changes of the host do not favour one side.
     let sides =
         if number.is_multiple_of(2) { [Side::Packed, Side::Spread] } else { [Side::Spread, Side::Packed] };
     for job in Job::ALL {
@@ -141,9 +135,9 @@ fn measure(job: Job, cpus: &[CpuId], lines: usize, scale: TickScale) -> Result<f
 struct Work {
     job: Job,
     lines: Vec<Line>,
-    /// Line that comes next.
+    /// Index of the line that comes next.
     place: usize,
-    /// Result of the arithmetic.
+    /// Result of the arithmetic so far.
     value: u64,
 }
 

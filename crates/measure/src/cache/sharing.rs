@@ -25,10 +25,9 @@ const WORDS_PER_VALUE: [usize; 3] = [1, 8, 16];
 /// Words before the first value, and the alignment of the first, in words: a page, so that no layout crosses one.
 const WORDS_PER_PAGE: usize = 512;
 
-/// Why nothing was measured.
+/// Error that prevents a measurement.
 #[derive(Debug, Error)]
 pub enum SharingError {
-    /// No clock.
     #[error(transparent)]
     Clock(#[from] ClockError),
     /// A thread could not run on its CPU.
@@ -36,12 +35,7 @@ pub enum SharingError {
     Cpu(AffinityError),
     /// The per-CPU counter is wrong.
     #[error("the per-CPU counter has {sum} after {wanted} additions")]
-    Counter {
-        /// What it has.
-        sum: i64,
-        /// What was added.
-        wanted: i64,
-    },
+    Counter { sum: i64, wanted: i64 },
 }
 
 /// Lets a thread on each CPU add, for some rounds. Ends early, with what it has, when `stop` is raised, or a CPU goes
@@ -63,7 +57,7 @@ pub fn run(
     };
     for number in 0..rounds {
         let mut layouts = Layout::ALL;
-        // What changes slowly on the host must not favour one layout.
+        // Each round starts with another layout, so that slow changes of the host do not favour one.
         layouts.rotate_left(usize::try_from(number).unwrap_or(0) % Layout::ALL.len());
         let mut round = SharingRound::default();
         for layout in layouts {

@@ -5,7 +5,6 @@ use std::{thread, time::Duration};
 
 /// Number of windows; each is [`WINDOW`] long, and they start [`STEP`] apart. The median is used.
 const WINDOWS: usize = 5;
-/// Length of one window.
 const WINDOW: Duration = Duration::from_millis(200);
 /// Time between the starts of two windows.
 const STEP: Duration = Duration::from_millis(20);

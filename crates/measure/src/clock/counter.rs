@@ -16,7 +16,6 @@ pub trait Counter {
     }
 }
 
-/// Kinds of counters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CounterKind {
     /// The time stamp counter of x86-64.
@@ -57,8 +56,8 @@ impl ArchCounter {
     };
 }
 
-/// Waits until all loads before are complete. A counter that is read without this may be read while they are under way, and
-/// then shows a chain of misses as faster than the nearest cache.
+/// Waits until all earlier loads are complete. A counter that is read without this may be read while they are under
+/// way, and then shows a chain of misses as faster than the nearest cache.
 #[inline]
 pub fn complete_loads() {
     #[cfg(target_arch = "x86_64")]

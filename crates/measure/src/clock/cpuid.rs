@@ -1,4 +1,4 @@
-//! What CPUID reports about the TSC.
+//! Reads what CPUID reports about the TSC.
 
 use core::arch::x86_64::{__cpuid_count, CpuidResult};
 
@@ -13,7 +13,7 @@ fn cpuid(leaf: u32) -> CpuidResult {
     unsafe { __cpuid_count(leaf, 0) }
 }
 
-/// Whether the TSC has a constant rate in all power states (leaf 0x8000_0007, EDX bit 8: "invariant TSC").
+/// Returns whether the TSC has a constant rate in all power states (leaf 0x8000_0007, EDX bit 8: "invariant TSC").
 pub fn is_tsc_invariant() -> bool {
     let highest = cpuid(0x8000_0000).eax;
     highest >= 0x8000_0007 && cpuid(0x8000_0007).edx & 1 << 8 != 0

@@ -33,7 +33,6 @@ pub struct ClockState {
 }
 
 impl ClockState {
-    /// Reads the clocks.
     pub fn read(root: &Root) -> Self {
         Self {
             ticks: ArchCounter.now(),
@@ -45,7 +44,7 @@ impl ClockState {
         }
     }
 
-    /// What happened to the clocks between two states.
+    /// Returns doubts about the clocks from what happened between two states.
     pub fn doubts_until(&self, after: &Self, kind: CounterKind, scale: TickScale) -> Vec<Warning> {
         let mut doubts = Vec::new();
         let asleep = |state: &Self| state.boottime_ns.saturating_sub(state.monotonic_ns);

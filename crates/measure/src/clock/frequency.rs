@@ -11,16 +11,14 @@ const TSC_FREQ_KHZ: &str = "/sys/devices/system/cpu/cpu0/tsc_freq_khz";
 /// A frequency and its source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Frequency {
-    /// Ticks per second.
     pub hz: u64,
-    /// Its source.
     pub source: FrequencySource,
 }
 
 /// Sources of a frequency, best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FrequencySource {
-    /// The clock counts nanoseconds.
+    /// By definition: the clock counts nanoseconds.
     Definition,
     /// `CNTFRQ_EL0`, which firmware sets (aarch64).
     CounterRegister,
@@ -50,7 +48,7 @@ impl fmt::Display for FrequencySource {
     }
 }
 
-/// Why a counter cannot be used.
+/// Error of a counter that cannot be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum ClockError {
     /// The counter did not advance while the kernel's clock did.

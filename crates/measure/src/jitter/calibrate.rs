@@ -10,7 +10,6 @@ use crate::clock::{Counter, TickScale};
 const TURNS: u32 = 256 * STRETCH_TURNS;
 /// Turns per sample of the period.
 const SAMPLE_TURNS: u32 = 64;
-/// Number of timed recordings.
 const RECORDINGS: u64 = 1_024;
 
 /// The shortest default threshold: the value used by the low-latency guides of AMD and HPE with sysjitter.
@@ -19,12 +18,11 @@ const THRESHOLD_NS_MIN: u64 = 100;
 /// with a busy sibling thread, is not an interruption.
 const THRESHOLD_TURNS: f64 = 5.0;
 
-/// A CPU's calibration.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Calibration {
     /// Median time of one turn.
     pub period_ns: f64,
-    /// Shortest turn.
+    /// Time of the shortest turn.
     pub floor_ns: f64,
     /// Median time of one recording.
     pub recording_ticks: u64,

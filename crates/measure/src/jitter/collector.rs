@@ -21,7 +21,6 @@ pub const COLLECT_EVERY: Duration = Duration::from_millis(25);
 /// The interval if each poll interrupts a measured CPU.
 pub const COLLECT_EVERY_SHARED: Duration = Duration::from_millis(500);
 
-/// A running companion.
 pub struct Collector<'scope> {
     is_over: Arc<AtomicBool>,
     thread: ScopedJoinHandle<'scope, ()>,

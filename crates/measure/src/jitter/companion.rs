@@ -8,7 +8,6 @@ use std::time::Duration;
 /// A run that is about to start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Started {
-    /// The samplers' counter.
     pub counter: CounterKind,
     /// Conversion of its ticks to nanoseconds.
     pub scale: TickScale,
@@ -16,10 +15,10 @@ pub struct Started {
     pub threshold_ns: u64,
     /// Intended duration of the run.
     pub duration: Duration,
-    /// Interval of [`Companion::collect`].
+    /// Interval of calls of [`Companion::collect`].
     pub every: Duration,
-    /// Whether the companion must run on a measured CPU because no other is left: then its work counts as
-    /// interruptions there.
+    /// True if the companion must run on a measured CPU because no other is left: then its work counts as interruptions
+    /// there.
     pub is_on_measured_cpu: bool,
 }
 

@@ -25,7 +25,6 @@ const HANDOVERS: u32 = 64;
 const ROUNDS: u32 = 6;
 /// Sides measured before tracing is switched again, which takes the kernel far longer than a side.
 const SIDES: usize = 4;
-/// Maximum number of comparisons.
 const PAIRS_MAX: usize = 200;
 /// No stretch of comparisons starts later than this.
 const BUDGET: Duration = Duration::from_millis(180);
@@ -37,7 +36,7 @@ const NAME: &str = "lowlat-cost";
 const LEADERS_TURN: u32 = 0;
 const FOLLOWERS_TURN: u32 = 1;
 
-/// Why the cost of tracing could not be measured.
+/// Error that prevents measuring the cost of tracing.
 #[derive(Debug, Error)]
 pub enum CostError {
     /// The threads cannot run on the CPU.
@@ -48,10 +47,7 @@ pub enum CostError {
     Thread(#[from] io::Error),
     /// Other threads leave no time.
     #[error("cannot measure the cost of tracing: CPU {cpu} is too busy")]
-    Busy {
-        /// The CPU.
-        cpu: CpuId,
-    },
+    Busy { cpu: CpuId },
     /// No comparison was completed.
     #[error("cannot measure the cost of tracing: a thread died because of a bug in lowlat; please report it")]
     Died,
@@ -96,7 +92,7 @@ pub fn tracing_cost(cpu: CpuId, mut switch: impl FnMut(bool)) -> Result<TracingC
         let seated = orders.iter().try_for_each(|_| next().map(drop));
         let pairs = seated.and_then(|()| compare(began, &mut switch, &mut side));
         if matches!(pairs, Err(CostError::Busy { .. })) {
-            // They end where they get time.
+            // They can then end on a CPU that has time for them.
             release_threads(NAME);
         }
         // The threads are dropped before the orders.
@@ -187,7 +183,7 @@ fn sit_down(
     let _end = EndOnDrop(table);
     // Without it, other threads of the CPU would get a slice at every handover. Without permission they do.
     let _ = RealTime { policy: RealTimePolicy::Fifo, priority: 1 }.take();
-    // If an answer cannot be sent, nobody is listening; then the orders end too.
+    // If an answer cannot be sent, the receiver is gone; then the orders end too.
     let _ = answers.send(affinity::pin_to(&CpuSet::of(cpu)).map(|()| 0.0));
     while orders.recv().is_ok() {
         if let Some(ns) = life(table) {

@@ -7,7 +7,7 @@ use lowlat_host::{CpuId, CpuSet, ListError};
 use std::{io, time::Duration};
 use thiserror::Error;
 
-/// Why a run is impossible.
+/// Error that makes a run impossible.
 #[derive(Debug, Error)]
 pub enum JitterError {
     /// A captured host cannot be measured.
@@ -21,19 +21,9 @@ pub enum JitterError {
     NoCpus,
     /// The list of CPUs cannot be parsed.
     #[error("cannot parse \"{text}\" as a list of CPUs: {source}")]
-    List {
-        /// The list as typed.
-        text: String,
-        /// The problem.
-        source: ListError,
-    },
-    /// CPUs are named twice.
+    List { text: String, source: ListError },
     #[error("cannot measure {cpus:#}: named more than once\nhint: name each CPU once")]
-    Repeated {
-        /// Those CPUs.
-        cpus: CpuSet,
-    },
-    /// CPUs are not online.
+    Repeated { cpus: CpuSet },
     #[error(
         "cannot measure {cpus:#}: not online (online: {online})\nhint: bring them online or leave them out"
     )]
@@ -52,15 +42,10 @@ pub enum JitterError {
         /// The requested CPUs that are outside it.
         cpus: CpuSet,
     },
-    /// The duration is zero.
     #[error("cannot measure: the duration is zero\nhint: give one such as 10s")]
     ZeroDuration,
-    /// Longer than [`DURATION_MAX`].
     #[error("cannot run for {duration:?}: the maximum is {} days", DURATION_MAX.as_secs() / 86_400)]
-    TooLong {
-        /// The requested duration.
-        duration: Duration,
-    },
+    TooLong { duration: Duration },
     /// With a threshold of zero each turn of the loop would be an interruption.
     #[error(
         "cannot measure: the threshold is zero, so each turn of the loop would count\nhint: give one such as 100ns, or none"
@@ -71,12 +56,7 @@ pub enum JitterError {
         "cannot measure: the threshold of {:?} is not below the duration of {duration:?}\nhint: lower it or run longer",
         Duration::from_nanos(*threshold_ns)
     )]
-    ThresholdNotBelowDuration {
-        /// The threshold.
-        threshold_ns: u64,
-        /// The duration.
-        duration: Duration,
-    },
+    ThresholdNotBelowDuration { threshold_ns: u64, duration: Duration },
     /// Interruptions that are to end the run are below this threshold.
     #[error(
         "cannot stop on interruptions below the threshold of {0:?}, which are not seen\nhint: lower --threshold"
@@ -95,28 +75,15 @@ pub enum JitterError {
     #[error(
         "cannot start the sampler of CPU {cpu}: {source}\nhint: measure fewer CPUs or raise the limit on threads"
     )]
-    Thread {
-        /// Its CPU.
-        cpu: CpuId,
-        /// The system's error.
-        source: io::Error,
-    },
+    Thread { cpu: CpuId, source: io::Error },
     /// A sampler cannot be pinned to its CPU.
     #[error("cannot pin the sampler of CPU {cpu}: {source}")]
-    Pin {
-        /// Its CPU.
-        cpu: CpuId,
-        /// The cause.
-        source: AffinityError,
-    },
+    Pin { cpu: CpuId, source: AffinityError },
     /// A sampler died because of a bug in lowlat.
     #[error(
         "the sampler of CPU {cpu} died before it started\nhint: this is a bug in lowlat, please report it"
     )]
-    Died {
-        /// Its CPU.
-        cpu: CpuId,
-    },
+    Died { cpu: CpuId },
     /// CPUs have no time for a sampler.
     #[error(
         "cannot measure {cpus:#}: no time for a sampler within {:.1} s\nhint: a real-time thread may hold it; look for one \
@@ -124,9 +91,8 @@ pub enum JitterError {
         within.as_secs_f64()
     )]
     Busy {
-        /// Those CPUs.
         cpus: CpuSet,
-        /// How long the samplers waited.
+        /// Time that the samplers waited.
         within: Duration,
     },
     /// Every iteration of the loop would be an interruption.
@@ -135,26 +101,20 @@ pub enum JitterError {
          here\nhint: leave out --threshold for {default_ns} ns"
     )]
     ThresholdInLoop {
-        /// The requested threshold.
         threshold_ns: u64,
-        /// The median iteration of the loop.
+        /// Median time of an iteration of the loop.
         period_ns: f64,
-        /// The default threshold.
         default_ns: u64,
     },
     /// A real-time priority that does not exist.
     #[error("invalid real-time priority {priority}\nhint: give one from 1 to 99, such as 10")]
-    Priority {
-        /// The requested priority.
-        priority: u8,
-    },
+    Priority { priority: u8 },
     /// Real-time samplers would leave no CPU for anything else.
     #[error(
         "real-time samplers on {cpus:#} would leave no CPU for lowlat, which may run on {allowed:#}, and could lock \
          up the host\nhint: leave at least one of these CPUs out, or measure without real-time priority"
     )]
     RealTimeEverywhere {
-        /// The CPUs to measure.
         cpus: CpuSet,
         /// The CPUs on which lowlat's other threads may run.
         allowed: CpuSet,
@@ -164,32 +124,17 @@ pub enum JitterError {
         "the limit on real-time CPU time ends real-time threads after {present_us} us without sleep, but the run \
          needs {wanted_us} us\nhint: raise it (ulimit -R) or measure without real-time priority"
     )]
-    RealTimeLimit {
-        /// The present limit.
-        present_us: u64,
-        /// The required limit.
-        wanted_us: u64,
-    },
+    RealTimeLimit { present_us: u64, wanted_us: u64 },
     /// A sampler cannot get its real-time priority.
     #[error(
         "cannot give the sampler of CPU {cpu} {real_time}: {source}\nhint: run as root or raise the limit (ulimit -r), in a \
          control group with real-time runtime, or measure without real-time priority"
     )]
-    RealTime {
-        /// Its CPU.
-        cpu: CpuId,
-        /// The priority.
-        real_time: RealTime,
-        /// The system's error.
-        source: io::Error,
-    },
+    RealTime { cpu: CpuId, real_time: RealTime, source: io::Error },
     /// Raw files cannot be written.
     #[error(transparent)]
     Raw(#[from] RawError),
     /// The collector cannot be started.
     #[error("cannot start the collecting thread: {source}\nhint: raise the limit on threads")]
-    Collector {
-        /// The system's error.
-        source: io::Error,
-    },
+    Collector { source: io::Error },
 }

@@ -6,19 +6,17 @@ use lowlat_host::CpuSet;
 use lowlat_sys::Root;
 use std::time::Duration;
 
-/// The longest run.
+/// Longest duration of a run: 366 days.
 pub const DURATION_MAX: Duration = Duration::from_secs(366 * 86_400);
 /// Maximum number of worst, and of first, interruptions kept per CPU.
 pub const KEPT_MAX: usize = 65_536;
 
 const ONLINE: &str = "/sys/devices/system/cpu/online";
 
-/// A requested run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JitterOptions {
     /// The CPUs to measure, one sampler on each.
     pub cpus: CpuSet,
-    /// Duration.
     pub duration: Duration,
     /// The shortest gap that counts as an interruption, in nanoseconds; `None` chooses one by the calibration.
     pub threshold_ns: Option<u64>,

@@ -12,24 +12,20 @@ pub struct JitterProgress {
     pub elapsed: Duration,
     /// Intended duration of the run.
     pub duration: Duration,
-    /// Running samplers.
+    /// Number of samplers in the run.
     pub cpu_count: usize,
     /// Interruptions so far, on all CPUs.
     pub interruption_count: u64,
-    /// Per CPU, in order.
+    /// Figures of each CPU, in order of CPU.
     pub cpus: Vec<CpuProgress>,
 }
 
-/// What one CPU's sampler last reported.
+/// Figures that one CPU's sampler last reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CpuProgress {
-    /// The CPU.
     pub cpu: CpuId,
-    /// Interruptions so far.
     pub interruption_count: u64,
-    /// Their total time.
     pub interruption_ns_total: u64,
-    /// The longest one.
     pub interruption_ns_max: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Whether the host is quiet enough for a measurement: checks before a run, and the wait for quiet.
+//! Checks whether the host is quiet enough for a measurement, and waits until it is.
 //!
 //! A check takes a quarter of a second, nearly all of it asleep. Older kernels interrupt a CPU to read its
 //! frequency, and a walk over /proc allocates and frees memory: nothing here may run during a measurement.
@@ -18,7 +18,7 @@ use threads::Threads;
 
 /// Time between the two readings of a check.
 const PAUSE: Duration = Duration::from_millis(250);
-/// Interval of checks.
+/// Interval of checks while waiting for quiet.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// Longest time until a raised stop flag is noticed.
 const NAP: Duration = Duration::from_millis(50);
@@ -55,7 +55,7 @@ impl<'a> QuietWatch<'a> {
         Self { root, fixed, has_no_swap, pause: PAUSE }
     }
 
-    /// Checks once.
+    /// Reads the facts of one check.
     pub fn look(&self) -> ReadinessFacts {
         let root = self.root;
         let began = Instant::now();

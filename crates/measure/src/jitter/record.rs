@@ -15,12 +15,11 @@ pub struct Before {
     clocks: ClockState,
     steal: Steal,
     throttled: Throttled,
-    /// Doubts so far.
+    /// Warnings from before the run.
     pub warnings: Vec<Warning>,
 }
 
 impl Before {
-    /// Reads it.
     pub fn read(root: &Root, kind: CounterKind, frequency: Frequency, warnings: Vec<Warning>) -> Self {
         let (clocks, steal) = (ClockState::read(root), Steal::read(root));
         Self { kind, frequency, clocks, steal, throttled: Throttled::read(root), warnings }

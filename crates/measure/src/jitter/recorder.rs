@@ -1,4 +1,4 @@
-//! What is kept of the interruptions of one CPU: exact sums, a histogram, the worst, the first, a series.
+//! Keeps the interruptions of one CPU: exact sums, a histogram, the worst, the first, a series.
 //!
 //! Everything is allocated and touched at the start; recording allocates nothing in any case.
 
@@ -128,17 +128,14 @@ impl Recorder {
         }
     }
 
-    /// Interruptions so far.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// Their total time, in ticks.
     pub fn ticks_total(&self) -> u64 {
         self.ticks_total
     }
 
-    /// The longest, in ticks.
     pub fn ticks_max(&self) -> u64 {
         self.ticks_max
     }

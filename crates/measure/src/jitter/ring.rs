@@ -33,12 +33,12 @@ pub fn capacity_for(cpu_count: usize) -> usize {
     1 << share.ilog2()
 }
 
-/// On a separate line. 128 bytes, because processors fetch lines in pairs.
+/// A separate cache line: 128 bytes, because processors fetch lines in pairs.
 #[derive(Debug)]
 #[repr(align(128))]
 struct OwnLine<T>(T);
 
-/// What the producer writes and the consumer reads.
+/// Position and losses, which the producer writes and the consumer reads.
 #[derive(Debug)]
 struct Written {
     /// The position to be written next.
@@ -98,7 +98,7 @@ pub fn ring(capacity: usize) -> (Producer, Consumer) {
     (producer, Consumer { shared, head: 0, lost_before: 0 })
 }
 
-/// The sampler's end.
+/// The sampler's end of a ring.
 #[derive(Debug)]
 pub struct Producer {
     shared: Arc<Shared>,
@@ -135,13 +135,13 @@ impl Producer {
     }
 }
 
-/// The collector's end.
+/// The collector's end of a ring.
 #[derive(Debug)]
 pub struct Consumer {
     shared: Arc<Shared>,
     /// Its private copy of `head`.
     head: u64,
-    /// Lost entries to ignore.
+    /// Losses before the last call of `forget`, which do not count.
     lost_before: u64,
 }
 
@@ -189,7 +189,6 @@ impl Consumer {
         self.shared.written.0.lost.load(Ordering::Relaxed) - self.lost_before
     }
 
-    /// Capacity in entries.
     pub fn capacity(&self) -> usize {
         self.shared.slots.len()
     }

@@ -38,9 +38,9 @@ use std::{
 
 /// Timeout of the samplers' start, which takes some milliseconds: if it expires, a CPU has no time for them.
 const START_MAX: Duration = Duration::from_secs(10);
-/// How long the samplers may take to end after the end of the run.
+/// Longest time that the samplers may take to end after the end of the run.
 const END_MAX: Duration = Duration::from_secs(3);
-/// Interval of looks at the stop flag before the run.
+/// Interval of checks of the stop flag before the run.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// Start of the names of the samplers' threads.
 const NAME: &str = "lowlat/";
@@ -327,7 +327,8 @@ impl<'a> Run<'a> {
                 (is_stopped, end) = (true, Instant::now() + END_MAX);
             }
             if !is_over && Instant::now() > end {
-                // Some CPU gives its sampler no time; it moves, and the others do not wait for it.
+                // A CPU has no time for its sampler: the sampler is moved to another CPU, and the others do not wait
+                // for it.
                 is_over = true;
                 team.abandon();
                 release_threads(NAME);

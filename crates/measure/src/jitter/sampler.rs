@@ -12,31 +12,27 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Consecutive interruptions of the recording itself that are recorded; further time counts as recording.
 const RECORDING_INTERRUPTED_MAX: u32 = 8;
 
-/// Parameters of a sampler.
 #[derive(Debug, Clone, Copy)]
 pub struct Plan {
     /// The CPU to which it is pinned.
     pub cpu: CpuId,
     /// A gap of at least this long is an interruption.
     pub threshold_ticks: u64,
-    /// Duration.
     pub duration_ticks: u64,
     /// Calibrated time of recording one interruption.
     pub recording_ticks: u64,
-    /// How much longer than that a recording must take to count as interrupted itself.
+    /// Excess over `recording_ticks` from which a recording counts as interrupted itself.
     pub slack_ticks: u64,
 }
 
-/// Result of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Outcome {
-    /// The first reading.
+    /// The first reading of the counter.
     pub first: u64,
     /// The last reading that belongs to this CPU.
     pub last: u64,
     /// Number of turns of the loop.
     pub turns: u64,
-    /// Ticks spent on recording.
     pub recording_ticks: u64,
     /// Readings below the previous one.
     pub backward_count: u64,

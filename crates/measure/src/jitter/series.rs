@@ -8,7 +8,6 @@ use std::{hint::black_box, time::Duration};
 pub const BINS_MAX: u64 = 86_400;
 /// Maximum bins of all CPUs of a run, 127 MiB: a day of seconds on 64 CPUs. More CPUs share them.
 const BINS_MAX_TOTAL: u64 = 64 * BINS_MAX;
-/// Minimum bins per CPU.
 const BINS_MIN: u64 = 600;
 
 /// Number and width of the bins of a run.
@@ -16,7 +15,6 @@ const BINS_MIN: u64 = 600;
 pub struct SeriesPlan {
     /// Width of a bin in whole seconds.
     pub bin_s: u64,
-    /// Number of bins.
     pub count: usize,
 }
 
@@ -30,7 +28,6 @@ impl SeriesPlan {
         Self { bin_s, count }
     }
 
-    /// Width of a bin.
     pub fn bin_ns(&self) -> u64 {
         self.bin_s * 1_000_000_000
     }
@@ -55,7 +52,6 @@ struct Bin {
 }
 
 impl Series {
-    /// All bins, empty.
     pub fn new(plan: SeriesPlan, scale: TickScale) -> Self {
         Self {
             bins: vec![Bin::default(); plan.count],
@@ -73,7 +69,6 @@ impl Series {
         self.clear();
     }
 
-    /// Empties all bins.
     pub fn clear(&mut self) {
         self.bins.fill(Bin::default());
     }

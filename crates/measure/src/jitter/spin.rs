@@ -12,7 +12,6 @@ pub struct Stretch {
     pub before: u64,
     /// The last reading.
     pub now: u64,
-    /// Turns made.
     pub turns: u32,
 }
 

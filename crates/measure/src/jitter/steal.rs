@@ -17,13 +17,12 @@ pub struct Steal {
 }
 
 impl Steal {
-    /// Reads /proc/stat.
     pub fn read(root: &Root) -> Self {
         let cpus = root.read(STAT).parse(STAT, "lines such as \"cpu0 1 2 3 4 5 6 7 8\"", parse);
         Self { cpus, ticks_per_s: rustix::param::clock_ticks_per_second().max(1) }
     }
 
-    /// Whether the file was read.
+    /// True if /proc/stat was read and parsed.
     pub fn is_known(&self) -> bool {
         self.cpus.is_known()
     }

@@ -16,7 +16,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How long a finished sampler waits for the others without yielding its CPU.
+/// Time that a finished sampler waits for the others without yielding its CPU.
 const LINE_UP_SPIN: Duration = Duration::from_millis(20);
 /// Interval of polls after that.
 const LINE_UP_NAP: Duration = Duration::from_millis(1);
@@ -27,35 +27,24 @@ pub enum Message {
     Ready(Box<Ready>),
     /// It cannot run as required.
     Failed(JitterError),
-    /// It panicked.
     Died(CpuId),
-    /// It is done.
     Done(Box<Done>),
 }
 
 /// A sampler that waits at the gate.
 pub struct Ready {
-    /// Its CPU.
     pub cpu: CpuId,
-    /// Its thread id.
     pub thread_id: i32,
-    /// Its calibration.
     pub calibration: Calibration,
-    /// Its live figures.
     pub live: Arc<Live>,
     /// Its interruptions, if they have a reader.
     pub ring: Option<Consumer>,
 }
 
-/// Results of a sampler.
 pub struct Done {
-    /// Its CPU.
     pub cpu: CpuId,
-    /// Its calibration.
     pub calibration: Calibration,
-    /// Its outcome.
     pub outcome: Outcome,
-    /// What it recorded.
     pub recorder: Recorder,
 }
 
@@ -99,7 +88,7 @@ impl Team {
         }
     }
 
-    /// Starts all samplers.
+    /// Opens the gate: all samplers start.
     pub fn open(&self, start: Start) {
         self.set(Gate::Open(start));
     }
@@ -178,18 +167,15 @@ impl Team {
     }
 }
 
-/// A sampler's place in its team: released when it is done or panics, so that nobody waits for it in vain.
+/// A sampler's place in its team: released when it is done or panics, so that the others do not wait for it.
 pub struct Place<'a> {
-    /// The team.
     pub team: &'a Team,
-    /// The sampler's CPU.
     pub cpu: CpuId,
-    /// Channel for its messages.
     pub sender: Sender<Message>,
 }
 
 impl Place<'_> {
-    /// Sends to the main thread. If that has ended, nobody needs the message.
+    /// Sends a message to the main thread; does nothing if that has ended.
     pub fn tell(&self, message: Message) {
         let _ = self.sender.send(message);
     }

@@ -1,5 +1,6 @@
-//! The sampler of wake-ups: a timer wakes it again and again, and each wake-up's latency is recorded as an interruption, from
-//! the moment when it was due until the thread runs (as cyclictest and the kernel's timerlat tracer measure).
+//! The sampler of wake-ups: a timer wakes it again and again, and each wake-up's latency is recorded as an
+//! interruption, from the moment when it was due until the thread runs (as cyclictest and the kernel's timerlat tracer
+//! measure).
 
 use super::{
     live::Live,
@@ -16,8 +17,8 @@ use std::{
 
 const SECOND_NS: i64 = 1_000_000_000;
 
-/// Wakes up `every` ticks until the time is up, `stop` is raised or the thread finds itself on another CPU. A wake-up that
-/// comes after the next was due skips that.
+/// Wakes up `every` ticks until the time is up, `stop` is raised or the thread finds itself on another CPU. A wake-up
+/// that comes after the next was due skips that.
 pub fn sample<C: Counter>(
     counter: &C,
     (plan, every, scale): (&Plan, u64, TickScale),
@@ -25,7 +26,7 @@ pub fn sample<C: Counter>(
     live: &Live,
     stop: &AtomicBool,
 ) -> Outcome {
-    // The kernel may wake ordinary threads 50 us late, to wake several together. If refused, that shows in the latencies.
+    // The kernel may wake ordinary threads 50 us late, to wake several together. A refusal shows in the latencies.
     let _ = set_current_timer_slack(NonZeroU64::new(1));
     let first = counter.now();
     let mut outcome =
@@ -40,7 +41,7 @@ pub fn sample<C: Counter>(
         }
         outcome.turns += 1;
         outcome.last = now;
-        // Before that, a signal woke it, or the clocks differ by less than the kernel's own steps.
+        // An earlier wake-up is due to a signal, or to clocks that differ by less than the kernel's own steps.
         if let Some(late) = ticks_between(due, now) {
             record(recorder, live, due, now);
             due = due.wrapping_add((late / every + 1).saturating_mul(every));

@@ -56,7 +56,7 @@ impl Windows {
         &self.moved
     }
 
-    /// Whether the last check succeeded: /proc/stat existed and contained the measured CPUs.
+    /// True if the last check succeeded: /proc/stat existed and contained the measured CPUs.
     pub fn is_readable(&self) -> bool {
         self.is_readable
     }

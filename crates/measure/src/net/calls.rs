@@ -1,4 +1,5 @@
-//! System calls of the measured path, through the C library: a preloaded library such as Onload replaces these functions.
+//! System calls of the measured path, through the C library, whose functions a preloaded library such as Onload
+//! replaces.
 
 use std::{
     io,
@@ -23,16 +24,14 @@ struct EpollParams {
     pad: u8,
 }
 
-/// Whether a call waits.
+/// Time that a call waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wait {
     /// Until the descriptor is ready.
     Sleep,
-    /// Not at all.
     Not,
 }
 
-/// Receives from a socket.
 pub fn receive(socket: BorrowedFd<'_>, into: &mut [u8], wait: Wait) -> io::Result<usize> {
     let flags = if wait == Wait::Not { libc::MSG_DONTWAIT } else { 0 };
     // SAFETY: the buffer is alive, writable and as long as stated; the descriptor is borrowed, so it is open.
@@ -45,7 +44,6 @@ pub fn read(pipe: BorrowedFd<'_>, into: &mut [u8]) -> io::Result<usize> {
     counted(unsafe { libc::read(pipe.as_raw_fd(), into.as_mut_ptr().cast(), into.len()) })
 }
 
-/// Sends on a socket.
 pub fn send(socket: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<usize> {
     // SAFETY: the buffer is alive and as long as stated; the descriptor is borrowed, so it is open.
     counted(unsafe { libc::send(socket.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), libc::MSG_NOSIGNAL) })
@@ -78,7 +76,6 @@ pub fn dropped(socket: BorrowedFd<'_>) -> Option<u32> {
     values.get(DROPS).copied().filter(|_| read == 0 && count > DROPS)
 }
 
-/// Writes to a pipe.
 pub fn write(pipe: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<usize> {
     // SAFETY: the buffer is alive and as long as stated; the descriptor is borrowed, so it is open.
     counted(unsafe { libc::write(pipe.as_raw_fd(), bytes.as_ptr().cast(), bytes.len()) })
@@ -142,7 +139,7 @@ pub fn epoll_of(fd: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     if added == 0 { Ok(epoll) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Makes `epoll_wait` poll the queue of the NIC for so long before it sleeps.
+/// Makes `epoll_wait` poll the queue of the NIC for this long before it sleeps.
 pub fn epoll_busy_poll(epoll: BorrowedFd<'_>, busy_poll_us: u32, is_preferred: bool) -> io::Result<()> {
     let params = EpollParams {
         busy_poll_us,
@@ -182,7 +179,7 @@ pub fn option(socket: BorrowedFd<'_>, level: i32, name: i32) -> io::Result<i32> 
     if read == 0 { Ok(value) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Size of the datagram that says that one of this size was lost: the next smaller one, if there is one.
+/// Size of the datagram that reports the loss of one of this size: one byte less, or 1 for an empty one.
 pub fn lost_bytes(bytes: usize) -> usize {
     bytes.checked_sub(1).unwrap_or(1)
 }

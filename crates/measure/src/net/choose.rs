@@ -21,33 +21,26 @@ const PROBE_ITERATIONS_MIN: u64 = 20;
 /// Most rounds, as a multiple of those asked for, while the choice is undecided.
 const ROUNDS_FACTOR_MAX: u32 = 3;
 
-/// What is to be tried.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ChooseOptions {
-    /// What a mode must reach.
+    /// Goal that a mode must reach.
     pub goal: Goal,
-    /// What every mode measures. It has one size; each mode sets how it waits.
+    /// Scenario that every mode measures. It has one size; each mode sets how it waits.
     pub scenario: Scenario,
-    /// The server: `host:port`.
+    /// Address of the server: `host:port`.
     pub server: String,
     /// Rounds, each of one run of every mode; up to three times as many while the choice is undecided.
     pub rounds: u32,
-    /// Measures unsound set-ups too.
+    /// Measures unsound set-ups too (`--force`).
     pub is_forced: bool,
 }
 
-/// Progress of a search.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ChooseEvent {
     /// Checks whether a mode is available.
     Checks(Mode),
     /// Measures a mode in a round, from 0.
-    Measures {
-        /// The round.
-        round: u32,
-        /// The mode.
-        mode: Mode,
-    },
+    Measures { round: u32, mode: Mode },
     /// Repeats a round because the control moved in it.
     Repeats(u32),
 }

@@ -35,10 +35,9 @@ const ANSWER_TIME_MAX: Duration = Duration::from_secs(5);
 /// The same for AF_XDP: some cards lose their carrier for seconds when a program is attached.
 const XDP_ANSWER_TIME_MAX: Duration = Duration::from_secs(15);
 
-/// What the client is to do.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ClientOptions {
-    /// What to measure. Missing CPUs are chosen.
+    /// Scenario to measure. Missing CPUs are chosen.
     pub scenario: Scenario,
     /// The server: `host:port`. Irrelevant to local transports.
     pub server: String,
@@ -46,7 +45,7 @@ pub struct ClientOptions {
     pub command_line: String,
     /// Percentile of the column `%ile`.
     pub percentile: f64,
-    /// Measures unsound set-ups too.
+    /// Measures unsound set-ups too (`--force`).
     pub is_forced: bool,
     /// Keeps every sample in the order of sending: [`SizeRecord::samples_ns`].
     pub keeps_samples: bool,
@@ -110,17 +109,16 @@ pub fn prepare<'a>(
     })
 }
 
-/// A run in progress.
 pub struct Run<'a> {
     root: &'a Root,
     /// Scale of the client's counter.
     pub scale: TickScale,
-    /// Ends the run.
+    /// Ends the run when raised.
     pub stop: &'a AtomicBool,
     on_size: &'a (dyn Fn(&SizeRecord) + Sync),
     is_forced: bool,
     keeps_samples: bool,
-    /// What is known so far.
+    /// Record with the facts known so far.
     pub record: PingpongRecord,
 }
 
@@ -164,7 +162,7 @@ impl Run<'_> {
             let (scenario, shared, far, control_far) = (&scenario, &shared, &far, &control_far);
             let serving =
                 thread::Builder::new().name("lowlat-server".into()).spawn_scoped(scope, move || {
-                    // Whether the CPU is usable was checked.
+                    // The CPU has already been checked.
                     let _ = place::pin(scenario.server_cpu);
                     // If it cannot be set up, neither can the client's, which says why.
                     if let Ok(mut link) = Link::of_thread(far, scenario, Arc::clone(shared)) {
@@ -233,7 +231,6 @@ impl Run<'_> {
         }
     }
 
-    /// Connects the data path.
     fn data_path(
         &mut self,
         control: &Control,
@@ -279,7 +276,7 @@ impl Run<'_> {
         if refused.is_empty() || self.is_forced { Ok(()) } else { Err(PingpongError::Unsound(refused)) }
     }
 
-    /// Judges with what the run has shown.
+    /// Judges again, with the facts that the run has shown.
     fn judge_again(&mut self, route: Route) {
         let PingpongRecord { scenario, client, server, is_same_host, .. } = &self.record;
         let setup = Setup { scenario, client, server, route, is_same_host: *is_same_host };

@@ -27,7 +27,7 @@ use thiserror::Error;
 /// Steps of lowlat's figures, in nanoseconds.
 const STEP_NS: f64 = 1.0;
 
-/// What runs on one side.
+/// Program that runs on one side.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SideOptions {
     /// A client of `lowlat net pingpong`.
@@ -36,7 +36,6 @@ pub enum SideOptions {
     Foreign(Tool, Vec<String>),
 }
 
-/// What is to be compared.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CompareOptions {
     /// The sides with their arguments as the user typed them, A first.
@@ -47,39 +46,24 @@ pub struct CompareOptions {
     pub cpus: Option<(CpuId, CpuId)>,
 }
 
-/// Why nothing can be compared.
+/// Error that prevents a comparison.
 #[derive(Debug, Error)]
 pub enum CompareError {
-    /// A client failed.
     #[error("side {side}: {source}")]
-    Client {
-        /// The side.
-        side: String,
-        /// The cause.
-        source: PingpongError,
-    },
+    Client { side: String, source: PingpongError },
     /// A program did not start.
     #[error("side {side}: cannot start {program}: {source}\nhint: install it, or name its path")]
-    Start {
-        /// The side.
-        side: String,
-        /// The program.
-        program: String,
-        /// The system's error.
-        source: io::Error,
-    },
+    Start { side: String, program: String, source: io::Error },
     /// A program printed no result.
     #[error(
         "side {side}: cannot measure: {source}{said}\nhint: start the server of {tool}, and run the command alone once"
     )]
     Output {
-        /// The side.
         side: String,
-        /// The program.
         tool: Tool,
-        /// What is wrong with its output.
+        /// Error found in its output.
         source: ToolError,
-        /// What it said.
+        /// Last line of its standard error, in brackets; empty if it printed none.
         said: String,
     },
     /// The counter cannot be used.
@@ -87,8 +71,8 @@ pub enum CompareError {
     Clock(#[from] ClockError),
 }
 
-/// Measures every side in turn. Ends early, with what it has, when `stop` is raised. `on_run` gets each round, from 0, and
-/// the name of the side that starts.
+/// Measures every side in turn. Ends early, with what it has, when `stop` is raised. `on_run` gets each round, from 0,
+/// and the name of the side that starts.
 ///
 /// # Errors
 /// [`CompareError`] if a side fails in the first round; later, the record has a warning.
@@ -121,7 +105,7 @@ pub fn run(
             let name = CompareSide::name_of(place);
             on_run(round, &name);
             match rounds.measure(side, &name) {
-                // An interrupted run is no round.
+                // An interrupted run does not count as a round.
                 _ if stop.load(Ordering::Relaxed) => {}
                 Ok((rows, controls)) => {
                     let place = u32::try_from(place).unwrap_or(u32::MAX);

@@ -13,10 +13,9 @@ use thiserror::Error;
 /// Longest wait for the peer to take a frame.
 const SEND_TIME_MAX: Duration = Duration::from_secs(5);
 
-/// Why the control connection failed.
+/// Error of the control connection.
 #[derive(Debug, Error)]
 pub enum ControlError {
-    /// The peer closed it.
     #[error("the peer closed the connection")]
     Closed,
     /// No message within the time limit.
@@ -25,7 +24,6 @@ pub enum ControlError {
     /// The peer sent something else than a message.
     #[error(transparent)]
     Protocol(#[from] ProtocolError),
-    /// The peer refused.
     #[error("{0}")]
     Refused(String),
     /// The peer sent another message than the protocol allows here.
@@ -34,7 +32,6 @@ pub enum ControlError {
     /// This end cannot use AF_XDP.
     #[error(transparent)]
     Xdp(#[from] XdpError),
-    /// The connection failed.
     #[error(transparent)]
     Io(#[from] io::Error),
 }
@@ -46,17 +43,15 @@ pub struct Control {
 }
 
 impl Control {
-    /// Uses a connected socket.
+    /// Wraps a socket, which must be connected.
     pub fn new(socket: Socket) -> Self {
         Self { socket }
     }
 
-    /// The socket.
     pub fn socket(&self) -> &Socket {
         &self.socket
     }
 
-    /// Gives the socket away.
     pub fn into_socket(self) -> Socket {
         self.socket
     }

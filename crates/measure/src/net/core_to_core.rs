@@ -10,7 +10,7 @@ use lowlat_cache::c2c::Method;
 use lowlat_host::CpuId;
 use lowlat_net::pingpong::{ControlRow, Figures};
 
-/// Length of one control.
+/// Round trips of one control measurement.
 const ROUNDS: Rounds = Rounds { warm_up: 2_000, measured: 20_000 };
 
 /// Measures the two CPUs.

@@ -12,7 +12,6 @@ pub struct CpuClock {
 }
 
 impl CpuClock {
-    /// Starts.
     pub fn start() -> Self {
         Self { cpu: cpu_time(), wall: Instant::now() }
     }

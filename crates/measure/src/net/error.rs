@@ -6,66 +6,41 @@ use lowlat_net::pingpong::{ScenarioError, Unsound, protocol::ProtocolError};
 use std::{io, net::Ipv6Addr};
 use thiserror::Error;
 
-/// Why nothing can be measured.
+/// Error that prevents a measurement.
 #[derive(Debug, Error)]
 pub enum PingpongError {
     /// The scenario is not measurable.
     #[error("cannot measure: {0}")]
     Scenario(#[from] ScenarioError),
-    /// The set-up is unsound.
     #[error("cannot measure: {}\nhint: --force measures it and marks the result", sentences(.0))]
     Unsound(Vec<Unsound>),
     /// The server's name has no address.
     #[error("cannot find {name}: {source}\nhint: name the server by its address")]
-    Name {
-        /// The name.
-        name: String,
-        /// The system's error.
-        source: io::Error,
-    },
+    Name { name: String, source: io::Error },
     /// A link-local address without an interface, or with one that is missing.
     #[error(
         "cannot connect to {address}: a link-local address needs an interface of this host\nhint: write {choices}"
     )]
     NoInterface {
-        /// The address.
         address: Ipv6Addr,
         /// The address with each interface that it can have.
         choices: String,
     },
     /// The server cannot be reached.
     #[error("cannot connect to {address}: {source}\nhint: start `lowlat net pingpong server` there")]
-    Connect {
-        /// Its address.
-        address: String,
-        /// The system's error.
-        source: io::Error,
-    },
-    /// The control connection failed.
+    Connect { address: String, source: io::Error },
     #[error("cannot measure with {address}: {source}\nhint: {}", hint_of(.source))]
-    Control {
-        /// The server's address.
-        address: String,
-        /// The cause.
-        source: ControlError,
-    },
+    Control { address: String, source: ControlError },
     /// This end cannot use AF_XDP.
     #[error(transparent)]
     Xdp(XdpError),
-    /// The server cannot listen.
     #[error("cannot listen on {address}: {source}\nhint: choose another address with --listen")]
-    Listen {
-        /// The address.
-        address: String,
-        /// The system's error.
-        source: io::Error,
-    },
+    Listen { address: String, source: io::Error },
     /// A socket or its waiting mode cannot be set up.
     #[error("cannot set up {what}: {source}\nhint: choose another transport, muxer or waiting mode")]
     SetUp {
-        /// What was to be set up.
+        /// Transport, or muxer and waiting mode.
         what: String,
-        /// The system's error.
         source: io::Error,
     },
     /// A CPU cannot be used.

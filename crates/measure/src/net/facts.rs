@@ -48,7 +48,7 @@ pub fn hold_idle() -> Result<IdleHold, String> {
     })
 }
 
-/// Reads how long the interrupts of the queue with this id are suspended; `None` where the kernel does not tell.
+/// Reads how long the interrupts of the queue with this id are suspended; `None` if the kernel does not report it.
 pub fn irq_suspend(napi_id: Option<u32>) -> Option<IrqSuspend> {
     let found = napi_instance(napi_id.filter(|id| *id > 0)?).into_known()?;
     Some(IrqSuspend { interface: found.interface, timeout_ns: found.irq_suspend_timeout_ns? })
@@ -67,7 +67,7 @@ fn preload(root: &Root) -> Option<Preload> {
     Some(Preload { library: named, is_loaded: maps.contains(name), is_accelerated: None, variables })
 }
 
-/// Completes the facts once the data socket exists: whether the library that was loaded has it.
+/// Completes the facts once the data socket exists: whether the loaded library has taken it over.
 pub fn add_acceleration(root: &Root, facts: &mut EndFacts, socket: BorrowedFd<'_>) {
     let Some(preload) = facts.preload.as_mut().filter(|preload| preload.is_loaded) else { return };
     let marks = LIBRARIES.into_iter().find(|(name, ..)| preload.library.contains(name));

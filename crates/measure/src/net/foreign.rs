@@ -9,15 +9,15 @@ use std::{
     time::Duration,
 };
 
-/// Time between two looks at the program.
+/// Time between two checks of the program.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// What a program printed.
+/// Output of a foreign program.
 #[derive(Debug, Default)]
 pub struct Printed {
-    /// On standard output.
+    /// Text written to standard output.
     pub text: String,
-    /// On standard error.
+    /// Text written to standard error.
     pub errors: String,
 }
 

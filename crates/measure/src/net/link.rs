@@ -37,23 +37,18 @@ const GIVE_UP_TIMES: u32 = 3;
 /// Datagrams thrown away after a loss: a socket that is shut down always has one more.
 const DRAINED_MAX: u64 = 1_000;
 
-/// Why messages ended.
+/// Reason why messages ended early.
 #[derive(Debug)]
 pub enum Ended {
-    /// The run was stopped.
     Stopped,
-    /// The other end closed.
     Closed,
     /// The other end has given up a message that was lost.
     Lost,
     /// A datagram of another size than expected arrived.
     WrongSize {
-        /// Its size.
         bytes: usize,
-        /// The expected size.
         expected: usize,
     },
-    /// A system call failed.
     Failed(io::Error),
 }
 
@@ -71,12 +66,11 @@ impl fmt::Display for Ended {
     }
 }
 
-/// What both threads of an end share: the one that passes messages and the one that watches it.
+/// State that both threads of an end share: the one that passes messages and the one that watches it.
 #[derive(Debug, Default)]
 pub struct Shared {
     /// Ends the loop of messages.
     is_stopped: AtomicBool,
-    /// Messages that arrived.
     arrived: AtomicU64,
     /// Number of the first message of the batch.
     first: AtomicU64,
@@ -89,7 +83,7 @@ impl Shared {
         self.is_stopped.store(true, Ordering::Relaxed);
     }
 
-    /// Whether the loop of messages is to end.
+    /// True if the loop of messages is to end.
     pub fn is_stopped(&self) -> bool {
         // Relaxed: pairs with the store in `stop`.
         self.is_stopped.load(Ordering::Relaxed)
@@ -108,26 +102,18 @@ impl Shared {
     }
 }
 
-/// Descriptors of an end.
+/// Descriptors that an end receives from and sends to.
 #[derive(Debug, Clone)]
 pub enum Wires {
     /// Sockets: one for both directions, except with multicast.
-    Sockets {
-        /// Where messages arrive.
-        receive: Arc<OwnedFd>,
-        /// Where messages leave.
-        send: Arc<OwnedFd>,
-    },
-    /// Two pipes.
+    Sockets { receive: Arc<OwnedFd>, send: Arc<OwnedFd> },
+    /// Two pipes, one for each direction.
     Pipes {
-        /// Where messages arrive.
         receive: Arc<OwnedFd>,
-        /// Where messages leave.
         send: Arc<OwnedFd>,
         /// The other side of `receive`, to wake the thread that reads it.
         wake: Arc<OwnedFd>,
     },
-    /// AF_XDP sockets.
     Xdp {
         /// A socket of the kernel that keeps the port.
         udp: Arc<OwnedFd>,
@@ -143,7 +129,7 @@ impl Wires {
         Self::Sockets { receive: Arc::clone(&socket), send: socket }
     }
 
-    /// Wakes the thread that waits for a message; it finds out that it is stopped.
+    /// Wakes the thread that waits for a message; it then finds that it is stopped.
     pub fn wake(&self) {
         match self {
             Self::Sockets { receive, send } => {
@@ -153,7 +139,7 @@ impl Wires {
                 }
             }
             Self::Pipes { wake, .. } => {
-                // A full pipe has a reader that is awake.
+                // If the pipe is full, its reader is awake.
                 let _ = calls::write(wake.as_fd(), &[0]);
             }
             // Its thread never sleeps for long.
@@ -161,7 +147,7 @@ impl Wires {
         }
     }
 
-    /// Sends the datagram that says that one of this size was lost, in the batch that starts with this number. It is
+    /// Sends the datagram that reports the loss of one of this size, in the batch that starts with this number. It is
     /// repeated until the other end answers with the same, so it may be lost too.
     pub fn give_up(&self, bytes: usize, first: u64) {
         if let Self::Sockets { send, .. } = self {
@@ -188,18 +174,15 @@ impl Wires {
     }
 }
 
-/// How an end waits.
+/// Call or rings in which an end waits.
 #[derive(Debug)]
 enum Waiter {
-    /// In the receiving call.
     Receive(Wait),
-    /// In `select` or `poll`.
+    /// `select` or `poll`, before the receiving call.
     Call(fn(BorrowedFd<'_>, Wait) -> io::Result<bool>, Wait),
-    /// In `epoll_wait`.
     Epoll(OwnedFd, Wait),
-    /// In `io_uring`.
     Ring(Box<Ring>, Wait),
-    /// In the rings of AF_XDP sockets.
+    /// The rings of AF_XDP sockets.
     Xdp(Box<xdp::Port>),
 }
 
@@ -211,7 +194,7 @@ pub struct Link {
     shared: Arc<Shared>,
     buffer: Vec<u8>,
     is_stream: bool,
-    /// Whether a message can be lost without the run ending.
+    /// A message can be lost without ending the run.
     may_lose: bool,
     is_quickack: bool,
     arrived: u64,
@@ -224,8 +207,8 @@ pub struct Link {
 }
 
 impl Link {
-    /// Sets up the calling thread's end, with descriptors of its own, unless it takes over some that it must close
-    /// everywhere: those of AF_XDP, and the traces of the parts.
+    /// Sets up the calling thread's end, with a private table of descriptors unless it takes over some that it must
+    /// close everywhere: those of AF_XDP, and the traces of the parts.
     ///
     /// # Errors
     /// If the kernel lacks the waiting mode.
@@ -329,7 +312,7 @@ impl Link {
         (0..GIVE_UP_TIMES).for_each(|_| self.wires.give_up(bytes, self.shared.first()));
     }
 
-    /// Throws away what has arrived for a batch that has ended. Returns the number of datagrams.
+    /// Discards what has arrived for a batch that has ended. Returns the number of datagrams.
     pub fn drain(&mut self) -> u64 {
         let fd = self.wires.receiving();
         let mut drained = 0;
@@ -362,13 +345,13 @@ impl Link {
         // Relaxed: pairs with the load in `Shared::arrived`; this thread is the only writer.
         self.shared.arrived.store(self.arrived, Ordering::Relaxed);
         if self.is_quickack {
-            // The kernel turns it off again on its own.
+            // The kernel turns it off again automatically.
             let _ = calls::set_option(self.wires.receiving(), libc::IPPROTO_TCP, libc::TCP_QUICKACK, 1);
         }
         Ok(())
     }
 
-    /// Receives a datagram; `false` if it is not the one that is waited for, but a late or repeated one.
+    /// Receives a datagram; `false` if it is not the awaited one, but a late or repeated one.
     fn receive_datagram(&mut self, bytes: usize) -> Result<bool, Ended> {
         let end = self.buffer.len();
         let length = self.receive_some(0, end)?;
@@ -397,7 +380,7 @@ impl Link {
         Err(Ended::WrongSize { bytes: length, expected: bytes })
     }
 
-    /// Receives what is there, into a part of the buffer, and waits until something is.
+    /// Receives available data into a part of the buffer; waits if there is none.
     fn receive_some(&mut self, from: usize, to: usize) -> Result<usize, Ended> {
         let Self { wires, waiter, shared, buffer, stamper, .. } = self;
         let into = buffer.get_mut(from..to).unwrap_or_default();
@@ -453,7 +436,7 @@ impl Link {
     }
 }
 
-/// Makes calls on a socket poll the queue of its NIC for so long.
+/// Makes calls on a socket poll the queue of its NIC for this long.
 pub fn busy_poll(fd: BorrowedFd<'_>, busy_poll_us: u32) -> io::Result<()> {
     let micros = i32::try_from(busy_poll_us).unwrap_or(i32::MAX);
     calls::set_option(fd, libc::SOL_SOCKET, SO_BUSY_POLL, micros)?;

@@ -31,12 +31,10 @@ const WARM_UP_PART: u64 = 10;
 const TURNS_PER_S_MIN: u64 = 50_000;
 const NS_PER_MS: u64 = 1_000_000;
 
-/// Why a run ended early.
+/// Error that ended a run early.
 #[derive(Debug)]
 pub enum PingError {
-    /// The control connection failed.
     Control(ControlError),
-    /// The data path failed.
     Data(Ended),
     /// More messages of a size were lost than [`LOSSES_MAX`].
     Losses,
@@ -67,20 +65,20 @@ pub struct Pinger<'a> {
     samples: Vec<u64>,
     /// With a rate: the same from the time of sending.
     from_send: Vec<u64>,
-    /// Whether records keep the samples in the order of sending.
+    /// Records keep the samples in the order of sending.
     keeps_samples: bool,
     /// The server's queue, as it last reported.
     server_napi_id: Option<u32>,
     server_irq_suspend: Option<IrqSuspend>,
-    /// What this thread used in the batches of the current size.
+    /// CPU time that this thread used in the batches of the current size.
     client_cpu: CpuUse,
-    /// What the server's thread used, if it reports that.
+    /// CPU time that the server's thread used, if it reports that.
     server_cpu: Option<CpuUse>,
     /// Messages of the current size that were lost.
     lost: u64,
     /// Messages of the current size that came late or again, at either end.
     strays: Strays,
-    /// For how long the server was throttled in the current size.
+    /// Time for which the server was throttled in the current size.
     server_throttled_ns: u64,
     /// Ticks in which the current batch has spun until messages were due.
     paced: u64,
@@ -146,12 +144,12 @@ impl<'a> Pinger<'a> {
         [self.link.napi_id(), self.server_napi_id]
     }
 
-    /// How long the interrupts of the server's queue are suspended, as it last reported.
+    /// Suspension of the interrupts of the server's queue, as it last reported.
     pub fn server_irq_suspend(&self) -> Option<IrqSuspend> {
         self.server_irq_suspend.clone()
     }
 
-    /// How the parts of the run were found, if they were asked for.
+    /// Returns how the parts of the run were found, if they were requested.
     pub fn into_parts(self) -> Option<PartsFacts> {
         self.parts.map(PartsRun::finish)
     }
@@ -275,7 +273,7 @@ impl<'a> Pinger<'a> {
         }
     }
 
-    /// Ends a batch with a loss, and throws away what came too late.
+    /// Ends a batch with a loss, and discards messages that came too late.
     fn done_late(&mut self) -> Result<(), PingError> {
         self.done()?;
         self.link.drain();

@@ -28,16 +28,16 @@ pub fn pin(cpu: Option<CpuId>) -> Result<(), String> {
     affinity::pin_to(&CpuSet::of(cpu)).map_err(|error| error.to_string())
 }
 
-/// Gives the calling thread its own table of descriptors. While a table has one user, no system call takes a reference to
-/// its file, which is 1 to 4 % of a short one. Descriptors of before are in both tables from then on, so that closing one
-/// of them here closes nothing: what the thread itself closes must be opened by it.
+/// Gives the calling thread its own table of descriptors. While a table has one user, no system call takes a reference
+/// to its file, which is 1 to 4 % of a short one. Descriptors opened before are in both tables from then on, so closing
+/// one here does not close its file: what the thread is to close must be opened by it.
 pub fn own_descriptors() {
     // SAFETY: unshare(2) with CLONE_FILES copies the table of the calling thread, and touches no memory of this process.
     // A refusal leaves the table shared, which is slower and nothing else.
     let _ = unsafe { libc::unshare(libc::CLONE_FILES) };
 }
 
-/// Whether this process can run on a CPU.
+/// Returns whether this process can run on a CPU.
 pub fn is_usable(cpu: CpuId) -> bool {
     affinity::settable(&CpuSet::of(cpu)).is_ok_and(|cpus| !cpus.is_empty())
 }

@@ -26,18 +26,14 @@ use std::{
 /// Longest time between two batches.
 const IDLE_MAX: Duration = Duration::from_secs(30);
 
-/// Why a run ended early.
+/// Error that ended a run early.
 #[derive(Debug)]
 pub enum ServeError {
-    /// The control connection failed.
     Control(ControlError),
-    /// The data path failed.
     Data(Ended),
     /// The client asked for something that its scenario excludes.
     Batch {
-        /// Size that it asked for.
         size_bytes: u32,
-        /// Number of messages.
         count: u64,
     },
 }
@@ -63,7 +59,7 @@ impl From<ControlError> for ServeError {
     }
 }
 
-/// Whether a thread waits for messages, and of which size, for the thread that watches it.
+/// State of a thread for its watcher: whether it waits for messages, and of which size.
 #[derive(Debug, Default)]
 pub struct Batch {
     is_running: AtomicBool,
@@ -71,7 +67,7 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// Runs a part of which the other thread is to know.
+    /// Runs `part`, during which messages of this size are awaited.
     pub fn during<T>(&self, size_bytes: u32, part: impl FnOnce() -> T) -> T {
         // Relaxed, all three: pair with the loads below; a moment's delay does not matter.
         self.size_bytes.store(size_bytes, Ordering::Relaxed);
@@ -87,7 +83,7 @@ impl Batch {
         usize::try_from(self.size_bytes.load(Ordering::Relaxed)).unwrap_or(usize::MAX)
     }
 
-    /// Whether messages are awaited.
+    /// True if messages are awaited.
     pub fn is_running(&self) -> bool {
         // Relaxed: pairs with the stores in `during`.
         self.is_running.load(Ordering::Relaxed)
@@ -125,7 +121,7 @@ fn serve_batches(
                 let thread_id = Some(rustix::thread::gettid().as_raw_nonzero().get());
                 let ready = Message::Ready { thread_id, incoming_cpu: link.incoming_cpu() };
                 if is_behind {
-                    // What the client had given up. Later ones are known by their numbers.
+                    // Discards messages that the client had given up. Later ones are recognized by their numbers.
                     link.drain();
                 }
                 link.begin(Side::Server, first);
@@ -157,7 +153,7 @@ fn serve_batches(
             }
             Message::Round { round, size_bytes, count, counter_hz } => {
                 let limits = (scenario.sizes.contains(&size_bytes), scenario.iterations_max);
-                // A header fits, so that the end of the round can be told.
+                // A message must hold a header, which marks the end of the round.
                 let bytes = usize::try_from(size_bytes).unwrap_or(0);
                 if bytes < HEADER_BYTES || !limits.0 || count > limits.1 {
                     return Err(ServeError::Batch { size_bytes, count });

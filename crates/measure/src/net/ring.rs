@@ -9,9 +9,9 @@ use std::{
 
 /// Entries of the queues; one receive is in flight.
 const ENTRIES: u32 = 4;
-/// Marks the receive.
+/// User data of the receive.
 const RECEIVE: u64 = 1;
-/// Marks its cancellation.
+/// User data of its cancellation.
 const CANCEL: u64 = 2;
 
 /// A ring that receives from one descriptor.
@@ -37,7 +37,7 @@ impl Ring {
         Ok(Self { ring, is_pipe })
     }
 
-    /// Receives into the buffer. Without sleeping it looks at the completion queue until `should_end` says to stop.
+    /// Receives into the buffer. Without sleeping, it polls the completion queue until `should_end` says to stop.
     pub fn receive(
         &mut self,
         fd: BorrowedFd<'_>,

@@ -1,8 +1,7 @@
 //! The server: accepts connections, runs one scenario at a time.
 //!
-//! Whatever peers do, the server keeps its bounds: a first frame has a time limit, connections that have sent none are
-//! limited in number, of which the oldest gives way to a new one, a run has limits of memory and silence, and one run
-//! excludes others.
+//! Peers cannot exceed the server's bounds. A first frame has a time limit. Connections that have sent none are limited
+//! in number, and a new one closes the oldest. A run has limits of memory and silence, and only one runs at a time.
 
 use super::{
     control::{Control, ControlError, unexpected},
@@ -34,50 +33,38 @@ const FIRST_FRAME_TIME_MAX: Duration = Duration::from_secs(5);
 const SILENT_MAX: usize = 64;
 /// Connections that the kernel queues.
 const BACKLOG: i32 = 128;
-/// Time between two looks at the stop flag.
+/// Time between two checks of the stop flag.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
-/// What a server is to do.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ServerOptions {
     /// Addresses to listen on.
     pub listen: Vec<SocketAddr>,
     /// CPU of the answering thread, whatever the client asks for.
     pub cpu: Option<CpuId>,
-    /// Ends after one run.
+    /// Ends the server after one run.
     pub is_single: bool,
 }
 
-/// What happens on a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ServerEvent {
     /// It listens on an address.
     Listens(SocketAddr),
-    /// A run started.
     Started {
-        /// The client.
         peer: String,
         /// Transport, muxer and waiting mode.
         what: String,
         /// CPU of the answering thread.
         cpu: Option<CpuId>,
     },
-    /// A run ended.
     Ended {
-        /// The client.
         peer: String,
-        /// Messages answered.
         answered: u64,
-        /// What ended it early.
+        /// Error that ended it early.
         error: Option<String>,
     },
     /// A connection was refused or closed.
-    Refused {
-        /// The peer.
-        peer: String,
-        /// Why.
-        why: String,
-    },
+    Refused { peer: String, why: String },
 }
 
 /// State that the connections share.
@@ -86,11 +73,10 @@ pub(super) struct State<'a> {
     pub options: &'a ServerOptions,
     pub stop: &'a AtomicBool,
     pub on_event: &'a (dyn Fn(&ServerEvent) + Sync),
-    /// The run that waits for its data connection: its token, and where the connection goes.
+    /// The run that waits for its data connection: its token, and the channel for that connection.
     pub waiting: Mutex<Option<(String, mpsc::Sender<Socket>)>>,
-    /// Whether a run is in progress.
+    /// A run is in progress.
     is_busy: AtomicBool,
-    /// Runs that ended.
     ended: AtomicUsize,
     /// Connections without a first frame, the oldest first, with their numbers.
     silent: Mutex<VecDeque<(u64, Socket)>>,

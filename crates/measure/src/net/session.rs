@@ -31,14 +31,12 @@ const JOIN_TIME_MAX: Duration = Duration::from_secs(5);
 const XDP_JOIN_TIME_MAX: Duration = Duration::from_secs(15);
 /// Longest silence of a batch, beside the time between two scheduled messages.
 const SILENCE_MAX: Duration = Duration::from_secs(30);
-/// Time between two looks at the run.
+/// Time between two checks of the run.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
-/// The other side of a run.
+/// The client of a run, for its server.
 pub struct Ends<'a> {
-    /// Its control connection.
     pub control: &'a Control,
-    /// The client.
     pub client: &'a EndFacts,
 }
 
@@ -64,7 +62,7 @@ pub fn run_session(
     thread::scope(|scope| {
         let (scenario, batch, is_done, shared, wires) = (&scenario, &batch, &is_done, &shared, &wires);
         let serving = thread::Builder::new().name("lowlat-server".into()).spawn_scoped(scope, move || {
-            // Whether the CPU is usable was checked.
+            // The CPU has already been checked.
             let _ = place::pin(server.cpu);
             let result = match Link::of_thread(wires, scenario, Arc::clone(shared)) {
                 Ok(mut link) => serve(ends.control, &mut link, scenario, shared, batch),
@@ -164,7 +162,7 @@ fn connect(
                     return Err(ControlError::Closed);
                 }
             }
-            // Nobody can join any more, or it took too long.
+            // The channel is closed, or it took too long.
             Err(_) => return Err(ControlError::TimedOut(JOIN_TIME_MAX)),
         }
     };

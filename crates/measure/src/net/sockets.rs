@@ -88,7 +88,6 @@ impl Udp {
         Ok(Self { socket, local, group })
     }
 
-    /// Its port.
     pub fn port(&self) -> io::Result<u16> {
         let address = self.socket.local_addr()?.as_socket();
         Ok(address.map_or(0, |address| address.port()))
@@ -110,7 +109,7 @@ impl Udp {
         Ok((Wires::xdp(self.socket, sockets), facts))
     }
 
-    /// Connects it to the port of a peer, so that nobody else's datagrams arrive.
+    /// Connects it to the port of a peer, so that only that peer's datagrams arrive.
     pub fn connect(self, peer: SocketAddr, port: u16) -> io::Result<Wires> {
         let mut peer = plain(peer);
         peer.set_port(port);
@@ -137,7 +136,7 @@ pub fn plain(address: SocketAddr) -> SocketAddr {
     }
 }
 
-/// Addresses on which a server listens for everybody: IPv4 and IPv6.
+/// Wildcard addresses for a server: IPv4 and IPv6.
 pub fn everywhere(port: u16) -> [SocketAddr; 2] {
     [SocketAddr::from((Ipv4Addr::UNSPECIFIED, port)), SocketAddr::from((Ipv6Addr::UNSPECIFIED, port))]
 }

@@ -14,32 +14,30 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How long a client tries to give a lost message up, beside the time limit.
+/// Longest time in which a client tries to give up a lost message, after the time limit.
 const RECOVERY_TIME_MAX: Duration = Duration::from_secs(2);
-/// Time between two looks at the measuring thread.
+/// Time between two checks of the measuring thread.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
-/// What the measuring thread gives back.
+/// Results of the measuring thread.
 #[derive(Debug, Default)]
 pub struct Outcome {
-    /// Sizes measured.
     pub sizes: Vec<SizeRecord>,
-    /// Controls between them.
     pub controls: Vec<ControlRow>,
-    /// How parts were found.
+    /// Facts about how the parts were found.
     pub parts: Option<PartsFacts>,
     /// Queues of client and server.
     pub napi_ids: [Option<u32>; 2],
-    /// How long the interrupts of the server's queue are suspended.
+    /// Suspension of the interrupts of the server's queue.
     pub server_irq_suspend: Option<IrqSuspend>,
-    /// Why it ended early.
+    /// Reason why it ended early.
     pub warning: Option<String>,
-    /// Why a control is missing.
+    /// Reason why a control is missing.
     pub control_warning: Option<String>,
 }
 
 impl Outcome {
-    /// Of a thread that panicked.
+    /// Returns the outcome of a thread that panicked.
     pub fn died() -> Self {
         Self {
             warning: Some("The measuring thread died; this is a bug in lowlat.".to_owned()),
@@ -48,23 +46,22 @@ impl Outcome {
     }
 }
 
-/// What is watched.
+/// Access to the measuring thread.
 pub struct Watch<'a> {
     /// Sizes as they are complete; closed when the thread ends.
     pub events: Receiver<SizeRecord>,
-    /// Messages that arrive.
     pub shared: &'a Shared,
-    /// Whether messages are awaited.
+    /// State of the batch in progress.
     pub batch: &'a Batch,
     /// The scenario, for its time limit.
     pub scenario: &'a Scenario,
-    /// Tells the server that a message of this size was lost; its answer wakes the thread.
+    /// Reports to the server that a message of this size was lost; its answer wakes the thread.
     pub give_up: &'a dyn Fn(usize),
     /// Ends the thread, whatever it waits for.
     pub abort: &'a dyn Fn(),
 }
 
-/// Watches until the thread ends. Returns a sentence if it was made to.
+/// Watches until the thread ends. Returns the reason, as a sentence, if it was made to end.
 pub fn watch(
     watched: &Watch<'_>,
     stop: &AtomicBool,

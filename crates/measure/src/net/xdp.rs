@@ -1,8 +1,8 @@
 //! An end that sends and receives frames through AF_XDP sockets.
 //!
 //! Each queue of the interface has a socket with its own memory, since the flow of a run may arrive on any of them. The
-//! program on the interface sends the frames of this flow alone to the sockets. A link holds it, so it leaves with the
-//! process.
+//! program on the interface sends only the frames of this flow to the sockets. A link holds it, so it is removed when
+//! the process ends.
 
 mod set_up;
 
@@ -30,11 +30,11 @@ use xdp::{
     socket::XdpSocket,
 };
 
-/// Completed frames that one look at a queue takes.
+/// Completed frames taken from a queue at once.
 const COMPLETED_MAX: usize = 16;
-/// Longest sleep of a thread between two looks at the stop flag.
+/// Longest sleep of a thread between two checks of the stop flag.
 const SLEEP_MS_MAX: i32 = 100;
-/// Turns of a spinning thread between two looks at the stop flag.
+/// Turns of a spinning thread between two checks of the stop flag.
 const TURNS_PER_LOOK: u32 = 1 << 10;
 /// Turns of a spinning thread between two calls that wake a driver which waits for memory.
 const TURNS_PER_WAKE: u32 = 1 << 16;
@@ -46,9 +46,8 @@ struct Queue {
     umem: Umem,
 }
 
-/// Sockets of an end.
 pub struct Port {
-    /// Detaches the program first.
+    /// First, so that the program is detached before the sockets are closed.
     _link: Link,
     queues: Vec<Queue>,
     /// The sockets, as `poll` takes them.
@@ -110,7 +109,7 @@ impl Queue {
 }
 
 impl Port {
-    /// What the kernel gave.
+    /// AF_XDP mode and queues that the kernel granted.
     pub fn facts(&self) -> &XdpFacts {
         &self.facts
     }
@@ -186,7 +185,7 @@ impl Port {
         None
     }
 
-    /// Does what the waiting mode says while nothing has arrived.
+    /// Waits as the waiting mode requires, while nothing has arrived.
     fn wait(&mut self, turns: u32) -> io::Result<()> {
         match self.waiting {
             Waiting::Spin if turns.is_multiple_of(TURNS_PER_WAKE) => self.poll_queues(),
@@ -223,7 +222,7 @@ fn kick(queue: &Queue, should_end: impl Fn() -> bool) -> Result<(), Ended> {
     }
 }
 
-/// Whether the same call may succeed soon: the NIC's queue or the kernel's memory is full.
+/// Returns whether the same call may succeed soon: the NIC's queue or the kernel's memory is full.
 fn is_passing(error: &io::Error) -> bool {
     const PASSING: [i32; 4] = [libc::EAGAIN, libc::EBUSY, libc::ENOBUFS, libc::EINTR];
     error.raw_os_error().is_some_and(|code| PASSING.contains(&code))

@@ -25,8 +25,8 @@ pub(super) struct Counts {
     softirqs: Reading<Table>,
 }
 
-/// Whether a row counts local timer interrupts: "LOC" on x86, PowerPC and s390, elsewhere the interrupt of the
-/// per-CPU timer.
+/// Returns the name of a row that counts local timer interrupts: "LOC" on x86, PowerPC and s390, elsewhere the
+/// interrupt of the per-CPU timer.
 fn timer_name(row: &Row) -> Option<String> {
     if row.name == "LOC" {
         return Some(row.name.clone());

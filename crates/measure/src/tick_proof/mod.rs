@@ -17,20 +17,17 @@ use std::{
 
 /// Duration of the check whether a CPU is already busy.
 const LOOK: Duration = Duration::from_millis(300);
-/// How long a spinner runs before its ticks are counted: the kernel stops the tick some time after the last
-/// other task has left.
+/// Time that a spinner runs before its ticks are counted: the kernel stops the tick some time after the last other task
+/// has left.
 const SETTLE: Duration = Duration::from_millis(200);
 
-/// What to count.
 #[derive(Debug, Clone)]
 pub struct TickOptions {
-    /// The isolated CPUs.
     pub isolated: CpuSet,
     /// The CPUs to compare with, on which the counting itself runs.
     pub housekeeping: CpuSet,
-    /// Duration.
     pub window: Duration,
-    /// Whether a thread spins on each idle isolated CPU.
+    /// Starts a thread that spins on each idle isolated CPU.
     pub spins: bool,
     /// Ticks per second of a CPU whose tick is not stopped, if known.
     pub hz: Reading<u32>,

@@ -18,7 +18,7 @@ const NAMED_MAX: usize = 4;
 pub(super) struct Spinners {
     /// CPUs on which a thread spins.
     pub(super) cpus: CpuSet,
-    /// Why others have none, one sentence each.
+    /// Reasons why other CPUs have none, one sentence each.
     pub(super) refused: Vec<String>,
     is_over: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,

@@ -26,8 +26,8 @@ impl Drop for End {
     }
 }
 
-/// Forks a process that does `work` and ends. It ignores Ctrl-C, which the whole terminal gets: its parent decides. If
-/// `dies_along`, the kernel kills it when the calling thread ends.
+/// Forks a process that does `work` and ends. It ignores Ctrl-C, which the terminal sends to the whole process group:
+/// its parent decides. If `dies_along`, the kernel kills it when the calling thread ends.
 ///
 /// `work` must neither allocate nor lock: other threads of the parent may hold locks.
 ///
@@ -94,12 +94,11 @@ pub fn only_read(pipe: impl AsFd) {
 }
 
 impl Forked {
-    /// Its number.
     pub fn pid(&self) -> u32 {
         self.pid.as_raw_nonzero().get().unsigned_abs()
     }
 
-    /// Whether it has ended by itself with success, if it has ended.
+    /// Returns whether it ended successfully; `None` if it has not ended.
     pub fn ended(&mut self) -> Option<bool> {
         match waitpid(Some(self.pid), WaitOptions::NOHANG) {
             Ok(None) => None,
@@ -114,12 +113,12 @@ impl Forked {
         }
     }
 
-    /// Whether it has been waited for.
+    /// True if it has been waited for.
     pub fn is_over(&self) -> bool {
         self.is_over
     }
 
-    /// Waits until it ends by itself.
+    /// Waits until the process ends.
     pub fn wait(mut self) {
         while matches!(waitpid(Some(self.pid), WaitOptions::empty()), Err(rustix::io::Errno::INTR)) {}
         self.is_over = true;

@@ -10,22 +10,20 @@ use std::io;
 /// the system and works on memory that exists or that it maps.
 pub trait Job {
     /// Does the work of a process: calls [`Pace::begin`] once, and [`Pace::goes_on`] after each operation if
-    /// [`Job::is_counted`]. Other processes go on until they are killed, or end as soon as their partner has ended.
+    /// [`Job::is_counted`]. Other processes continue until they are killed, or end as soon as their partner has ended.
     ///
     /// # Errors
     /// The system's error, which ends the run.
     fn work(&self, process: usize, pace: &mut Pace<'_>) -> io::Result<()>;
 
-    /// Whether a process counts operations; otherwise it serves one that does.
+    /// True if a process counts operations, false if it serves one that does.
     fn is_counted(&self, process: usize) -> bool;
 }
 
-/// What a job is made for.
+/// Copies and host that a job is made for.
 #[derive(Debug, Clone, Copy)]
 pub struct Scale<'a> {
-    /// Copies of the workload.
     pub copies: usize,
-    /// The host.
     pub topology: &'a Topology,
 }
 

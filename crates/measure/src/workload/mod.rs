@@ -21,26 +21,23 @@ use lowlat_workload::Cell;
 
 /// Something that can be measured.
 pub struct Workload {
-    /// Its word in arguments.
+    /// Name on the command line.
     pub name: &'static str,
-    /// What one copy does.
+    /// Description of one copy's work.
     pub about: &'static str,
-    /// What is counted.
+    /// Unit of the counted operations.
     pub unit: &'static str,
-    /// What runs.
     pub kind: Kind,
 }
 
-/// What runs.
 pub enum Kind {
-    /// Processes that lowlat forks.
+    /// Processes that lowlat itself forks.
     Processes {
-        /// Processes of one copy.
         per_copy: usize,
-        /// Makes what they work on.
+        /// Makes the objects and memory that they work on.
         make: fn(Scale<'_>) -> Result<Box<dyn Job>, WorkloadError>,
     },
-    /// Another program.
+    /// Another program, such as nginx.
     Program(&'static dyn Program),
 }
 
@@ -74,7 +71,7 @@ pub fn find(name: &str) -> Option<&'static Workload> {
 }
 
 impl Workload {
-    /// Why it cannot run on this host.
+    /// Reason why it cannot run on this host; `None` if it can.
     pub fn why_not(&self) -> Option<String> {
         match self.kind {
             Kind::Processes { .. } => None,
@@ -82,12 +79,12 @@ impl Workload {
         }
     }
 
-    /// Whether it is another program.
+    /// True if it runs another program.
     pub fn is_program(&self) -> bool {
         matches!(self.kind, Kind::Program(_))
     }
 
-    /// Processes of so many copies; at least two for a program, which has several.
+    /// Number of processes of this many copies; at least two for a program, which has several.
     pub fn processes(&self, copies: u32) -> usize {
         let copies = usize::try_from(copies).unwrap_or(usize::MAX);
         match self.kind {

@@ -1,4 +1,4 @@
-//! When a process counts its operations, and when it ends.
+//! Decides when a process counts its operations, and when it ends.
 
 use rustix::{
     thread::futex,
@@ -11,15 +11,15 @@ const CLOCK_EVERY_NS: u64 = 50_000;
 /// Most operations between two readings.
 const BATCH_MAX: u64 = 1 << 24;
 
-/// What all processes of a run share.
+/// State that all processes of a run share.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub struct Gate {
-    /// Processes that are ready.
+    /// Number of processes that are ready.
     pub ready: AtomicU32,
     /// 1 once they may start.
     go: AtomicU32,
-    /// When that was, on the monotonic clock.
+    /// Time when the gate opened, on the monotonic clock.
     opened_ns: AtomicU64,
 }
 
@@ -36,13 +36,12 @@ pub fn class_ns(class: usize) -> f64 {
     ((class % 16 + 16) as f64 + 0.5) * 2_f64.powi(i32::try_from(shift).unwrap_or(0))
 }
 
-/// What one process reports.
+/// Results that one process reports.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub struct Slot {
-    /// Counted operations.
     pub operations: AtomicU64,
-    /// CPU at the end.
+    /// CPU on which it ended.
     pub cpu: AtomicU32,
     /// Number of the system's error; 0 without one.
     pub errno: AtomicI32,
@@ -50,12 +49,11 @@ pub struct Slot {
     pub times: [[AtomicU32; 32]; 32],
 }
 
-/// Warm-up and measured time.
 #[derive(Debug, Clone, Copy)]
 pub struct Times {
-    /// Uncounted.
+    /// Time before operations are counted.
     pub warm_up_ns: u64,
-    /// Counted.
+    /// Time in which operations are counted.
     pub measured_ns: u64,
 }
 
@@ -66,7 +64,7 @@ pub fn now_ns() -> u64 {
 }
 
 impl Gate {
-    /// Lets all processes start.
+    /// Opens the gate: all processes start.
     pub fn open(&self) {
         // Relaxed: ordered by the store to `go`.
         self.opened_ns.store(now_ns(), Ordering::Relaxed);
@@ -78,7 +76,7 @@ impl Gate {
 }
 
 /// The pace of one process. All count in the same window of time, so a process that had no CPU in it counts nothing. An
-/// operation counts if it starts in the window, as far as the clock is read often enough to tell. The process reads the
+/// operation counts if it starts in the window, as precisely as the readings of the clock show. The process reads the
 /// clock only as often as needed, so that reading it costs no more than a thousandth of the time.
 #[derive(Debug)]
 pub struct Pace<'a> {
@@ -92,7 +90,7 @@ pub struct Pace<'a> {
     /// Operations until the next reading, and between two.
     left: u64,
     batch: u64,
-    /// Whether one operation alone runs until the next reading, so that its time is known.
+    /// One operation alone runs until the next reading, so that its time is known.
     is_sample: bool,
 }
 
@@ -127,7 +125,7 @@ impl<'a> Pace<'a> {
         self.checked_ns = now_ns();
     }
 
-    /// Counts an operation. Returns whether the process goes on.
+    /// Counts an operation. Returns whether the process continues.
     pub fn goes_on(&mut self) -> bool {
         self.count += 1;
         self.left -= 1;
@@ -156,7 +154,7 @@ impl<'a> Pace<'a> {
         let elapsed = now.saturating_sub(self.started_ns);
         let is_over = elapsed >= self.times.warm_up_ns + self.times.measured_ns;
         if !self.is_counting && elapsed >= self.times.warm_up_ns {
-            // What started before the window does not count.
+            // Operations that started before the window do not count.
             (self.is_counting, self.count) = (true, 0);
         }
         if !is_over {

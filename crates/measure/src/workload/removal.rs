@@ -4,17 +4,14 @@ use super::fork::{Forked, fork, leave, only_read};
 use rustix::pipe::{PipeFlags, pipe_with};
 use std::{io, os::fd::OwnedFd};
 
-/// Kind of object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Object {
-    /// A set of semaphores.
     Semaphores,
-    /// A queue of messages.
     Queue,
 }
 
-/// System V objects that are removed when this is dropped, or when the program ends in any way: a process waits for the end
-/// of a pipe that only this program and its children hold, and then removes them.
+/// System V objects that are removed when this is dropped, or when the program ends in any way: a process waits for the
+/// end of a pipe that only this program and its children hold, and then removes them.
 #[derive(Debug)]
 pub struct Removal {
     /// Dropped first: its end is the signal.
@@ -24,7 +21,7 @@ pub struct Removal {
 }
 
 impl Removal {
-    /// Makes objects, and sees to their removal. `make` returns the number of the next one.
+    /// Makes objects, and arranges for their removal. `make` returns the number of the next one.
     ///
     /// # Errors
     /// The system's error; what was made before is removed.
@@ -38,7 +35,7 @@ impl Removal {
         let objects = &all.objects;
         let held_by_child = rustix::fd::AsRawFd::as_raw_fd(&held);
         let remover = fork(false, || {
-            // Out of reach of what is sent to lowlat's whole group of processes.
+            // Out of reach of signals to lowlat's process group.
             let _ = rustix::process::setsid();
             leave(held_by_child);
             only_read(&end);
@@ -48,7 +45,7 @@ impl Removal {
         Ok(all)
     }
 
-    /// Number of an object.
+    /// Number of an object; -1 if there is none.
     pub fn id(&self, place: usize) -> i32 {
         self.objects.get(place).map_or(-1, |(_, id)| *id)
     }
@@ -67,7 +64,7 @@ impl Drop for Removal {
     }
 }
 
-/// Removes objects. Those that somebody else removed are no error.
+/// Removes objects. Objects that are already gone are no error.
 fn remove(objects: &[(Object, i32)]) {
     for (object, id) in objects {
         match object {

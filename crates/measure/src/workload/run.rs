@@ -24,23 +24,20 @@ const WARM_UP_PARTS: u32 = 8;
 /// Load of the host from which figures are doubtful, per CPU.
 const LOAD_PER_CPU_MAX: f64 = 0.5;
 
-/// Where workloads run.
+/// Host and CPUs on which workloads run.
 #[derive(Debug, Clone, Copy)]
 pub struct Site<'a> {
-    /// The host's files.
     pub root: &'a Root,
-    /// The host.
     pub topology: &'a Topology,
     /// CPUs that may be used.
     pub usable: &'a CpuSet,
 }
 
-/// What is to be measured.
+/// Cells to be measured, and how often.
 #[derive(Default)]
 pub struct Order {
-    /// What the cells are for.
     pub purpose: Purpose,
-    /// Workloads, copies and settings.
+    /// Workload, copies and setting of each cell.
     pub cells: Vec<(&'static Workload, u32, Setting)>,
     /// Rounds, each of every cell once.
     pub rounds: u32,
@@ -48,8 +45,8 @@ pub struct Order {
     pub time: Duration,
 }
 
-/// Measures every cell in every round. Ends early, with what it has, when `stop` is raised. What cannot be measured is in
-/// the record with the reason. `on_run` gets the round, from 0, and the cell that starts.
+/// Measures every cell in every round. Ends early, with what it has, when `stop` is raised. Cells that cannot be
+/// measured are in the record with the reason. `on_run` gets the round, from 0, and the cell that starts.
 pub fn run(site: Site<'_>, order: &Order, stop: &AtomicBool, on_run: &dyn Fn(u32, &Cell)) -> WorkloadRecord {
     let mut record =
         WorkloadRecord { purpose: order.purpose, rounds: order.rounds, ..WorkloadRecord::default() };
@@ -61,7 +58,7 @@ pub fn run(site: Site<'_>, order: &Order, stop: &AtomicBool, on_run: &dyn Fn(u32
                 record.missing.push(missing);
             }
         } else if record.find(workload.name, *copies, *setting).is_none() {
-            // What was named twice is measured once.
+            // A cell that was named twice is measured once.
             record.cells.push(workload.cell(*copies, *setting).on(site, workload));
             workloads.push(*workload);
         }
@@ -101,7 +98,7 @@ pub fn run(site: Site<'_>, order: &Order, stop: &AtomicBool, on_run: &dyn Fn(u32
     finished(record)
 }
 
-/// Whether other programs are at work.
+/// Returns a warning if other programs load the host.
 fn busy(site: Site<'_>) -> Option<String> {
     let text = site.root.read("/proc/loadavg");
     let load: f64 = text.known()?.split_whitespace().next()?.parse().ok()?;
@@ -126,7 +123,7 @@ fn missing(cell: &Cell, why: String) -> Missing {
     Missing { workload: cell.workload.clone(), copies: Some(cell.copies), setting: Some(cell.setting), why }
 }
 
-/// Why a cell is not measured.
+/// Reason why a cell is not measured.
 fn obstacle(
     site: Site<'_>,
     purpose: Purpose,
@@ -141,7 +138,7 @@ fn obstacle(
     if site.usable.is_empty() {
         return why("no CPU can be used".to_owned());
     }
-    // Who names a place gets it; the article's tables leave out what cannot differ.
+    // Cells that the user named are measured; the article's tables leave out those that cannot differ.
     if purpose != Purpose::Article {
         return None;
     }
@@ -161,14 +158,14 @@ fn obstacle(
 }
 
 impl Workload {
-    /// Whether its processes never wait.
+    /// True if its processes never wait.
     fn keeps_cpus_busy(&self) -> bool {
         self.unit == "blocks"
     }
 }
 
 trait On {
-    /// Adds the CPUs.
+    /// Adds the CPUs that the cell uses.
     fn on(self, site: Site<'_>, workload: &Workload) -> Self;
 }
 

@@ -20,30 +20,25 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Time between two looks at processes.
+/// Time between two checks of the processes.
 const LOOK_EVERY: Duration = Duration::from_millis(1);
-/// Time between two looks at the stop flag.
+/// Time between two checks of the stop flag.
 const STOP_EVERY: Duration = Duration::from_millis(50);
 /// Time in which processes start, and in which they end after their time; many on few CPUs take turns.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Figures of a run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Outcome {
-    /// The figures.
     pub figures: Figures,
-    /// Measured time.
     pub elapsed_ns: u64,
 }
 
-/// What a run is done under.
+/// Placement, policy and time of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct Frame<'a> {
     /// CPU of each process; empty if the kernel chooses.
     pub cpus: &'a [CpuId],
-    /// Policy of each process.
     pub policy: Policy,
-    /// Warm-up and measured time.
     pub times: Times,
 }
 
@@ -83,7 +78,7 @@ pub fn run(
     Ok(Some(sum(&counted, frame.times.measured_ns)))
 }
 
-/// Processes that are not yet over.
+/// Processes of a run that have not ended.
 struct Team<'a> {
     gate: &'a Gate,
     slots: &'a [Slot],
@@ -154,7 +149,7 @@ impl Team<'_> {
             }
             process.is_counted = false;
         }
-        // What ended is dropped without another wait; those that serve others stay until the end.
+        // Ended processes are dropped without another wait; those that serve others stay until the end.
         self.processes.retain(|process| !process.forked.is_over());
         Ok(())
     }
@@ -183,7 +178,7 @@ pub fn sleep(time: Duration, stop: &AtomicBool) {
     }
 }
 
-/// Whether every process ended on its CPU.
+/// Checks that every process ended on its CPU.
 fn check_places(counted: &[(usize, &Slot)], cpus: &[CpuId]) -> Result<(), WorkloadError> {
     for (place, slot) in counted {
         // Relaxed: the process has ended.

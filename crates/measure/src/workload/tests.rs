@@ -8,7 +8,6 @@ use std::{
     time::Duration,
 };
 
-/// A host without load.
 fn quiet() -> Root {
     Root::in_memory("quiet", [("/proc/loadavg".to_owned(), b"0.00 0.1 0.2 1/99 4711\n".to_vec())])
 }

@@ -22,7 +22,7 @@ struct Planted {
     child: Child,
     input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
-    /// What each line is: planted, innocent or common.
+    /// Kind of each line: planted, innocent or common.
     lines: BTreeMap<u64, String>,
     /// Its descriptors before it was watched.
     descriptors: Vec<String>,
@@ -53,7 +53,7 @@ impl Planted {
         Some(planted)
     }
 
-    /// Its open descriptors.
+    /// Lists the program's open descriptors.
     fn open(&self) -> Vec<String> {
         let entries = std::fs::read_dir(format!("/proc/{}/fd", self.pid())).unwrap();
         let mut all: Vec<String> = entries

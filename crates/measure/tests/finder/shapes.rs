@@ -63,7 +63,7 @@ impl Shape {
         line
     }
 
-    /// What it has counted.
+    /// Returns what it has counted.
     fn count(&mut self) -> u64 {
         self.input.write_all(b"\n").unwrap();
         self.read().trim().parse().unwrap()

@@ -29,7 +29,7 @@ const HEADER_PAGE: &str = "\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0
 const HEADER_EVENT: &str = "type_len : 5 bits\ntime_delta : 27 bits\narray : 32 bits\npadding : type == 29\n\
     time_extend : type == 30\ntime_stamp : type == 31\ndata max type_len == 28\n";
 
-/// Declaration and size.
+/// Declaration and size of a field.
 type Field = (&'static str, u32);
 /// Id, path, and the fields after the common ones.
 type Event = (u16, &'static str, &'static [Field]);
@@ -133,7 +133,6 @@ impl Page {
     }
 }
 
-/// One CPU.
 struct Side {
     cpu: CpuId,
     cursor: CpuCursor,

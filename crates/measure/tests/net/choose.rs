@@ -70,18 +70,18 @@ fn every_mode_is_measured_or_has_a_reason() {
     assert!(study.choice.is_some_and(|choice| choice.meets), "{study:?}");
 }
 
-/// Tries that count.
+/// Tries that count for the verdict.
 const TRIES: usize = 10;
 /// Tries at all: those during which other programs ran do not count.
 const ATTEMPTS_MAX: usize = 60;
 /// Largest share of the host's CPUs that other programs may use during a try, unless LOWLAT_OTHERS_MAX names another.
 const OTHERS_MAX: f64 = 0.05;
-/// How far the chosen mode's figure may be from the best one's.
+/// Largest ratio of the chosen mode's figure to the best one's.
 const RATIO_MAX: f64 = 1.05;
 
-/// The goals that are proven, from a first search: CPU decides; p99 excludes waiting with idle states; CPU does not matter;
-/// none meets it. What is asked for p99 is not near what the modes reach, because their last percent follows the
-/// host's other work, and differs by more than 5 % from try to try.
+/// The goals that are proven, from a first search: CPU decides; p99 excludes waiting with idle states; CPU does not
+/// matter; none meets it. The p99 goal is not near what the modes reach, because their last percent follows the host's
+/// other work, and differs by more than 5 % from try to try.
 fn goals(first: &ChoiceRecord) -> [Goal; 4] {
     let study = ChoiceStudy::of(first);
     let p99 = |is_wanted: fn(&Mode) -> bool| -> f64 {
@@ -98,7 +98,7 @@ fn goals(first: &ChoiceRecord) -> [Goal; 4] {
     ]
 }
 
-/// A choice is within 5 % of the best mode in 9 of 10 tries. The best mode is found from the rounds of all tries together.
+/// A choice is within 5 % of the best mode in 9 of 10 tries. The best mode is found from the rounds of all tries.
 #[test]
 #[ignore = "takes minutes on an idle host; CONTRIBUTING.md has its command"]
 fn the_choice_is_within_5_percent_of_the_best_in_9_of_10_tries() {

@@ -1,4 +1,4 @@
-//! What peers may do to a server.
+//! Peers that misbehave must not harm the server.
 
 use super::{Server, beside_others, check, client, short};
 use lowlat_measure::net::ServerEvent;
@@ -38,12 +38,12 @@ fn open(scenario: Scenario) -> Vec<u8> {
 /// this process's descriptors.
 fn vanish<const COUNT: usize>(streams: [TcpStream; COUNT]) {
     for stream in streams {
-        // What the other side has closed cannot be shut down.
+        // A connection that the other side has closed cannot be shut down.
         let _ = stream.shutdown(Shutdown::Both);
     }
 }
 
-/// The server still serves.
+/// Asserts that the server still serves.
 fn serves(server: &Server) {
     check(&client(short(Transport::Tcp), &server.address.to_string()).unwrap());
     server.wait_for(|event| matches!(event, ServerEvent::Ended { .. }));

@@ -31,7 +31,7 @@ fn alone() -> RwLockWriteGuard<'static, ()> {
     CPUS.write().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Tests of what is said and counted, beside each other.
+/// Tests of messages and counts may run at the same time.
 fn beside_others() -> RwLockReadGuard<'static, ()> {
     CPUS.read().unwrap_or_else(PoisonError::into_inner)
 }
@@ -87,7 +87,6 @@ impl Drop for Server {
     }
 }
 
-/// A short scenario.
 fn short(transport: Transport) -> Scenario {
     Scenario {
         transport,

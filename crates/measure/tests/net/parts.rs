@@ -138,7 +138,6 @@ fn a_run_without_parts_has_none() {
     assert!(record.parts.is_none() && record.sizes.iter().all(|size| size.parts.is_none()));
 }
 
-/// A part's median.
 fn median(parts: &SizeParts, part: Part) -> u64 {
     parts.parts.iter().find(|one| one.part == part).map_or(0, |one| one.median_ns)
 }

@@ -17,7 +17,7 @@ pub fn cpus() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Whether this kernel lets this process use `io_uring`.
+/// Returns whether this kernel lets this process use `io_uring`.
 fn has_io_uring() -> bool {
     let scenario = Scenario { muxer: Muxer::IoUring, ..short(Transport::Pipe) };
     match client(scenario, "") {

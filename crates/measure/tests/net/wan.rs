@@ -1,6 +1,7 @@
 //! A long way between two network namespaces: delay, loss, repetition and another order, each counted right.
 //!
-//! A forwarder in a third namespace does to datagrams what netem does where the kernel has it; frames of TCP pass untouched.
+//! A forwarder in a third namespace does to datagrams what netem does where the kernel has it; TCP frames pass
+//! untouched.
 
 use super::{
     client,
@@ -24,7 +25,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// What the way does to each datagram, or to every so many of them; 0 for none.
+/// Faults of the path: the delay of each datagram, and others once in this many datagrams; 0 for none.
 #[derive(Debug, Clone, Copy, Default)]
 struct Way {
     delay_ms: u64,
@@ -34,7 +35,7 @@ struct Way {
     held_every: u64,
 }
 
-/// What it did.
+/// Numbers of datagrams with each fault.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Done {
     lost: u64,

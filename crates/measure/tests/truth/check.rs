@@ -54,12 +54,11 @@ pub fn recall(record: &JitterRecord, spins: &[Spin]) -> Vec<Found> {
     found
 }
 
-/// Results for one cause.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Blamed {
-    /// Interruptions that contain injections.
+    /// Number of interruptions that contain injections.
     pub holding_count: u64,
-    /// Interruptions with a part of this cause.
+    /// Number of interruptions with a part of this cause.
     pub blamed_count: u64,
 }
 
@@ -113,7 +112,7 @@ pub fn lost_ns(one: &Explained) -> u64 {
     part_ns(one, |cause| cause.kind == CauseKind::NotTraced)
 }
 
-/// Invariants of all causes.
+/// Checks the invariants of all causes.
 fn check_causes(record: &JitterRecord, causes: &CpuCauses) {
     let cpu = &record.cpus[0];
     assert_eq!(causes.attributed_count + causes.ring_lost_count, cpu.interruption_count);

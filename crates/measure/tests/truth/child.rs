@@ -14,7 +14,7 @@ use std::{
 
 /// Mode of the child, and the CPU that it measures.
 const MODE: &str = "LOWLAT_TRUTH_CHILD";
-/// Precedes its record.
+/// Text before the record in the child's output.
 const MARK: &str = "the record: ";
 /// A run as any user.
 pub const UNPRIVILEGED: &str = "unprivileged";
@@ -23,7 +23,6 @@ pub const PLAIN: &str = "plain";
 /// "nobody" on most hosts; any user except root works.
 const NOBODY: libc::uid_t = 65_534;
 
-/// A run in progress.
 pub struct ChildRun {
     child: Child,
     /// Its output, read continuously, so that it never blocks.
@@ -31,7 +30,6 @@ pub struct ChildRun {
 }
 
 impl ChildRun {
-    /// Starts it.
     pub fn start(mode: &str, cpu: CpuId) -> Self {
         let mut command = Command::new(env::current_exe().unwrap());
         command.args(["--exact", "truth::child::makes_the_run_of_another_test", "--ignored", "--nocapture"]);
@@ -51,7 +49,7 @@ impl ChildRun {
         self.child.id()
     }
 
-    /// Waits for its record.
+    /// Waits for the child's record.
     pub fn into_record(mut self) -> JitterRecord {
         let text = self.text.join().unwrap();
         assert!(self.child.wait().unwrap().success(), "{text}");

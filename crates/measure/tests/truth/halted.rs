@@ -29,7 +29,7 @@ fn run(options: &JitterOptions, saves_trace: bool) -> (JitterRecord, bool) {
     (record, stop.load(Ordering::Relaxed))
 }
 
-/// How a thread comes to run on the measured CPU.
+/// Waker of the thread that takes the measured CPU.
 #[derive(Clone, Copy, PartialEq)]
 enum By {
     /// The timer of its sleep, on that CPU.
@@ -78,7 +78,7 @@ fn beside_a_thread(options: &JitterOptions, by: By, saves_trace: bool) -> Jitter
     record
 }
 
-/// What trace-cmd reads: a line for each event.
+/// Report of trace-cmd: a line for each event.
 fn report(bytes: &[u8]) -> Option<Vec<String>> {
     let path = std::env::temp_dir().join(format!("lowlat-halted-{}.dat", std::process::id()));
     std::fs::write(&path, bytes).unwrap();

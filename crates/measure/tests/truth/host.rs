@@ -1,4 +1,4 @@
-//! What this host permits a test to do.
+//! Checks what this host permits a test to do.
 
 use lowlat_host::{CpuId, CpuSet};
 use lowlat_jitter::{CauseSource, JitterRecord};
@@ -54,12 +54,11 @@ pub fn options(cpu: CpuId, duration: Duration) -> JitterOptions {
     }
 }
 
-/// Executes the run.
 pub fn observe(options: &JitterOptions, causes: bool) -> JitterRecord {
     observe_until(options, causes, &STOP_NEVER)
 }
 
-/// Executes the run until it is told to stop: on a busy machine an injection may come late.
+/// Executes the run until it is stopped: on a busy machine an injection may come late.
 pub fn observe_until(options: &JitterOptions, causes: bool, stop: &AtomicBool) -> JitterRecord {
     let quiet = |_: &JitterProgress| {};
     let observation = Observation { causes, ..Observation::default() };
@@ -68,7 +67,7 @@ pub fn observe_until(options: &JitterOptions, causes: bool, stop: &AtomicBool) -
     record
 }
 
-/// Whether the record has its causes from the trace. It must if tracing is possible; otherwise a message is
+/// Returns whether the record has its causes from the trace. It must if tracing is possible; otherwise a message is
 /// printed on stderr.
 pub fn is_traced(record: &JitterRecord) -> bool {
     let causes = record.causes.as_ref().unwrap();
@@ -104,7 +103,7 @@ pub fn sampler_of(process: u32, cpu: CpuId) -> Option<i32> {
     sampler.file_name().to_str()?.parse().ok()
 }
 
-/// Raises a flag on drop, so that nobody waits for it in vain when a test fails.
+/// Raises a flag on drop, so that no thread waits for it in vain when a test fails.
 pub struct Raise<'a>(pub &'a AtomicBool);
 
 impl Drop for Raise<'_> {

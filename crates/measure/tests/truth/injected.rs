@@ -1,4 +1,4 @@
-//! What takes the measured CPU, the name that it gets, and what the remedy says: each row injects one thing.
+//! Interruptions of the measured CPU, the names that they get, and what the remedy says: each row injects one thing.
 
 use crate::truth::host::{Raise, become_fifo, ground, is_traced, observe, options};
 use lowlat_host::{Allocation, CpuId, CpuSet, HostSnapshot, Role, snapshot::Nic};
@@ -235,7 +235,7 @@ fn a_wake_up_is_delayed_by_who_has_the_cpu() {
     assert!(timers * 2 > cpu.interruption_count && threads > 0, "{:#?}", study.causes);
 }
 
-/// A real-time sampler is held back so that an ordinary thread runs: the host does not do that to a program that sleeps.
+/// A real-time sampler is held back so that an ordinary thread runs, which the host does not do to a sleeping program.
 #[test]
 fn what_a_real_time_sampler_causes_is_in_no_figure_of_the_cpu() {
     let Some(ground) = ground() else { return };

@@ -18,14 +18,14 @@ use std::{
 
 /// Time between two injections.
 const APART: Duration = Duration::from_millis(8);
-/// How long after an injection has returned its interrupts still arrive: a hypervisor may hold the CPU.
+/// Time after the return of an injection in which its interrupts still arrive: a hypervisor may hold the CPU.
 const SOON_NS: u64 = 4_000_000;
 
-/// What became of the interruptions by other CPUs.
+/// Results for the interruptions by other CPUs.
 #[derive(Debug, Default)]
 struct Outcome {
     injected: usize,
-    /// Interruptions by other CPUs.
+    /// Number of interruptions by other CPUs.
     count: usize,
     /// Those that name the culprit with its reason.
     right: usize,
@@ -120,8 +120,8 @@ fn moment_ns(one: &Explained, step: &TimelineStep) -> u64 {
     one.interruption.at_ns.saturating_add_signed(step.offset_ns)
 }
 
-/// Whether a step is the start of something that another CPU sent. A CPU runs functions for itself too, but not in
-/// an interrupt.
+/// Returns whether a step is the start of something that another CPU sent. A CPU runs functions for itself too, but not
+/// in an interrupt.
 fn is_from_other(step: &TimelineStep) -> bool {
     let is_vector = step.cause.kind == CauseKind::Vector
         && ["reschedule", "call function", "call function single"].contains(&step.cause.name.as_str());

@@ -19,7 +19,7 @@ use std::{
 
 /// Maximum number of spins noted.
 const NOTES_MAX: usize = 4_096;
-/// How long the handler spins, which varies from call to call.
+/// Times that the handler spins, which vary from call to call.
 const SPIN_US: [u64; 6] = [20, 3_000, 60, 150, 1_000, 400];
 /// Interval of signals from another thread.
 const EVERY: Duration = Duration::from_millis(17);

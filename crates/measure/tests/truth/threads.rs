@@ -27,7 +27,6 @@ const FIFO: &str = "inject-fifo";
 const BUSY: &str = "inject-busy";
 /// Maximum number of spins of a run; preallocated.
 const SPINS_MAX: usize = 65_536;
-/// Durations of the spins.
 const SPIN_US: [u64; 8] = [20, 5_000, 50, 200, 2_000, 100, 500, 20];
 /// Interval of the spins.
 const EVERY: Duration = Duration::from_millis(23);

@@ -8,9 +8,9 @@ use std::fmt;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Mode {
-    /// What both ends do until a message arrives.
+    /// Waiting mode of both ends.
     pub waiting: Waiting,
-    /// Whether both hosts keep their CPUs out of idle states.
+    /// True if both hosts keep their CPUs out of idle states.
     pub holds_idle: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What the search for a mode wrote down.
+//! Record of a search for a waiting mode.
 
 use super::Mode;
 use crate::pingpong::{ControlRow, CpuUse, EndFacts, PingpongRecord, Scenario, Unsound};
@@ -8,7 +8,6 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NetChoiceMeasurement {
-    /// The record.
     pub record: ChoiceRecord,
 }
 
@@ -25,7 +24,7 @@ impl From<ChoiceRecord> for NetChoiceMeasurement {
     }
 }
 
-/// What a mode must reach.
+/// Limits that a waiting mode must meet.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Goal {
@@ -39,17 +38,14 @@ pub struct Goal {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ChoiceRecord {
-    /// What a mode must reach.
     pub goal: Goal,
-    /// What every mode measured; its waiting mode is set by each.
+    /// Scenario that every mode measures; each mode sets its waiting mode.
     pub scenario: Scenario,
     /// The server as the user named it.
     pub server_name: String,
-    /// Whether both ends ran on one host.
+    /// True if both ends ran on one host.
     pub is_same_host: bool,
-    /// The client.
     pub client: EndFacts,
-    /// The server.
     pub server: EndFacts,
     /// Every mode, in the order of [`Mode::ALL`].
     pub modes: Vec<ModeRecord>,
@@ -57,23 +53,20 @@ pub struct ChoiceRecord {
     pub repeated: Vec<u32>,
     /// Rounds in which it moved again.
     pub unsteady: Vec<u32>,
-    /// Why there are no controls.
+    /// Reason why there are no controls.
     pub control_missing: Option<String>,
-    /// What makes the set-up unsound, apart from what differs between modes.
+    /// Problems of the set-up, apart from those that differ between modes.
     pub unsound: Vec<Unsound>,
-    /// What makes the figures doubtful. One sentence each.
+    /// Doubts about the figures, one sentence each.
     pub warnings: Vec<String>,
 }
 
-/// One mode.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ModeRecord {
-    /// The mode.
     pub mode: Mode,
-    /// Why it was not measured.
+    /// Reason why it was not measured.
     pub unavailable: Option<String>,
-    /// Its rounds.
     pub rounds: Vec<ModeRound>,
 }
 
@@ -81,11 +74,10 @@ pub struct ModeRecord {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ModeRound {
-    /// Round, from 0.
+    /// Number of the round, from 0.
     pub round: u32,
-    /// Round trips measured.
+    /// Number of measured round trips.
     pub count: u64,
-    /// Messages that were lost.
     pub lost_count: u64,
     /// Messages that came after they had been given up, or again.
     pub stray_count: u64,
@@ -97,7 +89,7 @@ pub struct ModeRound {
     pub client_cpu: Option<CpuUse>,
     /// CPU time of the server's thread.
     pub server_cpu: Option<CpuUse>,
-    /// Controls before and after.
+    /// Controls before and after the round.
     pub controls: Vec<ControlRow>,
 }
 
@@ -129,7 +121,7 @@ impl ModeRound {
 }
 
 impl ChoiceRecord {
-    /// Every control.
+    /// Returns the controls of all modes and rounds.
     pub fn controls(&self) -> impl Iterator<Item = &ControlRow> {
         self.modes.iter().flat_map(|mode| &mode.rounds).flat_map(|round| &round.controls)
     }

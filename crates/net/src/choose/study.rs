@@ -1,4 +1,4 @@
-//! Which mode is the cheapest that meets the goal.
+//! Choice of the cheapest mode that meets the goal.
 
 use super::{ChoiceRecord, Goal, Mode, ModeRecord, ModeRound};
 use crate::pingpong::{control_moved, control_ratio};
@@ -10,7 +10,7 @@ const EQUAL_RATIO: f64 = 1.05;
 /// Shares of a CPU that differ by less are equal too: a thousandth of a CPU is nothing to save.
 const EQUAL_SHARE: f64 = 0.001;
 
-/// What a search shows, computed from its record.
+/// Result of a search, computed from its record.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ChoiceStudy {
     /// Every mode, in the order of the record.
@@ -19,18 +19,17 @@ pub struct ChoiceStudy {
     pub choice: Option<Choice>,
     /// Ratio of the slowest to the fastest control; `None` without two.
     pub control_ratio: Option<f64>,
-    /// Whether the choice rests on rounds that are not comparable.
+    /// True if the choice rests on rounds that are not comparable.
     pub is_unsafe: bool,
 }
 
 /// Figures of a mode over its rounds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct ModeStudy {
-    /// The mode.
     pub mode: Mode,
     /// Medians of half round trips.
     pub p50_ns: Option<MedianInterval>,
-    /// 99th percentiles.
+    /// 99th percentiles of half round trips.
     pub p99_ns: Option<MedianInterval>,
     /// Share of one CPU of the end that uses more.
     pub cpu_share: Option<MedianInterval>,
@@ -38,29 +37,26 @@ pub struct ModeStudy {
     pub client_share: Option<f64>,
     /// Median share of the server.
     pub server_share: Option<f64>,
-    /// Whether p99 and CPU meet the goal with their whole intervals; `None` if it was not measured.
+    /// True if the whole interval of p99 meets the goal; `None` if it was not measured.
     pub meets_p99: Option<bool>,
-    /// The same of the CPU.
+    /// True if the whole interval of the CPU share meets the goal; `None` if it was not measured.
     pub meets_cpu: Option<bool>,
-    /// Whether it is not shown to miss the goal: the intervals reach into it.
+    /// True if both intervals reach into the goal, so that a miss is not shown.
     pub may_meet: bool,
     /// The larger of p99 and CPU relative to the goal, by median: 1.2 misses it by 20 %.
     pub miss: Option<f64>,
 }
 
-/// The chosen mode.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Choice {
-    /// Its place.
+    /// Index of the mode in the record.
     pub place: usize,
-    /// The mode.
     pub mode: Mode,
-    /// Whether it meets the goal.
+    /// True if it meets the goal.
     pub meets: bool,
 }
 
 impl ModeStudy {
-    /// Studies a mode.
     pub fn of(mode: &ModeRecord, goal: Goal) -> Self {
         let over = |of: &dyn Fn(&ModeRound) -> Option<f64>| {
             let values: Option<Vec<f64>> = mode.rounds.iter().map(of).collect();
@@ -88,7 +84,7 @@ impl ModeStudy {
         }
     }
 
-    /// Whether it meets the goal.
+    /// True if it meets both limits of the goal.
     pub fn meets(&self) -> bool {
         self.meets_p99 == Some(true) && self.meets_cpu == Some(true)
     }
@@ -105,7 +101,6 @@ impl ModeStudy {
 }
 
 impl ChoiceStudy {
-    /// Studies a record.
     pub fn of(record: &ChoiceRecord) -> Self {
         let modes: Vec<ModeStudy> =
             record.modes.iter().map(|mode| ModeStudy::of(mode, record.goal)).collect();
@@ -119,7 +114,7 @@ impl ChoiceStudy {
         }
     }
 
-    /// Whether more rounds may change the choice: a mode that would be cheaper is neither shown to meet the goal nor to
+    /// True if more rounds may change the choice: a mode that would be cheaper is neither shown to meet the goal nor to
     /// miss it.
     pub fn is_undecided(&self) -> bool {
         let Some(choice) = self.choice else { return false };

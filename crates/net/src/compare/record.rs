@@ -1,4 +1,4 @@
-//! What a comparison wrote down.
+//! Record of a comparison.
 
 use crate::{
     pingpong::ControlRow,
@@ -10,7 +10,6 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NetCompareMeasurement {
-    /// The record.
     pub record: CompareRecord,
 }
 
@@ -37,21 +36,20 @@ pub struct CompareRecord {
     pub rounds: u32,
     /// The runs, in the order in which they ran. The order of the sides alternates from round to round: A B, B A, A B.
     pub runs: Vec<CompareRun>,
-    /// Whether the runs are finished outputs from files, which were not measured in turn.
+    /// True if the runs are finished outputs read from files, which were not measured in turn.
     pub is_imported: bool,
-    /// What makes the figures doubtful. One sentence each.
+    /// Doubts about the figures, one sentence each.
     pub warnings: Vec<String>,
 }
 
-/// One side.
+/// A side of the comparison: a program with its arguments.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CompareSide {
-    /// "A", "B".
+    /// "A" to "Z", then "side 27".
     pub name: String,
-    /// The program.
     pub tool: Tool,
-    /// Its arguments as the user typed them, or the file that was read.
+    /// Arguments of the program as the user typed them, or the file that was read.
     pub command: String,
 }
 
@@ -59,9 +57,9 @@ pub struct CompareSide {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CompareRun {
-    /// Round, from 0.
+    /// Number of the round, from 0.
     pub round: u32,
-    /// Place of its side.
+    /// Index of the side; 0 is A.
     pub side: u32,
     /// Half round trips by size.
     pub rows: Vec<ToolRow>,
@@ -84,14 +82,14 @@ impl CompareRecord {
         if round.is_multiple_of(2) { (0..sides).collect() } else { (0..sides).rev().collect() }
     }
 
-    /// Whether every side has figures of every round that was asked for.
+    /// True if every side has figures of every round that was asked for.
     pub fn is_whole(&self) -> bool {
         let asked = usize::try_from(self.rounds).unwrap_or(usize::MAX).saturating_mul(self.sides.len());
         let measured = self.runs.iter().filter(|run| !run.rows.is_empty()).count();
         if self.is_imported { measured == self.runs.len() && measured > 0 } else { measured >= asked }
     }
 
-    /// Every control.
+    /// Returns the controls of all runs.
     pub fn controls(&self) -> impl Iterator<Item = &ControlRow> {
         self.runs.iter().flat_map(|run| &run.controls)
     }

@@ -1,4 +1,4 @@
-//! What the rounds of a comparison show.
+//! Verdicts on the rounds of a comparison.
 
 use super::{CompareRecord, CompareRun};
 use crate::{
@@ -8,38 +8,38 @@ use crate::{
 use lowlat_host::statistics::MedianInterval;
 use serde::Serialize;
 
-/// What a comparison shows, computed from its record.
+/// Result of a comparison, computed from its record.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CompareStudy {
     /// Ratio of the slowest to the fastest control between the same CPUs; `None` without two controls.
     pub control_ratio: Option<f64>,
-    /// Why no winner may be named.
+    /// Reasons why no winner may be named.
     pub obstacles: Vec<Obstacle>,
     /// Each size that all sides measured; each size of any side if there is none, or if the outputs are imported.
     pub sizes: Vec<SizeComparison>,
 }
 
-/// Why no winner may be named.
+/// Reason why no winner may be named.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Obstacle {
     /// The control moved ([`control_moved`]).
     ControlMoved {
-        /// Its ratio.
+        /// Ratio of the slowest to the fastest control.
         ratio: f64,
     },
     /// The runs were not measured in turn.
     NotInTurn,
     /// Fewer rounds than an interval needs.
     TooFewRounds {
-        /// Complete rounds.
+        /// Rounds in which every side has a run.
         rounds: u32,
     },
     /// The sides have no size in common.
     NoCommonSize,
 }
 
-/// Figures of one size.
+/// Figures of all sides for one message size.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SizeComparison {
     /// The size, if it is known.
@@ -53,11 +53,11 @@ pub struct SizeComparison {
 /// Medians of a side over its rounds.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub struct SideFigures {
-    /// Of the medians.
+    /// Median of the rounds' medians.
     pub p50_ns: Option<f64>,
-    /// Of the means.
+    /// Median of the rounds' means.
     pub mean_ns: Option<f64>,
-    /// Of the 99th percentiles.
+    /// Median of the rounds' 99th percentiles.
     pub p99_ns: Option<f64>,
     /// Rounds with a row of this size.
     pub rounds: u32,
@@ -66,7 +66,7 @@ pub struct SideFigures {
 /// One side compared with the first.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Comparison {
-    /// Place of the side.
+    /// Index of the side in the record.
     pub side: usize,
     /// The figures that both sides have.
     pub figures: Vec<Difference>,
@@ -75,11 +75,9 @@ pub struct Comparison {
 /// One figure of a side relative to the first side's.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Difference {
-    /// Which one.
     pub figure: Figure,
     /// This side's figure divided by the first side's, over rounds that both have.
     pub ratio: MedianInterval,
-    /// What it shows.
     pub verdict: Verdict,
 }
 
@@ -87,15 +85,12 @@ pub struct Difference {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Figure {
-    /// Median.
     P50,
-    /// Mean.
     Mean,
-    /// 99th percentile.
     P99,
 }
 
-/// What a ratio shows.
+/// Conclusion from the interval of a ratio.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Verdict {
@@ -107,7 +102,7 @@ pub enum Verdict {
     NoDifferenceShown,
     /// The difference is smaller than the steps of a program's output.
     BelowSteps {
-        /// The steps.
+        /// Step of the coarser output, in nanoseconds.
         step_ns: f64,
     },
     /// No winner may be named.
@@ -118,7 +113,7 @@ impl Figure {
     /// Every figure, in the order of verdicts.
     pub const ALL: [Self; 3] = [Self::P50, Self::Mean, Self::P99];
 
-    /// "p50", "mean", "p99".
+    /// Returns "p50", "mean" or "p99".
     pub fn word(self) -> &'static str {
         match self {
             Self::P50 => "p50",
@@ -127,7 +122,7 @@ impl Figure {
         }
     }
 
-    /// Its value and the steps of that value in a run's row.
+    /// Returns its value in a run's row, and the steps of that value.
     fn of(self, row: &ToolRow) -> (Option<f64>, f64) {
         match self {
             Self::P50 => (row.p50_ns, row.quantile_step_ns),
@@ -138,7 +133,6 @@ impl Figure {
 }
 
 impl CompareStudy {
-    /// Studies a record.
     pub fn of(record: &CompareRecord) -> Self {
         let record = &with_sizes(record);
         let control_ratio = control_ratio(record.controls());
@@ -200,8 +194,8 @@ fn unique(sizes: impl Iterator<Item = Option<u32>>) -> Vec<Option<u32>> {
     unique
 }
 
-/// The record with a size for each row: a program that does not print its size measured that of the others, if each side
-/// measured one.
+/// The record with a size for each row: a program that does not print its size measured that of the others, if each
+/// side measured one.
 fn with_sizes(record: &CompareRecord) -> CompareRecord {
     let mut record = record.clone();
     let all = sizes_by_side(&record);

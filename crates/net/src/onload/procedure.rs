@@ -39,35 +39,34 @@ pub const DEMOS: [(&str, &str); 12] = [
     ("stats", "prints per-queue statistics"),
 ];
 
-/// One program to run.
+/// Program to run as one step of a procedure.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Step {
-    /// What it does: "build the driver and libraries".
+    /// Purpose: "build the driver and the libraries".
     pub what: String,
-    /// Program and arguments.
+    /// The program, followed by its arguments.
     pub command: Vec<String>,
     /// Folder in which it runs; empty: the current one.
     pub folder: String,
-    /// Additions to its environment.
+    /// Variables added to its environment: name, value.
     pub environment: Vec<(String, String)>,
-    /// What undoes it; empty if nothing needs to.
+    /// Command or advice that undoes it; empty if there is nothing to undo.
     pub undo: String,
 }
 
-/// Steps in their order.
+/// Steps in order, with notes for the user.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Procedure {
-    /// What it does.
+    /// Heading, such as "Remove Onload".
     pub title: String,
-    /// Its steps.
     pub steps: Vec<Step>,
-    /// Whether a reboot completes it.
+    /// True if a reboot is needed to complete it.
     pub needs_reboot: bool,
-    /// What the user should know first. One sentence each.
+    /// Notes to read before the start, one sentence each.
     pub notes: Vec<String>,
 }
 
-/// Reason not to start.
+/// Reason not to start a procedure.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Refusal {
     /// The card carries the session of the user.
@@ -90,8 +89,8 @@ fn step(what: &str, command: &[&str], undo: &str) -> Step {
     }
 }
 
-/// Returns how to install a release: `archive` is its path, `into` the folder to unpack it in, `startup_folder` the folder
-/// of crti.o if the compiler does not find it there by itself.
+/// Returns how to install a release: `archive` is its path, `into` the folder to unpack it in, `startup_folder` the
+/// folder of crti.o if the compiler does not find it there by itself.
 pub fn install(release: &Release, archive: &str, into: &str, startup_folder: Option<&str>) -> Procedure {
     let folder = format!("{into}/{}", release.name);
     let unpack: &[&str] = if release.ending == ".zip" {
@@ -154,8 +153,8 @@ pub fn firmware(interface: &str, has_update: bool, variant: &str, present: Optio
     }
 }
 
-/// Returns how to remove Onload. `packages` are the installed packages of the driver, `manager` the program that removes
-/// them, with its arguments.
+/// Returns how to remove Onload. `packages` are the installed packages of the driver, `manager` the program that
+/// removes them, with its arguments.
 ///
 /// # Errors
 /// [`Refusal`] if the user's session runs over the card, unless forced.
@@ -219,8 +218,8 @@ pub fn build_demos(release: &str, path: &str) -> Procedure {
     }
 }
 
-/// Returns the interface of a Solarflare card that carries the ssh session: `connection` is SSH_CONNECTION, "client port
-/// server port".
+/// Returns the interface of a Solarflare card that carries the ssh session: `connection` is SSH_CONNECTION, "client
+/// port server port".
 pub fn session_over(host: &HostSnapshot, connection: &str) -> Option<String> {
     let server: IpAddr = connection.split_ascii_whitespace().nth(2)?.parse().ok()?;
     let has_address = |nic: &&Nic| {
@@ -233,7 +232,8 @@ pub fn session_over(host: &HostSnapshot, connection: &str) -> Option<String> {
     nic.driver.text().starts_with("sfc").then(|| nic.name.clone())
 }
 
-/// Returns the variant in the output of `sfboot --adapter=IF`, in the spelling that sfboot accepts: "ultra-low-latency".
+/// Returns the variant in the output of `sfboot --adapter=IF`, in the spelling that sfboot accepts:
+/// "ultra-low-latency".
 pub fn firmware_variant(output: &str) -> Option<String> {
     let value = output.lines().find_map(|line| line.trim().strip_prefix("Firmware variant"))?;
     let value = value.trim_start_matches([':', ' ', '\t']).trim();

@@ -8,13 +8,12 @@ use std::fmt;
 pub struct Release {
     /// Name without its ending, which is also that of the folder in it: "openonload-201811-u1".
     pub name: String,
-    /// "201811-u1" or "9.2.1".
+    /// For example "201811-u1" or "9.2.1".
     pub version: String,
-    /// ".tgz", ".tar.gz" or ".zip".
+    /// One of ".tgz", ".tar.gz" and ".zip".
     pub ending: &'static str,
 }
 
-/// Endings of archives.
 const ENDINGS: [&str; 3] = [".tgz", ".tar.gz", ".zip"];
 
 /// Newest kernel at the time of the dated releases, by month: no driver is written for kernels of the future.
@@ -31,7 +30,7 @@ const KERNELS_BY_MONTH: [(u32, KernelVersion); 6] = [
 const KERNELS_BY_NUMBER: [(&str, KernelVersion, KernelVersion); 1] =
     [("9.2.", KernelVersion::new(5, 11), KernelVersion::new(7, 0))];
 
-/// Whether a release supports a kernel.
+/// Support of a kernel by a release.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fit {
     /// Its release notes name the kernel.
@@ -75,7 +74,7 @@ impl Release {
     }
 }
 
-/// "201502", "201811-u1", "201606-u1.3".
+/// True for versions such as "201502", "201811-u1" and "201606-u1.3".
 fn is_dated(version: &str) -> bool {
     let (month, update) = version.split_once('-').unwrap_or((version, "u1"));
     let is_month = month.len() == 6 && is_number(month) && matches!(month[4..].parse(), Ok(1..=12_u32));
@@ -84,7 +83,7 @@ fn is_dated(version: &str) -> bool {
         && update.is_some_and(|update| update.split('.').count() <= 2 && update.split('.').all(is_number))
 }
 
-/// "9.0.2", "8.1.2.26".
+/// True for versions such as "9.0.2" and "8.1.2.26".
 fn is_numbered(version: &str) -> bool {
     (3..=4).contains(&version.split('.').count()) && version.split('.').all(is_number)
 }

@@ -1,4 +1,4 @@
-//! Whether the control moved.
+//! Detects controls that moved.
 
 use super::ControlRow;
 use std::collections::BTreeMap;
@@ -6,18 +6,18 @@ use std::collections::BTreeMap;
 /// Ratio of two controls between the same CPUs from which the figures measured around them are not comparable.
 pub const CONTROL_RATIO_MAX: f64 = 1.5;
 
-/// A figure holds up to about this many transfers between the CPUs: a control that moved by less than this part of it did
-/// not move the figure by more than the rounds do.
+/// A figure holds up to about this many transfers between the CPUs: a control that moved by less than this part of it
+/// did not move the figure by more than the rounds do.
 const TRANSFERS_MAX: f64 = 50.0;
 
-/// Returns the ratio of the slowest to the fastest control, by median, for the pair of CPUs that moved most; `None` if no
-/// pair has two controls.
+/// Returns the ratio of the slowest to the fastest control, by median, for the pair of CPUs that moved most; `None` if
+/// no pair has two controls.
 pub fn control_ratio<'a>(rows: impl IntoIterator<Item = &'a ControlRow>) -> Option<f64> {
     spans(rows).map(|[low, high]| high / low).max_by(f64::total_cmp)
 }
 
-/// Returns the ratio of a control that moved by more than [`CONTROL_RATIO_MAX`], and by enough nanoseconds for the shortest
-/// figure measured around it; `None` if none did.
+/// Returns the ratio of a control that moved by more than [`CONTROL_RATIO_MAX`], and by enough nanoseconds for the
+/// shortest figure measured around it; `None` if none did.
 pub fn control_moved<'a>(
     rows: impl IntoIterator<Item = &'a ControlRow>,
     figures_ns: impl IntoIterator<Item = f64>,

@@ -9,7 +9,7 @@ pub struct CpuUse {
     /// CPU time of the thread that passes messages. The client's excludes the time in which it spins until a scheduled
     /// message is due: an application does not.
     pub cpu_ns: u64,
-    /// Length of the batches.
+    /// Total length of the measured batches.
     pub elapsed_ns: u64,
 }
 
@@ -19,7 +19,6 @@ impl CpuUse {
         (self.elapsed_ns > 0).then(|| (self.cpu_ns as f64 / self.elapsed_ns as f64).min(1.0))
     }
 
-    /// Adds another batch.
     pub fn add(&mut self, batch: Self) {
         // The server's numbers come over the network.
         self.cpu_ns = self.cpu_ns.saturating_add(batch.cpu_ns);

@@ -10,29 +10,24 @@ pub const QUANTILES: [f64; 7] = [0.5, 0.9, 0.99, 0.999, 0.999_9, 0.999_99, 0.999
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Figures {
-    /// Mean, truncated.
+    /// Mean, truncated to whole nanoseconds.
     pub mean_ns: u64,
-    /// Shortest.
     pub min_ns: u64,
-    /// Median.
     pub median_ns: u64,
-    /// Longest.
     pub max_ns: u64,
     /// The percentile that was asked for.
     pub percentile_ns: u64,
-    /// Standard deviation.
     pub stddev_ns: u64,
-    /// Round trips measured.
+    /// Number of measured round trips.
     pub iterations: u64,
 }
 
-/// One quantile.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Quantile {
-    /// Which one: 0.99.
+    /// Position from 0 to 1, such as 0.99.
     pub quantile: f64,
-    /// Its value in nanoseconds.
+    /// Value of the quantile, in nanoseconds.
     pub ns: u64,
 }
 

@@ -16,49 +16,40 @@ pub const VERSION: u16 = 2;
 const MAGIC: [u8; 4] = *b"LWPP";
 /// Length of a frame's head.
 pub const HEAD_BYTES: usize = 10;
-/// Longest body.
+/// Longest body of a frame.
 pub const BODY_BYTES_MAX: usize = 64 << 10;
 /// Most messages of a batch with time stamps, one more than counted: both ends keep their stamps until its end.
 pub const STAMPED_BATCH_MAX: u64 = 1_025;
 /// Most rows of a [`Message::Stamps`], so that every row fits whatever its numbers.
 pub const STAMPS_PER_FRAME: usize = 300;
 
-/// One message.
+/// Message of the control protocol.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "message", rename_all = "snake_case")]
 pub enum Message {
     /// Client: starts a run.
-    Open {
-        /// What to measure.
-        scenario: Scenario,
-        /// The client.
-        client: Box<EndFacts>,
-    },
+    Open { scenario: Scenario, client: Box<EndFacts> },
     /// Server: accepts the run.
     Opened {
         /// Names the run in [`Message::Join`].
         token: String,
-        /// The server.
         server: Box<EndFacts>,
         /// Its UDP port, if the scenario uses UDP.
         udp_port: Option<u16>,
-        /// Whether it takes time stamps, if the scenario asks for parts.
+        /// True if the server takes time stamps, in a scenario that asks for parts.
         has_stamps: bool,
     },
-    /// Client: its UDP port.
-    Peer {
-        /// The port.
-        udp_port: u16,
-    },
+    /// Client: announces its UDP port.
+    Peer { udp_port: u16 },
     /// Client, on a second connection: makes it the data connection of a run.
     Join {
-        /// The run.
+        /// Token of the run, from `Opened`.
         token: String,
     },
     /// Server: the data connection is open, or the UDP socket is connected.
     Joined {
-        /// What the kernel gave it, if it uses AF_XDP.
+        /// Mode and queues that the kernel granted it, if it uses AF_XDP.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         xdp: Option<XdpFacts>,
     },
@@ -66,11 +57,10 @@ pub enum Message {
     Batch {
         /// Size of each in bytes.
         size_bytes: u32,
-        /// Number of messages.
         count: u64,
         /// Number of the first, which each message carries (net pingpong numbers messages of datagram transports).
         first: u64,
-        /// Whether the server is to send its time stamps of the batch before [`Message::Done`].
+        /// True if the server is to send its time stamps of the batch before [`Message::Done`].
         is_stamped: bool,
     },
     /// Server: ready for the batch.
@@ -89,9 +79,9 @@ pub enum Message {
     Done {
         /// The NIC queue that delivered its messages (SO_INCOMING_NAPI_ID).
         napi_id: Option<u32>,
-        /// How long that queue's interrupts are suspended, if the scenario suspends them.
+        /// Suspension of that queue's interrupts, if the scenario suspends them.
         irq_suspend: Option<IrqSuspend>,
-        /// What its thread used during the batch, if that is known.
+        /// CPU time of its thread during the batch, if that is known.
         cpu: Option<CpuUse>,
         /// Messages that came after they had been given up, and messages that came again.
         strays: [u64; 2],
@@ -104,14 +94,13 @@ pub enum Message {
         round: u32,
         /// Size of each in bytes.
         size_bytes: u32,
-        /// Most messages that follow.
+        /// Upper limit of the messages that follow.
         count: u64,
         /// Frequency of the counter, if both ends share it: the server measures latency.
         counter_hz: Option<u64>,
     },
     /// Server: the round has ended.
     RoundDone {
-        /// What arrived.
         received: Box<Received>,
         /// The NIC queue that delivered its messages (SO_INCOMING_NAPI_ID).
         napi_id: Option<u32>,
@@ -125,13 +114,13 @@ pub enum Message {
     },
 }
 
-/// Why bytes are not a message.
+/// Reason why bytes are not a message.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ProtocolError {
     /// The first bytes are not those of the protocol.
     #[error("the peer does not speak the protocol of lowlat net pingpong")]
     Magic,
-    /// Another version.
+    /// The peer speaks another version.
     #[error("the peer speaks version {0} of the protocol, this lowlat version {VERSION}")]
     Version(u16),
     /// The body is too long.

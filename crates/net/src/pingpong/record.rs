@@ -1,4 +1,4 @@
-//! What a run wrote down.
+//! Record of a ping-pong run.
 
 use super::{
     CpuUse, Figures, Quantile, Scenario, Unsound,
@@ -14,14 +14,13 @@ use serde::{Deserialize, Serialize};
 
 /// Longest half round trip that a histogram tracks, in nanoseconds: an hour. Longer ones count as an hour.
 const NS_MAX: u64 = 3_600_000_000_000;
-/// Digits of the histograms.
+/// Significant decimal digits of the histograms.
 const DIGITS: u8 = 3;
 
 /// A run of ping-pong with its results.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PingpongMeasurement {
-    /// The record.
     pub record: PingpongRecord,
 }
 
@@ -42,21 +41,17 @@ impl From<PingpongRecord> for PingpongMeasurement {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PingpongRecord {
-    /// What was measured.
     pub scenario: Scenario,
     /// The server as the user named it; empty for local transports.
     pub server_name: String,
     /// Command line of the client.
     pub command_line: String,
-    /// The client.
     pub client: EndFacts,
-    /// The server.
     pub server: EndFacts,
-    /// Whether both ends ran on one host.
+    /// True if both ends ran on one host.
     pub is_same_host: bool,
     /// Counter that timed the round trips.
     pub counter: String,
-    /// Its frequency.
     pub counter_hz: u64,
     /// Percentile of [`Figures::percentile_ns`], between 0 and 100.
     pub percentile: f64,
@@ -65,16 +60,16 @@ pub struct PingpongRecord {
     /// Round trips of a cache line between the two CPUs, taken between sizes; empty if the ends were not pinned on one
     /// host.
     pub controls: Vec<ControlRow>,
-    /// Why there are none.
+    /// Reason why there are no controls.
     pub control_missing: Option<String>,
-    /// How the parts of the round trips were found, if they were asked for.
+    /// Sources of the parts of the round trips, if they were asked for.
     pub parts: Option<PartsFacts>,
-    /// What makes the set-up unsound.
+    /// Problems that make the set-up unsound.
     pub unsound: Vec<Unsound>,
-    /// Whether it ended before everything was measured; a warning says why.
+    /// True if it ended before everything was measured; a warning gives the reason.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub has_ended_early: bool,
-    /// What makes the figures doubtful. One sentence each.
+    /// Doubts about the figures, one sentence each.
     pub warnings: Vec<String>,
 }
 
@@ -84,9 +79,8 @@ pub struct PingpongRecord {
 pub struct EndFacts {
     /// Boot id of its kernel: equal on both ends if they are on one host.
     pub boot_id: String,
-    /// Kernel release and architecture.
+    /// Release and architecture of its kernel.
     pub kernel: String,
-    /// Version of lowlat.
     pub lowlat_version: String,
     /// CPU that its thread was pinned to.
     pub cpu: Option<CpuId>,
@@ -96,16 +90,16 @@ pub struct EndFacts {
     pub address: String,
     /// Id of the NIC queue that delivered the messages (SO_INCOMING_NAPI_ID). 0: none, so busy polling has no effect.
     pub napi_id: Option<u32>,
-    /// How long the interrupts of that queue are suspended, if the waiting mode suspends them and the kernel tells.
+    /// Suspension of that queue's interrupts, if the waiting mode suspends them and the kernel reports it.
     pub irq_suspend: Option<IrqSuspend>,
-    /// Whether it held its CPUs out of idle states.
+    /// True if it held its CPUs out of idle states.
     pub holds_idle: bool,
     /// Library that replaces the kernel's sockets, if one was asked for.
     pub preload: Option<Preload>,
-    /// How it reached its NIC past the kernel's stack, if it did.
+    /// Facts about AF_XDP, if it bypassed the kernel's network stack.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub xdp: Option<XdpFacts>,
-    /// What its waiting mode needed but could not get. One sentence each.
+    /// Requirements of its waiting mode that were not met, one sentence each.
     pub warnings: Vec<String>,
 }
 
@@ -113,7 +107,6 @@ pub struct EndFacts {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct IrqSuspend {
-    /// The interface.
     pub interface: String,
     /// Its irq-suspend-timeout in nanoseconds; 0: never suspended.
     pub timeout_ns: u64,
@@ -123,21 +116,20 @@ pub struct IrqSuspend {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Preload {
-    /// LD_PRELOAD.
+    /// Value of LD_PRELOAD, such as `libonload.so`.
     pub library: String,
-    /// Whether the process has mapped it. A static binary ignores LD_PRELOAD.
+    /// True if the process has mapped it. A static binary ignores LD_PRELOAD.
     pub is_loaded: bool,
-    /// Whether the measured socket belongs to the library; `None` if that is unknown.
+    /// True if the measured socket belongs to the library; `None` if that is unknown.
     pub is_accelerated: Option<bool>,
     /// Variables of the library: `EF_POLL_USEC=100000`.
     pub variables: Vec<String>,
 }
 
-/// Results of one size.
+/// Results of one message size.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SizeRecord {
-    /// Size of the messages.
     pub size_bytes: u32,
     /// Columns of sfnt-pingpong; with a rate from the time when the messages were due.
     pub figures: Figures,
@@ -151,7 +143,7 @@ pub struct SizeRecord {
     /// Half round trips in nanoseconds in the order of sending, if the run keeps them. Documents have the histogram.
     #[serde(skip)]
     pub samples_ns: Vec<u64>,
-    /// How long the size was measured.
+    /// Length of the measurement of this size.
     pub elapsed_ns: u64,
     /// Messages that were lost on the way, there or back; they are in no figure.
     pub lost_count: u64,
@@ -167,7 +159,7 @@ pub struct SizeRecord {
     /// CPU time of the server's thread, if the server reports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_cpu: Option<CpuUse>,
-    /// Parts of the round trips, from rounds of their own with time stamps.
+    /// Parts of the round trips, from separate rounds with time stamps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parts: Option<SizeParts>,
 }
@@ -178,9 +170,7 @@ pub struct SizeRecord {
 pub struct ControlRow {
     /// Sizes that had been measured before it.
     pub sizes_before: u32,
-    /// CPU of the client.
     pub client_cpu: CpuId,
-    /// CPU of the server.
     pub server_cpu: CpuId,
     /// Figures of half a round trip.
     pub figures: Figures,

@@ -1,4 +1,4 @@
-//! What one run measures.
+//! Parameters of one run.
 
 use super::{
     End,
@@ -30,9 +30,8 @@ const TIME_MS_MAX: u64 = 86_400_000;
 const RATE_MAX: f64 = 10_000_000.0;
 
 words! {
-    /// How messages travel.
+    /// Transport of the messages between the ends.
     Transport {
-        /// TCP.
         Tcp = "tcp",
         /// UDP, both sockets connected.
         Udp = "udp",
@@ -54,21 +53,18 @@ words! {
 words! {
     /// The system call that waits for a message.
     Muxer {
-        /// The receiving call itself.
+        /// The receiving call itself, without a muxer.
         None = "none",
-        /// `select`.
         Select = "select",
-        /// `poll`.
         Poll = "poll",
-        /// `epoll`.
         Epoll = "epoll",
-        /// `io_uring`, which also receives.
+        /// `io_uring`, which also receives the message.
         IoUring = "io_uring",
     }
 }
 
 words! {
-    /// What a thread does until its message arrives.
+    /// Behaviour of a thread until its message arrives.
     Waiting {
         /// Sleeps until the kernel wakes it.
         Block = "block",
@@ -76,7 +72,7 @@ words! {
         BusyPoll = "busy-poll",
         /// Polls the queue of the NIC inside `epoll_wait` (EPIOCSPARAMS, Linux 6.9).
         EpollBusyPoll = "epoll-busy-poll",
-        /// As `epoll-busy-poll`, with the interrupts of the queue suspended meanwhile (Linux 6.13).
+        /// As `epoll-busy-poll`, while the interrupts of the queue are suspended (Linux 6.13).
         SuspendedIrq = "suspended-irq",
         /// Calls again and again without sleeping.
         Spin = "spin",
@@ -84,17 +80,17 @@ words! {
 }
 
 impl Transport {
-    /// Whether both ends are in one process.
+    /// True if both ends are in one process.
     pub fn is_local(self) -> bool {
         !matches!(self, Self::Tcp | Self::Udp | Self::UdpMulticast | Self::Xdp)
     }
 
-    /// Whether messages have no boundaries.
+    /// True if messages have no boundaries.
     pub fn is_stream(self) -> bool {
         matches!(self, Self::Tcp | Self::UnixStream | Self::Pipe)
     }
 
-    /// Whether a message can be lost on the way without the run ending.
+    /// True if a message can be lost on the way without ending the run.
     pub fn may_lose(self) -> bool {
         matches!(self, Self::Udp | Self::UdpMulticast)
     }
@@ -123,35 +119,34 @@ impl Transport {
 }
 
 impl Waiting {
-    /// Whether the thread never sleeps while it waits.
+    /// True if the thread never sleeps while it waits.
     pub fn spins(self) -> bool {
         self == Self::Spin
     }
 
-    /// Whether the kernel polls a queue of the NIC.
+    /// True if the kernel polls a queue of the NIC.
     pub fn polls_queue(self) -> bool {
         matches!(self, Self::BusyPoll | Self::EpollBusyPoll | Self::SuspendedIrq)
     }
 }
 
-/// What one run measures, and how. The client sends it to the server.
+/// Parameters of one run. The client sends them to the server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[allow(clippy::struct_excessive_bools, reason = "each is a separate choice of the user")]
 pub struct Scenario {
-    /// How messages travel.
     pub transport: Transport,
     /// Sizes of messages in bytes, in the order of measurement.
     pub sizes: Vec<u32>,
     /// The system call that waits, on both ends.
     pub muxer: Muxer,
-    /// What both ends do until a message arrives.
+    /// Waiting mode of both ends.
     pub waiting: Waiting,
-    /// How long the kernel polls the queue per call, in microseconds, if it does.
+    /// Time for which the kernel polls the queue per call, in microseconds, if it does.
     pub busy_poll_us: u32,
-    /// Whether TCP sends small segments at once (TCP_NODELAY).
+    /// True if TCP sends small segments at once (TCP_NODELAY).
     pub is_nodelay: bool,
-    /// Whether TCP acknowledges at once (TCP_QUICKACK).
+    /// True if TCP acknowledges at once (TCP_QUICKACK).
     pub is_quickack: bool,
     /// Longest measurement of one size, in milliseconds.
     pub time_ms_max: u64,
@@ -168,16 +163,16 @@ pub struct Scenario {
     pub client_cpu: Option<CpuId>,
     /// CPU of the server; `None` leaves it to the kernel.
     pub server_cpu: Option<CpuId>,
-    /// Whether both ends keep their CPUs out of idle states (/dev/cpu_dma_latency).
+    /// True if both ends keep their CPUs out of idle states (/dev/cpu_dma_latency).
     pub holds_idle: bool,
     /// Multicast group, for [`Transport::UdpMulticast`].
     pub group: Option<IpAddr>,
-    /// What [`Transport::Xdp`] uses; its defaults if absent.
+    /// Options of [`Transport::Xdp`]; its defaults if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub xdp: Option<XdpOptions>,
-    /// A message that is not answered for so long is lost, in milliseconds.
+    /// Time after which an unanswered message counts as lost, in milliseconds.
     pub timeout_ms: u64,
-    /// Whether each round trip is split into parts, in rounds of their own with time stamps.
+    /// True if each round trip is split into parts, in separate rounds with time stamps.
     pub has_parts: bool,
 }
 
@@ -207,7 +202,7 @@ impl Default for Scenario {
     }
 }
 
-/// Why a scenario cannot be measured.
+/// Reason why a scenario cannot be measured.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum ScenarioError {
     /// The list of sizes is empty or too long.
@@ -215,36 +210,22 @@ pub enum ScenarioError {
     SizeCount(usize),
     /// The transport does not carry messages of this size.
     #[error("{transport} does not carry messages of {bytes} bytes\nhint: name sizes from {min} to {max}")]
-    Size {
-        /// The transport.
-        transport: Transport,
-        /// The size.
-        bytes: u32,
-        /// Its smallest size.
-        min: u32,
-        /// Its largest size.
-        max: u32,
-    },
+    Size { transport: Transport, bytes: u32, min: u32, max: u32 },
     /// A limit is zero or too high.
     #[error("{what} is {value}\nhint: choose a value from {min} to {max}")]
     Limit {
-        /// The limit.
+        /// Name of the limit: "the warm-up in ms".
         what: &'static str,
-        /// Its value.
         value: f64,
-        /// Its smallest value.
         min: f64,
-        /// Its largest value.
         max: f64,
     },
     /// The waiting mode needs another muxer.
     #[error("waiting mode {waiting} does not work with muxer {muxer}\nhint: use {hint}")]
     Mode {
-        /// The waiting mode.
         waiting: Waiting,
-        /// The muxer.
         muxer: Muxer,
-        /// What works.
+        /// Arguments that work: "--muxer epoll".
         hint: &'static str,
     },
     /// AF_XDP has its own way to wait.
@@ -255,7 +236,7 @@ pub enum ScenarioError {
     /// Local transports have no queue to poll.
     #[error("waiting mode {0} polls the queue of a NIC, and {1} has none\nhint: use block or spin")]
     NoQueue(Waiting, Transport),
-    /// Multicast without a group, or a group that is none.
+    /// Multicast without a group, or with a group that is not a multicast address.
     #[error("{0} needs a multicast group\nhint: name one with --group, such as 239.255.1.1")]
     Group(Transport),
     /// Parts need time stamps of sockets.
@@ -336,12 +317,12 @@ impl Scenario {
         Err(ScenarioError::Mode { waiting, muxer, hint })
     }
 
-    /// Whether both ends are in one process.
+    /// True if both ends are in one process.
     pub fn is_local(&self) -> bool {
         self.transport.is_local()
     }
 
-    /// What an end asks of AF_XDP; `None` if it uses a socket of the kernel.
+    /// Returns the AF_XDP options of an end; `None` if it uses a socket of the kernel.
     pub fn xdp_of(&self, end: End) -> Option<XdpOptions> {
         let options = self.xdp.unwrap_or_default();
         let is_used = end == End::Client || options.ends == XdpEnds::Both;

@@ -8,10 +8,10 @@ pub const STREAM_SIZES: [u32; 17] =
 /// Sizes of sfnt-pingpong for datagrams: 0 to 32,768, with the two around the payload of one Ethernet frame.
 pub const DATAGRAM_SIZES: [u32; 19] =
     [0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1_024, 1_472, 1_473, 2_048, 4_096, 8_192, 16_384, 32_768];
-/// Longest list accepted.
+/// Most sizes in a list.
 pub(super) const COUNT_MAX: usize = 1_024;
 
-/// Why a list of sizes cannot be parsed.
+/// Reason why a list of sizes cannot be parsed.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum SizesError {
     /// A part of the list is neither a size nor a range.

@@ -57,7 +57,7 @@ pub(crate) fn log(version: usize, options: &str, rows: usize) -> String {
 type Prefix = fn(usize) -> String;
 type Encode = fn(&str) -> Vec<u8>;
 
-/// What can be before a line, by the number of the line.
+/// Prefixes of a line, by the number of the line.
 const PREFIXES: [(&str, Prefix); 28] = [
     ("nothing", |_| String::new()),
     ("mail", |_| "> ".into()),
@@ -94,7 +94,7 @@ fn prefixed(text: &str, prefix: fn(usize) -> String) -> String {
     text.lines().enumerate().map(line).collect::<Vec<_>>().join("\n") + "\n"
 }
 
-/// What can be done to a text as a whole.
+/// Encodings and other changes of a whole text.
 const ENCODINGS: [(&str, Encode); 10] = [
     ("UTF-8", |text| text.as_bytes().to_vec()),
     ("UTF-8 with a mark", |text| format!("\u{feff}{text}").into_bytes()),

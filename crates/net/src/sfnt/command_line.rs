@@ -18,7 +18,6 @@ pub struct CommandLine {
 }
 
 impl CommandLine {
-    /// Splits a command line.
     pub fn parse(text: &str) -> Self {
         let mut line = Self::default();
         let mut words = text.split_whitespace().skip(1).peekable();
@@ -39,7 +38,7 @@ impl CommandLine {
         line
     }
 
-    /// Value of an option.
+    /// Returns the last value of an option.
     pub fn option(&self, name: &str) -> Option<&str> {
         self.options.iter().rev().find(|(option, _)| option == name).map(|(_, value)| value.as_str())
     }
@@ -64,12 +63,12 @@ impl CommandLine {
         }
     }
 
-    /// Whether both ends spin.
+    /// True if both ends spin.
     pub fn spins(&self) -> bool {
         self.option("spin").is_some()
     }
 
-    /// Whether the address is one of the loopback interface.
+    /// True if the host is `localhost` or a loopback address.
     pub fn is_loopback(&self) -> bool {
         self.host.as_deref().is_some_and(|host| {
             host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())

@@ -1,8 +1,8 @@
-//! What makes the figures of an old log doubtful.
+//! Doubts about the figures of an old log.
 
 use super::SfntLog;
 
-/// Default of `--maxms`.
+/// Default of `--maxms`, in milliseconds.
 const TIME_MS_DEFAULT: u64 = 3_000;
 /// Default of `--maxiter`.
 const ITERATIONS_DEFAULT: u64 = 1_000_000;

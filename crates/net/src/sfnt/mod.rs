@@ -21,14 +21,13 @@ use std::fmt;
 /// Heads of the columns, in order.
 pub(crate) const COLUMNS: [&str; 8] = ["size", "mean", "min", "median", "max", "%ile", "stddev", "iter"];
 
-/// Output of one run.
+/// Output of one run of sfnt-pingpong.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct SfntLog {
     /// Lines before the header, such as Onload's banner.
     pub banner: Vec<String>,
-    /// The header, in order.
+    /// Lines of the header, in order.
     pub header: Vec<HeaderLine>,
-    /// The table.
     pub rows: Vec<SfntRow>,
     /// Lines of the table that are no rows, or damaged ones.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -38,11 +37,9 @@ pub struct SfntLog {
 /// One line of the header: `# cmdline: ...`, `# percentile=99`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct HeaderLine {
-    /// Text before the separator.
     pub key: String,
-    /// Text after it.
     pub value: String,
-    /// Whether the separator is an equals sign; a colon otherwise.
+    /// True if the separator is an equals sign, false if it is a colon.
     #[serde(skip)]
     pub is_assigned: bool,
 }
@@ -75,7 +72,7 @@ impl SfntLog {
         self.value("percentile").or(of_line)?.parse().ok().filter(|of| (0.0..=100.0).contains(of))
     }
 
-    /// Whether the figures are whole round trips: `--rtt`, which the header shows since 1.6.0.
+    /// True if the figures are whole round trips: `--rtt`, which the header shows since 1.6.0.
     pub fn is_round_trip(&self) -> bool {
         let has_option = || self.command_line().is_some_and(|line| line.option("rtt").is_some());
         self.value("reporting").map_or_else(has_option, |reporting| reporting == "RTT")

@@ -10,7 +10,7 @@ pub const BYTES_MAX: usize = 16 << 20;
 /// Longest part of a line that an error quotes, in characters.
 const QUOTED_CHARS_MAX: usize = 60;
 
-/// Why a text is not output of sfnt-pingpong.
+/// Reason why a text is not output of sfnt-pingpong.
 #[derive(Debug, Clone, PartialEq, Eq, Error, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SfntError {
@@ -23,17 +23,17 @@ pub enum SfntError {
     /// A row is not eight numbers.
     #[error("line {line} is not a row of eight whole numbers, none negative: \"{text}\"")]
     Row {
-        /// Its number, from 1.
+        /// Number of the line, from 1.
         line: usize,
-        /// Its start.
+        /// Quoted start of the line.
         text: String,
     },
     /// The figures of a row contradict each other, or it has no heads of columns.
     #[error("line {line} is not sound: {why}")]
     Unsound {
-        /// Its number, from 1.
+        /// Number of the line, from 1.
         line: usize,
-        /// What is wrong.
+        /// Problem, such as "it has no iterations".
         why: &'static str,
     },
 }
@@ -111,14 +111,14 @@ pub(crate) fn percentile_of(text: &str) -> Option<&str> {
     plain.eq(COLUMNS).then_some(percentile)
 }
 
-/// Whether a line that is no row is probably a damaged one.
+/// True if a line that is no row is probably a damaged one.
 fn is_like_row(text: &str) -> bool {
     let numbers = text.trim_start_matches('#').split_whitespace().filter(|cell| cell.parse::<f64>().is_ok());
     text.starts_with(|first: char| first.is_whitespace() || first.is_ascii_digit() || "+-".contains(first))
         || numbers.count() >= COLUMNS.len() / 2
 }
 
-/// Whether a line below the table is a remark on it, as "# WARNING: tsc_hz changed".
+/// True if a line below the table is a remark on it, such as "# WARNING: tsc_hz changed".
 fn is_remark(text: &str) -> bool {
     text.trim_start_matches(['#', ' ']).starts_with("WARNING")
 }

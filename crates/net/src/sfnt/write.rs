@@ -3,10 +3,9 @@
 use super::{HeaderLine, SfntLog, SfntRow};
 use crate::pingpong::PingpongRecord;
 
-/// Versions of the output.
+/// Version of sfnt-pingpong's output format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Version {
-    /// 1.5.0.
     V1_5,
     /// 1.6.0, which says in the header whether figures are half round trips.
     V1_6,
@@ -15,30 +14,24 @@ pub enum Version {
 /// Facts about the client's host that the header shows.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct HeaderFacts {
-    /// Version of lowlat.
     pub lowlat_version: String,
-    /// Date of the run.
     pub date: String,
     /// Kernel, as `uname -a` prints it.
     pub uname: String,
-    /// Model of the processor.
+    /// Model name of the processor.
     pub cpu: String,
-    /// Interfaces, in order.
     pub interfaces: Vec<InterfaceFacts>,
-    /// Memory in KiB.
     pub memory_kib: Option<u64>,
 }
 
 /// A network interface as the header shows it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct InterfaceFacts {
-    /// Name.
     pub name: String,
-    /// Driver.
     pub driver: String,
     /// Version of the driver.
     pub version: String,
-    /// Address on its bus.
+    /// Address on its bus, such as `0000:01:00.1`.
     pub bus: String,
 }
 

@@ -12,16 +12,15 @@ pub const FLAG_END: u32 = 2;
 pub struct Header {
     /// Place of the message in its round, from 0.
     pub sequence: u64,
-    /// When it was due, in ticks of the sender's counter.
+    /// Time at which it was due, in ticks of the sender's counter.
     pub due_ticks: u64,
     /// Number of the round, so that late messages of an earlier one are not counted.
     pub round: u32,
-    /// [`FLAG_ECHO`], [`FLAG_END`].
+    /// Any of [`FLAG_ECHO`] and [`FLAG_END`].
     pub flags: u32,
 }
 
 impl Header {
-    /// The header as bytes.
     pub fn to_bytes(self) -> [u8; HEADER_BYTES] {
         let mut bytes = [0; HEADER_BYTES];
         let (numbers, words) = bytes.split_at_mut(16);

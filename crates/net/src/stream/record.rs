@@ -1,4 +1,4 @@
-//! What a run of rising rates wrote down.
+//! Record of a run of rising rates.
 
 use crate::{
     pingpong::{Figures, PingpongRecord, QUANTILES, Quantile},
@@ -12,7 +12,7 @@ use lowlat_host::{
 use serde::{Deserialize, Serialize};
 
 words! {
-    /// How latency is measured.
+    /// Method of measuring latency.
     LatencyKind {
         /// From the time when a message was due to its arrival, on the counter that both ends share. One host only.
         OneWay = "one-way",
@@ -21,12 +21,12 @@ words! {
     }
 }
 
-/// What a run of rising rates measures, besides its scenario.
+/// Parameters of a run of rising rates, besides its scenario.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StreamOptions {
-    /// Rates in messages per second, each measured in every round; with [`StreamOptions::is_sweep`] the first one starts
-    /// the search.
+    /// Rates in messages per second, each measured in every round; with [`StreamOptions::is_sweep`] the first one
+    /// starts the search.
     pub rates_per_s: Vec<f64>,
     /// Searches for the highest rate that holds: doubles, then halves the gap.
     pub is_sweep: bool,
@@ -36,7 +36,7 @@ pub struct StreamOptions {
     pub time_ms: u64,
     /// Highest p99 of latency with which a rate holds, in nanoseconds.
     pub p99_ns_max: Option<u64>,
-    /// How latency is measured; `None` lets one host share its counter, and uses echoes between two.
+    /// Method of measuring latency; `None` shares the counter on one host, and uses echoes between two.
     pub latency: Option<LatencyKind>,
 }
 
@@ -57,7 +57,6 @@ impl Default for StreamOptions {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StreamMeasurement {
-    /// The record.
     pub record: StreamRecord,
 }
 
@@ -80,9 +79,8 @@ impl From<StreamRecord> for StreamMeasurement {
 pub struct StreamRecord {
     /// Scenario, ends, controls and warnings, as of a ping-pong; without sizes.
     pub set_up: PingpongRecord,
-    /// What was asked for.
     pub options: StreamOptions,
-    /// How latency was measured.
+    /// Method by which latency was measured.
     pub latency: LatencyKind,
     /// Half the shortest round trip, with [`LatencyKind::Echo`].
     pub return_ns: Option<u64>,
@@ -102,13 +100,12 @@ impl Default for StreamRecord {
     }
 }
 
-/// What the receiver counted in a round.
+/// Counts of the receiver in one round.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Received {
     /// Messages that arrived, each counted once.
     pub messages: u64,
-    /// Messages that arrived again.
     pub duplicates: u64,
     /// Messages that arrived after one with a higher number.
     pub reordered: u64,
@@ -128,11 +125,9 @@ pub struct Received {
 pub struct StreamRound {
     /// The rate that was asked for.
     pub target_per_s: f64,
-    /// Messages sent.
     pub sent: u64,
     /// Messages that the sender's own queueing discipline dropped (ENOBUFS); they count as sent.
     pub dropped_by_sender: u64,
-    /// What the receiver counted.
     pub received: Received,
     /// Messages that were sent after the next one was due.
     pub behind: u64,
@@ -140,11 +135,11 @@ pub struct StreamRound {
     pub elapsed_ns: u64,
     /// Latency from the time when each message was due.
     pub latency: Option<Distribution>,
-    /// How late messages were sent.
+    /// Delays of sending, from the time when each message was due.
     pub lateness: Option<Distribution>,
 }
 
-/// Distribution of times.
+/// Distribution of times, in nanoseconds.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Distribution {
@@ -205,12 +200,11 @@ impl StreamRound {
         self.sent.saturating_sub(self.received.messages)
     }
 
-    /// Lost messages that neither kernel dropped, as far as those say so: they were lost on the way.
+    /// Lost messages that neither kernel reports as dropped: they were lost on the way.
     pub fn lost_on_the_way(&self) -> u64 {
         self.lost().saturating_sub(self.dropped_by_sender + self.received.dropped.unwrap_or(0))
     }
 
-    /// Messages sent per second.
     pub fn send_per_s(&self) -> f64 {
         per_second(self.sent, self.elapsed_ns)
     }

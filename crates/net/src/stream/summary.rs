@@ -13,11 +13,9 @@ pub struct RateSummary {
     pub sent_per_s: f64,
     /// Lowest rate at which messages arrived in a round.
     pub received_per_s: f64,
-    /// Rounds.
     pub rounds: u32,
     /// Rounds in which the rate held.
     pub held: u32,
-    /// Messages sent.
     pub sent: u64,
     /// Messages that did not arrive.
     pub lost: u64,
@@ -27,15 +25,13 @@ pub struct RateSummary {
     pub dropped_by_receiver: u64,
     /// Those that were lost between the two.
     pub lost_on_the_way: u64,
-    /// Messages out of order.
     pub reordered: u64,
-    /// Messages that arrived again.
     pub duplicates: u64,
     /// Messages that were sent after the next one was due.
     pub behind: u64,
-    /// Latencies of all rounds.
+    /// Latencies of all rounds together.
     pub latency: Option<Distribution>,
-    /// Why the rate broke first.
+    /// First reason why the rate broke.
     pub breaks: Option<Break>,
 }
 

@@ -1,4 +1,4 @@
-//! Which rate to try next, and the highest one that holds.
+//! Choice of the next rate, and the highest rate that holds.
 
 use super::{StreamOptions, StreamRound};
 use std::fmt;
@@ -14,10 +14,10 @@ const GAP_MAX: f64 = 1.1;
 /// Most rounds of a search.
 const ROUNDS_MAX: usize = 64;
 
-/// Why a rate does not hold in a round.
+/// Reason why a rate does not hold in a round.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Break {
-    /// Messages were lost.
+    /// This many messages were lost.
     Lost(u64),
     /// The sender did not keep up.
     Slow {
@@ -25,10 +25,7 @@ pub enum Break {
         sent_per_s: f64,
     },
     /// Latency was above the limit.
-    Late {
-        /// The p99.
-        p99_ns: u64,
-    },
+    Late { p99_ns: u64 },
     /// Too few latencies for the p99 that has a limit.
     Few(u64),
 }
@@ -51,14 +48,14 @@ impl fmt::Display for Break {
 pub struct Verdict {
     /// Highest rate that held in each of its rounds.
     pub holds_per_s: Option<f64>,
-    /// Its rounds.
+    /// Number of rounds at that rate.
     pub rounds: u32,
     /// Lowest rate above it that broke, with the first reason.
     pub breaks: Option<(f64, Break)>,
 }
 
 impl StreamRound {
-    /// Why the rate does not hold; `None` if it does.
+    /// Returns the reason why the rate does not hold; `None` if it does.
     pub fn breaks(&self, options: &StreamOptions) -> Option<Break> {
         let p99 = self.latency.as_ref().and_then(|latency| latency.quantile_ns(0.99));
         match (self.lost(), self.send_per_s(), p99, options.p99_ns_max) {
@@ -97,8 +94,8 @@ pub fn verdict(options: &StreamOptions, rounds: &[StreamRound]) -> Verdict {
 
 /// Returns the rate of the next round; `None` if the run is complete.
 ///
-/// A list is measured round by round, so that a disturbance of the host meets every rate. A search doubles the rate until
-/// one breaks, tries the middle of the gap until that is narrow, and repeats the highest rate that holds.
+/// A list is measured round by round, so that a disturbance of the host meets every rate. A search doubles the rate
+/// until one breaks, tries the middle of the gap until that is narrow, and repeats the highest rate that holds.
 pub fn next_rate(options: &StreamOptions, rounds: &[StreamRound]) -> Option<f64> {
     let rounds_max = usize::try_from(options.rounds).unwrap_or(usize::MAX);
     let start = options.rates_per_s.first().copied()?;
@@ -128,7 +125,7 @@ pub fn next_rate(options: &StreamOptions, rounds: &[StreamRound]) -> Option<f64>
     }
 }
 
-/// Two digits more than the gap of a search needs.
+/// Rounds a rate to three digits, two more than the gap of a search needs.
 fn rounded(rate: f64) -> f64 {
     let unit = 10_f64.powf(rate.log10().floor() - 2.0);
     (rate / unit).round() * unit

@@ -37,13 +37,13 @@ pub enum Tool {
     Eflatency,
 }
 
-/// What a program printed.
+/// Parsed output of a program.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ToolOutput {
     /// One row for each size.
     pub rows: Vec<ToolRow>,
-    /// What the output lacks. One sentence each.
+    /// Limits of the output, one sentence each.
     pub warnings: Vec<String>,
 }
 
@@ -55,17 +55,14 @@ pub struct ToolRow {
     pub size_bytes: Option<u32>,
     /// Round trips measured, if the program says so.
     pub count: Option<u64>,
-    /// Mean.
     pub mean_ns: Option<f64>,
-    /// Median.
     pub p50_ns: Option<f64>,
-    /// The 99th percentile.
     pub p99_ns: Option<f64>,
-    /// Steps of the mean.
+    /// Resolution of the mean, in nanoseconds.
     pub mean_step_ns: f64,
-    /// Steps of the percentiles: differences below it are not seen.
+    /// Resolution of the percentiles: smaller differences are not seen.
     pub quantile_step_ns: f64,
-    /// What became of the other messages, if the program says so.
+    /// Counts of lost, duplicated and reordered messages, if the program reports them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub losses: Option<Losses>,
 }
@@ -82,21 +79,20 @@ pub struct Losses {
     pub out_of_order: u64,
 }
 
-/// Why a text is not a program's output.
+/// Reason why a text is not a program's output.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ToolError {
     /// The text is longer than [`BYTES_MAX`].
     #[error("{0} bytes; at most {BYTES_MAX} are read")]
     TooLong(usize),
-    /// No program that is known prints this.
+    /// No known program prints this.
     #[error("it is no output of {}", Tool::names())]
     Unknown,
     /// Something is missing or damaged.
     #[error("the output of {tool} {why}")]
     Damaged {
-        /// The program.
         tool: Tool,
-        /// What is wrong with it.
+        /// Problem, such as "has no times".
         why: String,
     },
 }
@@ -105,7 +101,7 @@ impl Tool {
     /// Every program, lowlat first.
     pub const ALL: &[Self] = &[Self::Lowlat, Self::Sfnt, Self::Sockperf, Self::Netperf, Self::Eflatency];
 
-    /// Name of the program.
+    /// Returns the name of the program.
     pub fn word(self) -> &'static str {
         match self {
             Self::Lowlat => "lowlat",
@@ -116,7 +112,7 @@ impl Tool {
         }
     }
 
-    /// The foreign program that a command starts, whatever wrapper stands before it: `taskset -c 1 sockperf ...`,
+    /// Returns the foreign program that a command starts, with or without a wrapper: `taskset -c 1 sockperf ...`,
     /// `onload --profile=latency sfnt-pingpong ...`.
     pub fn of_command(command: &[String]) -> Option<Self> {
         let name = |word: &String| word.rsplit('/').next().map(str::to_owned);
@@ -189,7 +185,7 @@ pub fn parse(text: &str) -> Result<(Tool, ToolOutput), ToolError> {
 }
 
 impl ToolRow {
-    /// Drops times that are none, and percentiles that the count does not support.
+    /// Drops invalid times, and percentiles that the count does not support.
     fn keep_what_counts(&mut self) {
         let is_time = |ns: &f64| (0.0..=NS_MAX).contains(ns);
         let carries = |quantile| self.count.is_some_and(|count| carries_quantile(count, quantile));
@@ -223,7 +219,7 @@ fn number_at(text: &str) -> Option<f64> {
     text.get(..end)?.parse().ok().filter(|number: &f64| number.is_finite())
 }
 
-/// A whole number of things.
+/// Rounds to a whole number.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "`as` saturates, as intended")]
 fn whole(value: f64) -> u64 {
     value.round() as u64

@@ -28,7 +28,7 @@ const SELECTORS: [(&str, &str); 9] = [
 
 type Values = BTreeMap<&'static str, f64>;
 
-/// Whether a text is netperf's, with or without its banner.
+/// True if a text is netperf's, with or without its banner.
 pub fn is_output(text: &str) -> bool {
     text.lines().any(|line| is_banner(line) && line.contains(" AF_INET")) || selected(&lines(text)).is_some()
 }
@@ -133,7 +133,7 @@ fn request_of(command: &[String]) -> Option<f64> {
     size.filter(|_| !command.is_empty())
 }
 
-/// `-k`: "P50_LATENCY=26".
+/// Values of `-k`, such as "P50_LATENCY=26".
 fn key_values(lines: &[&str]) -> Values {
     lines.iter().filter_map(|line| line.split_once('=')).filter_map(value_of).collect()
 }

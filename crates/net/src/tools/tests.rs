@@ -119,7 +119,7 @@ const OMNI: [(&str, [&str; 4], &str); 14] = [
     ("RESULT_BRAND", ["Result", "Tag", "", ""], "\"\""),
 ];
 
-/// What netperf prints for selectors, in blocks for `-O`.
+/// netperf's output for selectors, in blocks for `-O`.
 fn omni(blocks: &[&[usize]], form: usize) -> String {
     let all: Vec<_> = blocks.iter().flat_map(|block| block.iter().map(|place| OMNI[*place])).collect();
     let title =

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// Hardware address.
+/// Hardware address of a NIC.
 pub type Mac = [u8; 6];
 
 /// Bytes of an Ethernet header.
@@ -27,7 +27,6 @@ pub struct Path {
     pub source_mac: Mac,
     /// Hardware address of the receiver, or of the router on the way.
     pub destination_mac: Mac,
-    /// Sender.
     pub source: SocketAddr,
     /// Receiver, of the same address family.
     pub destination: SocketAddr,
@@ -36,11 +35,8 @@ pub struct Path {
 /// A datagram inside a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Datagram<'a> {
-    /// Sender.
     pub source: SocketAddr,
-    /// Receiver.
     pub destination: SocketAddr,
-    /// What it carries.
     pub payload: &'a [u8],
 }
 

@@ -9,7 +9,7 @@ use crate::words::words;
 use serde::{Deserialize, Serialize};
 
 words! {
-    /// Where frames leave the kernel's path, and whether they are copied.
+    /// Place where frames leave the kernel's path, and whether they are copied.
     XdpMode {
         /// The fastest that the driver supports.
         Auto = "auto",
@@ -25,18 +25,16 @@ words! {
 words! {
     /// Ends that use AF_XDP. On the wire both are UDP.
     XdpEnds {
-        /// Client and server.
         Both = "both",
         /// The client; the server uses a UDP socket of the kernel.
         Client = "client",
     }
 }
 
-/// What a scenario asks of AF_XDP.
+/// AF_XDP options of a scenario.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct XdpOptions {
-    /// The mode.
     pub mode: XdpMode,
     /// The ends that use it.
     pub ends: XdpEnds,
@@ -48,19 +46,18 @@ impl Default for XdpOptions {
     }
 }
 
-/// What the kernel gave an end.
+/// AF_XDP mode and queues that the kernel granted an end.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct XdpFacts {
-    /// The interface.
     pub interface: String,
-    /// Whether the program runs in the driver; in the kernel's generic path otherwise.
+    /// True if the program runs in the driver, false if in the kernel's generic path.
     pub is_native: bool,
-    /// Whether the NIC uses the memory of the process (XDP_OPTIONS_ZEROCOPY); each frame is copied otherwise.
+    /// True if the NIC uses the memory of the process (XDP_OPTIONS_ZEROCOPY), false if each frame is copied.
     pub is_zero_copy: bool,
     /// Queues of the interface, each with a socket.
     pub queues: u32,
-    /// Why a faster mode was not used. One sentence.
+    /// Reason why a faster mode was not used, one sentence.
     pub fallback: Option<String>,
 }
 

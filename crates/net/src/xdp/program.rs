@@ -8,15 +8,14 @@ use std::net::{IpAddr, SocketAddr};
 /// The flow of one run, as it arrives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Flow {
-    /// Sender.
     pub source: SocketAddr,
-    /// Receiver: this end.
+    /// The receiver, which is this end.
     pub destination: SocketAddr,
 }
 
-/// What the program returns for frames of others.
+/// Return value for frames that do not belong to the flow.
 const XDP_PASS: i32 = 2;
-/// `bpf_redirect_map`.
+/// Number of the helper `bpf_redirect_map`.
 const REDIRECT_MAP: i32 = 51;
 
 /// Loads 1, 2 or 4 bytes from memory.
@@ -39,7 +38,7 @@ const EXIT: u8 = 0x95;
 /// In the source register of [`LOAD_64`]: the number is the descriptor of a map.
 const MAP_DESCRIPTOR: u8 = 1;
 
-/// Offsets in `struct xdp_md`.
+/// Offsets of fields in `struct xdp_md`.
 const DATA: i16 = 0;
 const DATA_END: i16 = 4;
 const RX_QUEUE: i16 = 16;
@@ -54,11 +53,11 @@ fn instruction(code: u8, registers: (u8, u8), offset: i16, number: i32) -> u64 {
     u64::from_ne_bytes([code, registers, low, high, n0, n1, n2, n3])
 }
 
-/// Checks of fields of the frame, in order; each leaves for the program's end if it fails.
+/// Checks of fields of the frame, in order; each jumps to the program's end if it fails.
 struct Checks(Vec<u64>);
 
 impl Checks {
-    /// The field of this load at this offset has these bytes.
+    /// Requires these bytes in the field of this load at this offset.
     fn field(&mut self, load: u8, offset: i16, number: i32) {
         self.0.push(instruction(load, (4, 2), offset, 0));
         self.0.push(instruction(JUMP_NOT_EQUAL_32, (4, 0), 0, number));
@@ -72,7 +71,7 @@ impl Checks {
         self.field(LOAD_16, offset, i32::from(u16::from_ne_bytes(bytes)));
     }
 
-    /// Groups of four bytes one after another.
+    /// Requires consecutive groups of four bytes.
     fn fours(&mut self, offset: i16, bytes: &[u8]) {
         for (place, four) in (offset..).step_by(4).zip(bytes.as_chunks::<4>().0) {
             self.field(LOAD_32, place, i32::from_ne_bytes(*four));
@@ -134,7 +133,7 @@ pub fn program(flow: &Flow, map: i32) -> Vec<u64> {
     ]);
     let end = program.len();
     program.extend([instruction(MOVE_NUMBER, (0, 0), 0, XDP_PASS), instruction(EXIT, (0, 0), 0, 0)]);
-    // Every jump leaves for the end.
+    // Every jump goes to the end.
     for (place, one) in program.iter_mut().enumerate() {
         let mut bytes = one.to_ne_bytes();
         if matches!(bytes[0], JUMP_NOT_EQUAL_32 | JUMP_SET | JUMP_GREATER) {

@@ -5,38 +5,36 @@ use lowlat_text::text::{BOLD, GREEN, RED, YELLOW, add_wrapped, paint, usable, wr
 use lowlat_text::units::{clean, count, duration, size};
 use serde::Serialize;
 
-/// Summary of a recorder.
+/// Summary of a recorder's run.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct JournalRecorded {
-    /// Directory of the recording.
     pub folder: String,
-    /// Streams followed.
+    /// Number of streams that it followed.
     pub streams: usize,
-    /// Records written.
+    /// Number of records that it wrote.
     pub records: u64,
     /// Records that the resumed recording already contained.
     pub skipped: u64,
     /// Gaps written to the recording.
     pub gaps: u64,
-    /// Records in these gaps.
+    /// Number of records in these gaps.
     pub lost: u64,
     /// Records in these gaps that were overwritten before the recorder started.
     pub missed: u64,
-    /// Data files.
+    /// Number of data files written.
     pub files: u64,
-    /// Bytes written.
     pub bytes: u64,
-    /// How long it recorded, ns.
+    /// Duration of the recording, ns.
     pub took_ns: u64,
     /// Number of stalls: the disk lagged and the buffer was full.
     pub disk_waits: u64,
     /// Total duration of the stalls, ns.
     pub disk_waited_ns: u64,
-    /// Why it ended.
+    /// Reason why it ended, such as "the pipeline ended".
     pub ended: &'static str,
 }
 
-/// What was recorded, what is missing and why.
+/// Formats what was recorded, and what is missing and why.
 pub fn journal_recorded_text(recorded: &JournalRecorded, width: usize) -> String {
     let width = usable(width);
     let folder = clean(&recorded.folder);

@@ -8,13 +8,11 @@ use lowlat_text::units::{clean, count, duration, size};
 /// One stream of a recording.
 #[derive(Debug, Clone, Default)]
 pub struct JournalStream {
-    /// Its name.
     pub name: String,
     /// Records that can be read.
     pub records: u64,
     /// First and last sequence; `None` without records.
     pub sequences: Option<(u64, u64)>,
-    /// Number of gaps.
     pub gaps: u64,
     /// Records missing in the gaps.
     pub lost: u64,
@@ -24,26 +22,21 @@ pub struct JournalStream {
     pub length_ns: Option<u64>,
 }
 
-/// Facts about a recording.
+/// Summary of a recording and its damage.
 #[derive(Debug, Clone, Default)]
 pub struct JournalView {
-    /// Directory of the recording.
     pub folder: String,
-    /// Whether a recorder is writing it.
+    /// True if a recorder is writing it.
     pub is_live: bool,
-    /// Whether every record was checked.
+    /// True if every record was checked.
     pub is_checked: bool,
-    /// Data files.
     pub files: usize,
-    /// Their bytes.
+    /// Total bytes of the data files.
     pub bytes: u64,
-    /// Its streams.
     pub streams: Vec<JournalStream>,
-    /// Descriptions of the gaps.
     pub gaps: Vec<String>,
     /// Descriptions of damaged places: file, offset, problem.
     pub damages: Vec<(String, String)>,
-    /// Number of damaged places.
     pub damage_count: u64,
     /// Missing records that were published while a recorder ran.
     pub missing: u64,
@@ -155,9 +148,7 @@ fn add_damages(out: &mut String, view: &JournalView, width: usize) {
 pub struct JournalLine {
     /// Generation time: a time of day, or nanoseconds.
     pub time: String,
-    /// Its stream.
     pub stream: String,
-    /// Its sequence number.
     pub sequence: u64,
     /// Names and values of its fields, or its bytes.
     pub fields: Vec<(&'static str, String)>,
@@ -206,18 +197,16 @@ pub fn journal_notice(text: &str) -> String {
 /// Distribution of latencies on one side, or of their change.
 #[derive(Debug, Clone, Default)]
 pub struct JournalTimes {
-    /// What is measured.
+    /// Name of the measured value.
     pub name: String,
-    /// Number of values.
     pub count: u64,
     /// Smallest, p50, p90, p99, p99.9, largest, ns; `None` where there are too few values.
     pub values_ns: [Option<i64>; 6],
 }
 
-/// Differences between two recordings.
 #[derive(Debug, Clone, Default)]
 pub struct JournalDifference {
-    /// What is compared, such as "orders".
+    /// Kind of the compared items, such as "orders".
     pub what: String,
     /// Names of the two sides.
     pub names: [String; 2],
@@ -225,15 +214,14 @@ pub struct JournalDifference {
     pub counts: [u64; 3],
     /// Numbers of missing, extra and changed items.
     pub differing: [u64; 3],
-    /// The first missing items.
+    /// The first items that only the left side has.
     pub missing: Vec<String>,
     /// The first items that only the right side has.
     pub extra: Vec<String>,
-    /// The first changed items.
+    /// The first items that changed.
     pub changed: Vec<String>,
-    /// Distributions of times.
     pub times: Vec<JournalTimes>,
-    /// Limits of the comparison.
+    /// Sentences on limits of the comparison.
     pub notes: Vec<String>,
 }
 

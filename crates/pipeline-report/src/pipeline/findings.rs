@@ -9,7 +9,6 @@ use lowlat_pipeline::{
 
 /// A finding with the rows of its groups.
 pub struct MeasuredFinding<'r, 'a> {
-    /// The finding.
     pub finding: &'static Finding,
     /// Its rows by scenario, and within it in the order of the finding's groups.
     pub rows: Vec<&'r MeasuredRow<'a>>,
@@ -45,7 +44,7 @@ impl<'r, 'a> MeasuredFinding<'r, 'a> {
         self.finding.groups.iter().filter_map(first).collect()
     }
 
-    /// What the rows show at each load: a sentence for each group beside the first.
+    /// Compares the rows at each load: a sentence for each group beside the first.
     pub fn sentences(&self) -> Vec<String> {
         let [first, others @ ..] = self.finding.groups else { return Vec::new() };
         let measured = self.measured();

@@ -13,7 +13,6 @@ use lowlat_text::units::count;
 
 /// A row with its figures.
 pub struct MeasuredRow<'a> {
-    /// The row as measured.
     pub row: &'a MatrixRow,
     /// Figures derived from its runs.
     pub figures: RowFigures,

@@ -20,7 +20,7 @@ pub fn run() -> PipelineDocument {
     document(testing::run_of(parameters, 20_000, 38_000))
 }
 
-/// A run with every problem that is reported.
+/// A run with a feed and a gateway.
 pub fn wire_run() -> PipelineDocument {
     let mut document = run();
     document.options.feed = Some("udp:239.1.1.1:5000".to_owned());
@@ -29,6 +29,7 @@ pub fn wire_run() -> PipelineDocument {
     document
 }
 
+/// A run with every problem that is reported.
 pub fn broken_run() -> PipelineDocument {
     let mut record = testing::run(400, 900_000);
     record.ticks_scheduled = 8_000;
@@ -61,7 +62,7 @@ fn document(record: PipelineRecord) -> PipelineDocument {
     }
 }
 
-/// How the invented latency varies with the scenario.
+/// Factors by which the invented latency varies with the scenario.
 const SHAPE: [f64; 12] = [1.3, 1.28, 1.2, 1.32, 1.24, 1.1, 1.02, 0.95, 0.88, 0.78, 0.7, 1.6];
 
 fn two_nodes() -> Topology {

@@ -32,7 +32,7 @@ pub const OTHER_RUNS: &str = "other runs";
 /// The id of the point on the pool of huge pages.
 pub const HUGE_PAGES: &str = "huge pages";
 
-/// Judges whether there is room for a run. Points of which nothing is to be said are left out.
+/// Judges whether there is room for a run. Points with nothing to report are left out.
 pub fn judge(parameters: &PipelineParameters, facts: &RoomFacts) -> Vec<Point> {
     POINTS.iter().filter_map(|point| point(parameters, facts)).collect()
 }
@@ -224,7 +224,8 @@ fn other_runs(_: &PipelineParameters, facts: &RoomFacts) -> Option<Point> {
     })
 }
 
-/// What runs beside this one mean; none without any. `is_over`: they were found while it ran, and it is told at its end.
+/// Returns the point on pipelines that run at the same time, if any. `is_over`: they were found during a run that has
+/// ended.
 pub fn others(runs: &[String], is_over: bool) -> Option<Point> {
     let what = if runs.len() == 1 { "a pipeline" } else { "pipelines" };
     let (verb, takes, action) = match (is_over, runs.len()) {
@@ -247,7 +248,7 @@ pub fn others(runs: &[String], is_over: bool) -> Option<Point> {
     })
 }
 
-/// What a run's warnings say of other runs that began beside it; none without any.
+/// Returns the warning about other runs that started during this one, if any.
 pub fn came_beside(record: &PipelineRecord) -> Option<String> {
     others(&record.runs_beside, true).map(|point| point.sentence())
 }

@@ -9,9 +9,9 @@ const PAGE_BYTES: u64 = 4096;
 const POOLED_BYTES_MIN: u64 = 1 << 20;
 /// A row of a table of interest: a bit for each of 1,024 subscribers.
 const TABLE_ROW_BYTES: u64 = 128;
-/// What a record of the pipeline takes in a stream.
+/// Bytes of a record of the pipeline in a stream.
 const RECORD_BYTES: u64 = 128;
-/// Entries of a ring at most, for a reader of some keys and for one of all.
+/// Most entries of a ring, for a reader of some keys and for one of all.
 const RING_ENTRIES_SOME: u64 = 1 << 12;
 const RING_ENTRIES_ALL: u64 = 1 << 16;
 const RING_ENTRY_BYTES: u64 = 8;
@@ -21,14 +21,14 @@ const STAGES_BYTES: u64 = 2 << 20;
 const STRATEGIES_MAX: u64 = 1 << 14;
 /// td's ledger and the strategies' numbers.
 const LEDGER_BYTES: u64 = 2 << 20;
-/// What a host needs for each strategy beside that: its queue.
+/// Memory of a strategy host for each strategy: its queue.
 const HOSTED_BYTES: u64 = 16 << 10;
 /// Processes that may read every record: cached and the matrix's followers.
 const READERS_OF_ALL: u64 = 1 + FOLLOWERS as u64;
-/// Descriptors of a process that is none of a stream: standard ones, sockets, timers.
+/// Descriptors of a process that do not belong to streams: standard ones, sockets, timers.
 const FILES_BASE: u64 = 32;
-/// Descriptors that master holds of each process: its socket, its pidfd, its stream, the stream's table of interest, its
-/// inbox, and a ring for each stream that it reads.
+/// Descriptors that master holds of each process: its socket, its pidfd, its stream, the stream's table of interest,
+/// its inbox, and a ring for each stream that it reads.
 const FILES_PER_PROCESS: u64 = 8;
 
 /// Bytes of the parts of a run's memory.
@@ -43,19 +43,19 @@ pub struct Memory {
     pub shared_bytes: u64,
     /// The part of it that comes from the pool of huge pages: pieces large enough for that.
     pub pooled_bytes: u64,
-    /// What the processes need of their own.
+    /// Private memory of the processes.
     pub private_bytes: u64,
 }
 
 impl Memory {
-    /// What the process of a strategy needs at most beside the shared memory: its own pages, stacks, page tables.
+    /// Upper limit of the private memory of a strategy's process: its own pages, stacks, page tables.
     pub const PROCESS_BYTES: u64 = 3 << 20;
     /// Capacity of md's and of td's stream, and of a strategy host's.
     pub const PLATFORM_STREAM_BYTES: u64 = 16 << 20;
     /// Capacity of a strategy's stream of orders.
     pub const ORDERS_STREAM_BYTES: u64 = 256 << 10;
 
-    /// What a run takes.
+    /// Computes the memory of a run.
     pub fn of(parameters: &PipelineParameters) -> Self {
         let has_host = parameters.host_core.is_some();
         let strategies = u64::from(parameters.strategies);
@@ -66,7 +66,7 @@ impl Memory {
             (stream_bytes / RECORD_BYTES).min(entries_max) * RING_ENTRY_BYTES + PAGE_BYTES
         };
         let some = ring(Self::PLATFORM_STREAM_BYTES, RING_ENTRIES_SOME);
-        // How often, and how large. Memory that processes write which come and go is not of the pool.
+        // Number of pieces and their size. Memory written by processes that come and go does not come from the pool.
         let sealed = [
             (2, Self::PLATFORM_STREAM_BYTES + PAGE_BYTES),
             (1, table(strategies)),
@@ -77,7 +77,7 @@ impl Memory {
         let shared = [
             (1, STAGES_BYTES),
             (1, LEDGER_BYTES),
-            // Inboxes, those of td and of the readers of all too.
+            // Inboxes, including those of td and of the readers of all.
             (publishers + 1 + READERS_OF_ALL, PAGE_BYTES),
             // A strategy's rings for quotes and answers, and td's for its orders.
             (2 * publishers, some),
@@ -100,17 +100,16 @@ impl Memory {
         memory
     }
 
-    /// All of it.
     pub fn total_bytes(&self) -> u64 {
         self.shared_bytes + self.private_bytes
     }
 
-    /// The part that does not come from the pool, whose pages are no part of what is available.
+    /// The part that does not come from the pool; the pool's pages do not count as available memory.
     pub fn unpooled_bytes(&self) -> u64 {
         self.total_bytes() - self.pooled_bytes
     }
 
-    /// Pages of 2 MiB that it takes of the pool.
+    /// Pages of 2 MiB that it takes from the pool.
     pub fn huge_pages(&self) -> u64 {
         self.pooled_bytes.div_ceil(HUGE_PAGE_BYTES)
     }

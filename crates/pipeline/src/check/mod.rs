@@ -1,4 +1,4 @@
-//! Whether a host has room for a run: judgements over facts that were read before.
+//! Judgements about a host's room for a run, from facts that were read before.
 
 mod cores;
 mod judge;
@@ -11,7 +11,7 @@ pub use memory::{Memory, files_needed};
 use crate::PipelineParameters;
 use lowlat_host::{CpuSet, Reading};
 
-/// What a host offers to a run.
+/// Facts about a host's room for a run.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct RoomFacts {
     /// CPUs that this process may use (sched_getaffinity(2)).
@@ -26,7 +26,7 @@ pub struct RoomFacts {
     pub open_files_max: Reading<Option<u64>>,
     /// Bytes in free pages of 2 MiB of the pool.
     pub huge_bytes_free: Reading<u64>,
-    /// Who is master already, by the run's name; `Absent` when nobody is.
+    /// The process that is already master under the run's name; `Absent` if there is none.
     pub running_master: Reading<String>,
     /// Limits of the control groups of this process.
     pub groups: GroupLimits,
@@ -34,42 +34,39 @@ pub struct RoomFacts {
     pub other_runs: Reading<Vec<String>>,
 }
 
-/// What the control groups of a process leave to it; an inner none is no limit.
+/// Room that the control groups leave to a process; an inner `None` means no limit.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct GroupLimits {
-    /// Memory.
     pub memory_left_bytes: Reading<Option<u64>>,
-    /// CPU time, in CPUs.
+    /// Allowed CPU time, in CPUs.
     pub cpus: Reading<Option<f64>>,
 }
 
-/// How a point is judged.
+/// Judgement of a point, from best to worst.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Room {
     /// There is room.
     Fine,
-    /// It could not be found out.
+    /// It could not be determined.
     Unknown,
-    /// It runs, but its figures say less.
+    /// The run works, but its figures are less meaningful.
     Doubtful,
-    /// It would run, but say nothing: not begun unless it is forced.
+    /// The run would work, but its figures would not be meaningful: it starts only if forced.
     Pointless,
-    /// It would fail: not begun.
+    /// The run would fail: it does not start.
     Impossible,
 }
 
-/// One point.
+/// One point of the check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Point {
-    /// `memory`, `control group`, `CPU quota`, `swap`, `spinners`, `pins`, `pinned CPUs`, `locked memory`, `open files`,
-    /// `huge pages`, `master`,
-    /// [`OTHER_RUNS`].
+    /// `memory`, `control group`, `CPU quota`, `swap`, `spinners`, `pins`, `pinned CPUs`, `locked memory`,
+    /// `open files`, `huge pages`, `master`, [`OTHER_RUNS`].
     pub id: &'static str,
-    /// How it is judged.
     pub room: Room,
-    /// What was found and what it means, one sentence.
+    /// Finding and its meaning, one sentence.
     pub found: String,
-    /// What to do about it; empty when nothing is to be done.
+    /// Remedy; empty if there is nothing to do.
     pub action: String,
 }
 
@@ -85,13 +82,13 @@ impl Point {
     }
 }
 
-/// The points that keep a run from beginning.
+/// The points that keep a run from starting.
 pub fn hindrances(points: &[Point], is_forced: bool) -> Vec<&Point> {
     let least = if is_forced { Room::Impossible } else { Room::Pointless };
     points.iter().filter(|point| point.room >= least).collect()
 }
 
-/// What a run's warnings should say of the host: doubtful points, and forced ones.
+/// Returns a run's warnings about the host: points that are doubtful, unknown or forced.
 pub fn doubts(points: &[Point]) -> Vec<String> {
     points.iter().filter(|point| point.room > Room::Fine).map(Point::sentence).collect()
 }

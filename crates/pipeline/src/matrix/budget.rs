@@ -1,4 +1,4 @@
-//! How a budget of time is shared among rows.
+//! Shares a budget of time among rows.
 //!
 //! Every run of a row gets what it can use, up to a level that is the same for all: a row at 8,000 ticks a second has
 //! enough after a second, one at 1 tick a second takes what is left. Rows of which a run would not see one tick are
@@ -17,75 +17,72 @@ const REPEATS_DEFAULT: u32 = 3;
 const RUN_COST_S: f64 = 0.6;
 const PROCESS_COST_S: f64 = 0.012;
 
-/// What a row asks of the budget.
+/// Demand of a row on the budget.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Share {
-    /// Ticks per second.
+    /// Rate of ticks per second.
     pub rate_per_s: f64,
-    /// Processes of a run.
     pub processes: u32,
     /// Time that is spent between the starts of strategies, seconds.
     pub start_s: f64,
     /// Seconds and ticks of each run where they are given; `None`: what the budget allows.
     pub fixed: Option<(f64, u64)>,
-    /// Why it is not run at all.
+    /// Reason why it is not run at all.
     pub refused: Option<String>,
 }
 
-/// What a row gets.
+/// A row's share of the budget.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RowPlan {
     /// Seconds of each run; 0 when it is not run.
     pub duration_s: f64,
-    /// Ticks of each run.
+    /// Ticks of each run; 0 when it is not run.
     pub ticks: u64,
-    /// Why it is not run.
+    /// Reason why it is not run.
     pub not_run: Option<String>,
 }
 
 /// One run of the plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PlannedRun {
-    /// Index of the row.
     pub row: usize,
-    /// Which run of the row, from 0.
+    /// Number of the run within its row, from 0.
     pub repeat: u32,
 }
 
-/// A budget shared out.
+/// Plan of the runs within a budget.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Budget {
-    /// Runs of each row.
+    /// Number of runs of each row.
     pub repeats: u32,
-    /// What each row gets, in the order given.
+    /// Share of each row, in the order given.
     pub rows: Vec<RowPlan>,
     /// The runs in their order: every row once, then every row again in the opposite order, and so on, so that a drift
     /// of the machine hits all rows alike.
     pub runs: Vec<PlannedRun>,
-    /// How long it should take, seconds.
+    /// Expected time of all runs, in seconds.
     pub expected_s: f64,
 }
 
-/// Why a budget cannot be shared.
+/// Reason why a budget cannot be shared.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum BudgetError {
-    /// Not even starting the processes fits.
+    /// The budget is too short even for the shortest runs.
     #[error(
         "a budget of {budget_s:.0} s is too short: {rows} rows take at least {needed_s:.0} s, two short runs each; give \
          --budget {needed_s:.0}s or more, or fewer rows with --rows"
     )]
     TooShort {
-        /// What was given.
         budget_s: f64,
-        /// What it takes at least.
+        /// Shortest budget that would suffice.
         needed_s: f64,
-        /// How many rows.
+        /// Number of rows that would run.
         rows: usize,
     },
 }
 
 impl Budget {
-    /// Shares `budget_s` seconds; `repeats` runs of each row, or as many as leave no row out that two would run.
+    /// Shares `budget_s` seconds; `repeats` runs of each row, or else three, or two if three would leave out more rows.
     pub fn share(rows: &[Share], budget_s: f64, repeats: Option<u32>) -> Result<Self, BudgetError> {
         if let Some(repeats) = repeats {
             return plan(rows, budget_s, repeats.max(1));
@@ -95,7 +92,7 @@ impl Budget {
         Ok(more.filter(|more| more.run_count() == fewest.run_count()).unwrap_or(fewest))
     }
 
-    /// How many rows are run.
+    /// Returns the number of rows that are run.
     pub fn run_count(&self) -> usize {
         self.rows.iter().filter(|row| row.not_run.is_none()).count()
     }
@@ -105,12 +102,12 @@ fn cost_s(row: &Share) -> f64 {
     RUN_COST_S + PROCESS_COST_S * f64::from(row.processes) + row.start_s
 }
 
-/// What a run takes at least beside that.
+/// Shortest duration of a run, without that cost.
 fn least_s(row: &Share) -> f64 {
     row.fixed.map_or(RUN_S_MIN, |(duration_s, _)| duration_s)
 }
 
-/// The longest run that a row has use for.
+/// Longest duration of a run that a row can use.
 fn wanted_s(row: &Share) -> f64 {
     (TICKS_WANTED / row.rate_per_s).max(RUN_S_MIN)
 }
@@ -159,7 +156,7 @@ fn level(rows: &[Share], taking: &[usize], each_s: f64) -> f64 {
     let given_s = |row: &Share| row.fixed.map_or(0.0, |(duration_s, _)| duration_s);
     let mut left_s =
         each_s - taking.iter().map(|row| cost_s(&rows[*row]) + given_s(&rows[*row])).sum::<f64>();
-    // Fastest first, so by what they want, least first.
+    // Fastest first, so those that want least come first.
     let sharing: Vec<usize> = taking.iter().copied().filter(|row| rows[*row].fixed.is_none()).collect();
     let mut open = sharing.len();
     let mut level_s = if left_s < 0.0 { 0.0 } else { f64::INFINITY };
@@ -184,7 +181,7 @@ fn row_plan(row: &Share, level_s: f64) -> RowPlan {
         return RowPlan { duration_s, ticks, not_run: None };
     }
     let duration_s = wanted_s(row).min(level_s);
-    // Whole ticks: the rest of a run without one would say nothing.
+    // Whole ticks: a rest without a tick would measure nothing.
     let ticks = (duration_s * row.rate_per_s + 1e-6).floor().max(1.0);
     let duration_s = if row.rate_per_s < 1.0 / RUN_S_MIN { ticks / row.rate_per_s } else { duration_s };
     #[expect(
@@ -196,7 +193,7 @@ fn row_plan(row: &Share, level_s: f64) -> RowPlan {
     RowPlan { duration_s, ticks, not_run: None }
 }
 
-/// "400 s", "2.4 s".
+/// Formats a time as "400 s" or "2.4 s".
 fn seconds(seconds: f64) -> String {
     if seconds < 10.0 { format!("{seconds:.1} s") } else { format!("{seconds:.0} s") }
 }

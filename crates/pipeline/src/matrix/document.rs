@@ -6,19 +6,18 @@ use serde::{Deserialize, Serialize};
 /// One row with its runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MatrixRow {
-    /// `A1`, `H12`.
+    /// Such as `A1` or `H12`.
     pub id: String,
     /// The letter of its group.
     pub group: char,
-    /// What the group is.
+    /// Name of the group, such as "parked, not pinned, huge pages".
     pub group_name: String,
-    /// The scenario's number.
     pub scenario: u8,
-    /// What every run of it was asked to do.
+    /// Parameters of each of its runs.
     pub parameters: PipelineParameters,
     /// Ticks that a run has by the plan.
     pub ticks_per_run: u64,
-    /// Why it was not run; a row with runs has none.
+    /// Reason why it was not run; `None` for a row with runs.
     pub not_run: Option<String>,
     /// Its runs, in the order in which they were made, which is not one after the other: all rows take turns.
     pub runs: Vec<PipelineRecord>,
@@ -35,34 +34,33 @@ pub struct MatrixDocument {
     pub lowlat_version: String,
     /// When it began, RFC 3339, UTC.
     pub started_at: String,
-    /// How long it took, seconds.
+    /// Time that it took, in seconds.
     pub elapsed_s: f64,
     /// Time that was to be shared, seconds.
     pub budget_s: f64,
-    /// Whether it was cut short by the user.
+    /// True if the user cut it short.
     pub is_interrupted: bool,
     /// Name of the host, title and note.
     #[serde(flatten)]
     pub labels: lowlat_host::Labels,
     /// The host in a line: processor, CPUs, memory.
     pub host: String,
-    /// Its kernel.
     pub kernel: String,
     /// Runs of each row by the plan.
     pub repeats: u32,
-    /// How the platform was pinned where it was; empty where no row pins.
+    /// Pinning of the platform in rows that pin it; empty if no row does.
     pub pinning: String,
-    /// What a run consists of beside its strategies, and how md publishes.
+    /// Processes of a run beside its strategies, and the way in which md publishes.
     pub platform: String,
     /// Every row that was asked for.
     pub rows: Vec<MatrixRow>,
-    /// What makes it doubtful. One sentence each.
+    /// Doubts about it, one sentence each.
     pub warnings: Vec<String>,
 }
 
 impl MatrixDocument {
-    /// The present [`MatrixDocument::schema_version`].
+    /// Current value of the field [`MatrixDocument::schema_version`].
     pub const SCHEMA_VERSION: u32 = 1;
-    /// What [`MatrixDocument::document`] holds.
+    /// Value of the field [`MatrixDocument::document`].
     pub const DOCUMENT: &'static str = "lowlat-pipeline-matrix";
 }

@@ -7,9 +7,8 @@ use super::StageRange;
 pub struct Finding {
     /// Its number in the report.
     pub number: u8,
-    /// What it is about.
     pub title: &'static str,
-    /// What the report says, one sentence.
+    /// Statement of the report, one sentence.
     pub says: &'static str,
     /// Letters of its groups, the one that the report calls faster first.
     pub groups: &'static [char],
@@ -42,14 +41,14 @@ pub fn finding_of(letter: char) -> Option<&'static Finding> {
     FINDINGS.iter().find(|finding| finding.groups.contains(&letter))
 }
 
-/// How one set-up compares with another.
+/// Comparison of one set-up with another.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Compared {
     /// All its runs were faster; the other takes this multiple of its time.
     Faster(f64),
     /// All its runs were slower, by this factor.
     Slower(f64),
-    /// Means of runs lie among each other.
+    /// The ranges of the runs' means overlap.
     NoDifference,
 }
 

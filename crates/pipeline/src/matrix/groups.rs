@@ -10,10 +10,10 @@ pub const PLATFORM_PROCESSES: u32 = 4 + FOLLOWERS;
 /// Processes that read every record: they stand for the two of the report's platform that it does not name.
 pub const FOLLOWERS: u32 = 2;
 
-/// One load.
+/// One load of the matrix.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Scenario {
-    /// The report's number, from 1; 0 of a scenario that a file describes.
+    /// The report's number, from 1; 0 for a scenario that a file describes.
     pub number: u8,
     /// Quotes per second over all instruments.
     pub rate_per_s: f64,
@@ -35,14 +35,14 @@ pub const SCENARIOS: [Scenario; 12] = [
     Scenario { number: 12, rate_per_s: 8000.0 },
 ];
 
-/// Which processes have CPUs of their own.
+/// Placement of processes on CPUs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pinning {
-    /// None: the kernel places all.
+    /// The kernel places all processes.
     Nothing,
     /// master, cached, md and td, as in the report.
     Platform,
-    /// The platform, so that CPUs are left; strategies where the kernel puts them.
+    /// The platform, so that CPUs are left; the kernel places the strategies.
     StrategiesAnywhere,
     /// The platform as before; strategies on the CPUs that it leaves.
     StrategiesApart,
@@ -62,23 +62,20 @@ pub enum Pinning {
 pub struct Group {
     /// The letter that its rows begin with.
     pub letter: char,
-    /// What it is, in a few words.
+    /// Description in a few words.
     pub name: &'static str,
-    /// How many strategies.
     pub strategies: u32,
-    /// How processes wait.
     pub mode: Mode,
-    /// Which processes have CPUs of their own.
     pub pinning: Pinning,
-    /// Whether memory comes from the pool of huge pages.
+    /// True if memory comes from the pool of huge pages.
     pub needs_huge_pages: bool,
-    /// Whether one process runs all strategies, on a CPU of its own.
+    /// True if one process runs all strategies, on a dedicated CPU.
     pub has_host: bool,
-    /// Whether md and td are one process.
+    /// True if md and td are one process.
     pub is_colocated: bool,
-    /// Whether the report has a table of it.
+    /// True if the report has a table of it.
     pub is_in_report: bool,
-    /// Numbers of its scenarios.
+    /// Numbers of its scenarios, from 1.
     pub scenarios: &'static [u8],
 }
 

@@ -20,11 +20,8 @@ use super::PipelineParameters;
 /// A scenario in a group.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Row {
-    /// The set-up.
     pub group: &'static Group,
-    /// The load.
     pub scenario: Scenario,
-    /// How many strategies.
     pub strategies: u32,
 }
 
@@ -62,14 +59,14 @@ impl Row {
             + if self.group.has_host { 1 } else { self.strategies }
     }
 
-    /// What a run of so many seconds is asked to do. Where its group cannot be pinned ([`MatrixPins::why_not`]) it has
+    /// Returns the parameters of a run of so many seconds. A group that cannot be pinned ([`MatrixPins::why_not`]) gets
     /// no pins.
     pub fn parameters(&self, duration_s: f64, pins: &MatrixPins<'_>) -> PipelineParameters {
         let group = self.group;
         let mut of_group = pins.of(group).unwrap_or_default();
         if group.is_colocated && !of_group.contains_key(PipelineParameters::PLATFORM) {
             of_group.remove("td");
-            // Where there are no pins it is one process all the same.
+            // Without pins it is one process too.
             let cpus = of_group.remove("md").unwrap_or_default();
             of_group.insert(PipelineParameters::PLATFORM.to_owned(), cpus);
         }
@@ -90,7 +87,7 @@ impl Row {
 /// The rows among `all` that a user names: ids (`C10`), or letters of whole groups (`C`). All when nothing is named.
 ///
 /// # Errors
-/// Names what is no row, with what there is.
+/// Names the row that does not exist, with the groups that do.
 pub fn choose(names: &[String], all: impl Iterator<Item = Row>) -> Result<Vec<Row>, String> {
     let all: Vec<Row> = all.collect();
     let is_named = |row: &Row, name: &str| {

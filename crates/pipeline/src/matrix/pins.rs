@@ -1,4 +1,4 @@
-//! Where processes go in the groups that pin them.
+//! CPUs of the processes in the groups that pin them.
 
 use super::{Group, Pinning};
 use crate::{
@@ -17,13 +17,13 @@ const ROLES: [&str; 4] = ["master", "cached", "md", "td"];
 /// The platform's CPUs on a host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlatformPins {
-    /// By role, as [`super::super::PipelineParameters::pins`].
+    /// CPUs by role, as in [`super::super::PipelineParameters::pins`].
     pub pins: Pins,
     /// The CPU of a strategy host.
     pub host_core: CpuId,
-    /// The platform's beside a strategy host, which nobody shares its CPU with.
+    /// The platform's CPUs beside a strategy host, which does not share its CPU.
     pub host_pins: Pins,
-    /// How the report's CPUs were mapped to this host's, one sentence.
+    /// Mapping of the report's CPUs to this host's, one sentence.
     pub how: String,
 }
 
@@ -32,7 +32,7 @@ pub struct PlatformPins {
 /// in the report.
 ///
 /// # Errors
-/// Why pinning makes no sense here.
+/// The reason why pinning makes no sense here.
 pub fn platform_pins(cpus: &CpuSet) -> Result<PlatformPins, String> {
     let all: Vec<CpuId> = cpus.iter().collect();
     let (chosen, host, how) = match all.as_slice() {
@@ -51,7 +51,7 @@ pub fn platform_pins(cpus: &CpuSet) -> Result<PlatformPins, String> {
     let pins_of = |cpus: [CpuId; 4]| -> Pins {
         ROLES.iter().zip(cpus).map(|(role, cpu)| ((*role).to_owned(), vec![cpu])).collect()
     };
-    // A host that spins leaves its CPU to nobody: with fewer than four, the platform has what is left.
+    // A spinning host does not share its CPU: with fewer than four CPUs, the platform gets the others.
     let beside_host = match all.as_slice() {
         [a, _] => [*a; 4],
         [a, b, _] => [*a, *a, *a, *b],
@@ -86,7 +86,7 @@ impl<'a> MatrixPins<'a> {
         self.pins(group).ok()
     }
 
-    /// Why a group cannot be pinned here; `None` if it can.
+    /// Returns the reason why a group cannot be pinned here; `None` if it can.
     pub fn why_not(&self, group: &Group) -> Option<String> {
         self.pins(group).err()
     }
@@ -96,7 +96,7 @@ impl<'a> MatrixPins<'a> {
         self.platform.as_ref().map_or(self.cpus.lowest(), |pins| Some(pins.host_core)).unwrap_or_default()
     }
 
-    /// How the report's CPUs were mapped to this host's; empty where nothing can be pinned.
+    /// Returns the mapping of the report's CPUs to this host's; empty if nothing can be pinned.
     pub fn how(&self) -> String {
         self.platform.as_ref().map(|pins| pins.how.clone()).unwrap_or_default()
     }

@@ -40,7 +40,6 @@ impl StageRange {
 /// The figures of a row.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct RowFigures {
-    /// Runs that were made.
     pub runs: usize,
     /// Ticks that md published in them.
     pub ticks: u64,
@@ -60,7 +59,7 @@ pub struct RowFigures {
     pub wakes_per_tick: Option<f64>,
     /// Page faults of all processes and runs, those that read a disk with them.
     pub faults: u64,
-    /// Records lost and wakes missed: both must be 0.
+    /// Records lost, wakes missed, and orders unanswered or not sent: all must be 0.
     pub failures: u64,
     /// Runs whose md could not keep to its schedule: fewer ticks than scheduled, though nobody stopped it.
     pub late_runs: usize,

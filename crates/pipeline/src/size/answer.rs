@@ -1,9 +1,9 @@
-//! What runs show about the goal, apart from what the model predicts.
+//! Evidence of runs about the goal, apart from the model's predictions.
 
 use super::{Capacity, CheckedPoint, Goal};
 use serde::{Deserialize, Serialize};
 
-/// What a run shows about the goal.
+/// Outcome of a run with regard to the goal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
     /// The run kept the goal.
@@ -23,16 +23,16 @@ pub struct Answer {
     pub broken: Option<u32>,
     /// The most strategies that the model predicts to keep the goal, fewer than `broken`.
     pub predicted: u32,
-    /// `predicted` if the host were as slow, and as fast, as the checked points lie off the corrected model; `None` with fewer than
-    /// two points, which show no spread.
+    /// Range of `predicted`, for a host as slow and as fast as the checked points deviate from the corrected model;
+    /// `None` with fewer than two points, which show no spread.
     pub predicted_range: Option<[u32; 2]>,
-    /// Whether `predicted` lies above `checked`, so that no run supports it.
+    /// True if `predicted` is above `checked`, so that no run supports it.
     pub is_extrapolated: bool,
 }
 
 impl Answer {
-    /// The answer from the checked points, the model's capacity, and the capacities of a slower and a faster host. A number of
-    /// strategies is kept if none of its runs broke the goal.
+    /// The answer from the checked points, the model's capacity, and the capacities of a slower and a faster host. A
+    /// number of strategies is kept if none of its runs broke the goal.
     pub fn of(
         points: &[CheckedPoint],
         goal: &Goal,
@@ -62,7 +62,7 @@ impl Answer {
 }
 
 impl CheckedPoint {
-    /// What this run shows about the goal.
+    /// Returns the outcome of this run with regard to the goal.
     pub fn outcome(&self, goal: &Goal) -> Outcome {
         let run = &self.measured;
         let is_over = |ns: Option<u64>| ns.is_some_and(|ns| ns as f64 > goal.p99_ns);

@@ -3,10 +3,10 @@
 use super::{Costs, Fit, Load, Prediction, predict};
 use serde::{Deserialize, Serialize};
 
-/// More of them have no numbers: a run has 1,024 subscribers, the platform's with them.
+/// Most strategies that get numbers: a run has 1,024 subscribers, including the platform's.
 pub const STRATEGIES_MAX: u32 = 1_000;
 
-/// What has to hold.
+/// Limits that a run must keep.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Goal {
     /// The 99th percentile of tick to order, at most.
@@ -15,31 +15,31 @@ pub struct Goal {
     pub utilisation: f64,
 }
 
-/// What keeps it from being more.
+/// Limit that rules out more strategies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Limit {
-    /// The percentile.
     P99,
-    /// How busy a CPU may be.
+    /// Share of time that a CPU may be busy.
     Utilisation,
-    /// The numbers for strategies.
+    /// The supply of numbers for strategies.
     Numbers,
 }
 
-/// How many strategies a host carries by the model; what runs support is in [`Answer`](super::Answer).
+/// Number of strategies that a host carries by the model; what runs support is in [`Answer`](super::Answer).
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Capacity {
     /// The most; 0 when not even one stays within the goal.
     pub strategies: u32,
-    /// What is expected with that many; none with 0.
+    /// Prediction for that many; `None` with 0.
     pub expected: Option<Prediction>,
-    /// What one more would break.
+    /// Limit that one more strategy would break.
     pub limit: Limit,
 }
 
-/// The largest number of strategies, each with `rate_each_per_s` quotes a second, for which the prediction, corrected by
-/// what was seen at the checked points, keeps the goal. `load` gives mode and CPUs; its number and rate are not used.
+/// The largest number of strategies, each with `rate_each_per_s` quotes a second, for which the prediction, corrected
+/// by what was seen at the checked points, keeps the goal. `load` gives mode and CPUs; its number and rate are not
+/// used.
 pub fn capacity(costs: &Costs, fit: &Fit, load: &Load, rate_each_per_s: f64, goal: &Goal) -> Capacity {
     let at = |strategies: u32| {
         let load = Load { strategies, rate_per_s: rate_each_per_s * f64::from(strategies), ..*load };

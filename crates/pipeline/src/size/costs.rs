@@ -1,4 +1,4 @@
-//! What the parts of the way cost, out of runs of one strategy.
+//! Costs of the steps from quote to order, from runs of one strategy.
 
 use crate::{Mode, PipelineRecord, StageFigures};
 use serde::{Deserialize, Serialize};
@@ -8,17 +8,17 @@ use serde::{Deserialize, Serialize};
 pub struct Costs {
     /// A record from one spinning process to another, ns. 0 when no run could tell it apart from the wake.
     pub transfer_ns: f64,
-    /// What a sleeping receiver adds, ns.
+    /// Extra time of a sleeping receiver, ns.
     pub wake_ns: f64,
-    /// What the 99th percentile of tick to order has over its median, ns.
+    /// Excess of the 99th percentile of tick to order over its median, ns.
     pub tail_ns: f64,
-    /// Whether the run had too few orders for a 99th percentile, so that the longest one replaces it.
+    /// True if the run had too few orders for a 99th percentile, so that the longest one replaces it.
     pub is_tail_from_max: bool,
     /// From the quote read to the order written, ns.
     pub decide_ns: f64,
-    /// CPU time of md for a tick, ns, its wakes with it.
+    /// CPU time of md for a tick, ns, including its wakes.
     pub md_cpu_ns: f64,
-    /// CPU time of a strategy for a tick, ns, its own sleep and wake with it.
+    /// CPU time of a strategy for a tick, ns, including its own sleep and wake.
     pub strategy_cpu_ns: f64,
     /// CPU time of td for an order, ns.
     pub td_cpu_ns: f64,
@@ -29,7 +29,7 @@ impl Costs {
     /// the CPUs for it.
     ///
     /// # Errors
-    /// Which figure the sleeping run does not carry.
+    /// Names the figure that the sleeping run does not carry.
     pub fn of(parked: &PipelineRecord, fast: Option<&PipelineRecord>) -> Result<Self, String> {
         let stages = &parked.stages;
         let middle = |figures: &StageFigures, name: &str| {

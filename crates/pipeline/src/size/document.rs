@@ -4,20 +4,18 @@ use super::{Answer, Capacity, Costs, Goal, HugePages, Load, Placement, Predictio
 use crate::PipelineRecord;
 use serde::{Deserialize, Serialize};
 
-/// A point at which the prediction was held against a run.
+/// A point at which the prediction was compared with a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CheckedPoint {
-    /// The load.
     pub load: Load,
-    /// What was expected; none when the model says that a CPU has more work than time.
+    /// Prediction; `None` when the model says that a CPU has more work than time.
     pub predicted: Option<Prediction>,
-    /// What was measured.
     pub measured: PipelineRecord,
 }
 
 impl CheckedPoint {
-    /// Measured by predicted of the median and of the 99th percentile, where both are there: of what exceeds the strategy's
-    /// work, which takes its time on any host.
+    /// Ratios of measured to predicted median and 99th percentile, where both exist: without the strategy's work, which
+    /// takes the same time on any host.
     pub fn ratios(&self) -> [Option<f64>; 2] {
         let t2o = &self.measured.stages.t2o;
         let work_ns = self.measured.parameters.strategy_cost_ns as f64;
@@ -34,12 +32,12 @@ impl CheckedPoint {
     }
 }
 
-/// What the checked points say of the model: factors by which it is corrected, and how far points lie from it then.
+/// Correction factors of the model from the checked points, and the deviation of the points from the corrected model.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Fit {
     /// Points that carried a ratio.
     pub points: usize,
-    /// Geometric mean of measured by predicted, of the median.
+    /// Geometric mean of the ratios of measured to predicted median.
     pub p50_factor: f64,
     /// The same of the 99th percentile.
     pub p99_factor: f64,
@@ -57,7 +55,7 @@ impl Default for Fit {
 }
 
 impl Fit {
-    /// The fit of points; without any the model stands as it is.
+    /// The fit of points; without any the model is unchanged.
     pub fn of(points: &[CheckedPoint]) -> Self {
         let ratios =
             |which: usize| -> Vec<f64> { points.iter().filter_map(|point| point.ratios()[which]).collect() };
@@ -78,13 +76,13 @@ impl Fit {
         }
     }
 
-    /// The same as if the host were by so much slower at the 99th percentile than the points show on average.
+    /// Returns the fit for a host slower by this factor at the 99th percentile than the points show on average.
     #[must_use]
     pub fn slower(self, factor: f64) -> Self {
         Self { p99_factor: self.p99_factor * factor, ..self }
     }
 
-    /// A prediction corrected.
+    /// Returns the corrected prediction, with the strategy's work unchanged.
     pub fn correct(&self, of: &Prediction) -> Prediction {
         let corrected = |ns: f64, factor: f64| self.work_ns + (ns - self.work_ns) * factor;
         Prediction {
@@ -96,7 +94,7 @@ impl Fit {
     }
 }
 
-/// What `lowlat pipeline size` found.
+/// Results of `lowlat pipeline size`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SizeDocument {
     /// Always "lowlat-pipeline-size".
@@ -107,44 +105,41 @@ pub struct SizeDocument {
     pub lowlat_version: String,
     /// When it began, RFC 3339, UTC.
     pub started_at: String,
-    /// Whether it was cut short by the user.
+    /// True if the user cut it short.
     pub is_interrupted: bool,
     /// Name of the host, title and note.
     #[serde(flatten)]
     pub labels: lowlat_host::Labels,
     /// The host in a line.
     pub host: String,
-    /// What was measured of one strategy.
+    /// Costs measured with one strategy.
     pub costs: Costs,
     /// Work of each strategy in all runs (`--strategy-cost`), ns a quote. It is part of the costs.
     pub strategy_cost_ns: u64,
-    /// The points checked.
     pub checked: Vec<CheckedPoint>,
-    /// What they say.
     pub fit: Fit,
     /// Quotes a second of each strategy.
     pub rate_each_per_s: f64,
     /// Mode and CPUs that were predicted for.
     pub load: Load,
-    /// What has to hold.
     pub goal: Goal,
-    /// How many strategies the host carries by the model.
+    /// Number of strategies that the host carries by the model.
     pub capacity: Capacity,
-    /// What of that the runs support; all defaults in documents written before this field existed.
+    /// The part of it that runs support; all defaults in documents written before this field existed.
     pub answer: Answer,
-    /// Whether huge pages make a difference; `None` in documents of earlier versions, and if no point was checked.
+    /// Comparison of huge pages with usual ones; `None` in documents of earlier versions, and if no point was checked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub huge_pages: Option<HugePages>,
-    /// Which CPUs to give to whom; `lowlat pipeline run --pins` takes it.
+    /// Assignment of CPUs to processes; `lowlat pipeline run --pins` accepts it.
     pub placement: Placement,
-    /// What makes it doubtful. One sentence each.
+    /// Doubts about it, one sentence each.
     pub warnings: Vec<String>,
 }
 
 impl SizeDocument {
-    /// The present [`SizeDocument::schema_version`].
+    /// Current value of the field [`SizeDocument::schema_version`].
     pub const SCHEMA_VERSION: u32 = 1;
-    /// What [`SizeDocument::document`] holds.
+    /// Value of the field [`SizeDocument::document`].
     pub const DOCUMENT: &'static str = "lowlat-pipeline-size";
 }
 

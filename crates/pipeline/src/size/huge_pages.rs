@@ -1,4 +1,4 @@
-//! Whether huge pages make a difference.
+//! Comparison of huge pages with usual ones.
 
 use crate::{
     PipelineRecord,
@@ -9,13 +9,11 @@ use serde::{Deserialize, Serialize};
 /// Runs on huge pages and on usual ones, in turns, with the largest number of strategies that was checked.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct HugePages {
-    /// How many strategies.
+    /// Number of strategies in every run.
     pub strategies: u32,
-    /// Runs on usual pages.
     pub usual: Vec<PipelineRecord>,
-    /// Runs on huge pages.
     pub huge: Vec<PipelineRecord>,
-    /// Why there are none, or no more of them.
+    /// Reason why there are no runs on huge pages, or no more of them.
     pub not_tried: Option<String>,
 }
 
@@ -25,13 +23,13 @@ impl HugePages {
         [&self.huge, &self.usual].map(|runs| StageRange::of(runs, |stages| &stages.t2o))
     }
 
-    /// How huge pages compare with usual ones; `None` with fewer than two runs of either.
+    /// Compares huge pages with usual ones; `None` with fewer than two runs of either.
     pub fn compared(&self) -> Option<Compared> {
         let [huge, usual] = self.ranges();
         compare((&huge, self.huge.len()), (&usual, self.usual.len()))
     }
 
-    /// Bytes that runs on huge pages got of the pool, at least.
+    /// Fewest bytes that a run on huge pages got from the pool.
     pub fn pooled_bytes(&self) -> u64 {
         let of_pool = |run: &PipelineRecord| {
             let kinds = run.backing_bytes.iter().filter(|(kind, _)| kind.ends_with("pages of the pool"));

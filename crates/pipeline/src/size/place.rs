@@ -1,13 +1,12 @@
-//! Which CPUs to give to whom.
+//! Proposes CPUs for the processes of a run.
 
 use lowlat_host::{Allocation, CpuId, CpuSet, Topology};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Strategies of one rate.
+/// Group of strategies with one rate.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct StrategyGroup {
-    /// How many.
     pub strategies: u32,
     /// Quotes a second of each.
     pub rate_per_s: f64,
@@ -16,9 +15,8 @@ pub struct StrategyGroup {
 /// A group with its CPUs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PlacedGroup {
-    /// The strategies.
     pub group: StrategyGroup,
-    /// Their CPUs, which no other group has; empty when there is none to give.
+    /// Their CPUs, shared with other groups only if there are too few; empty when there is none to give.
     pub cpus: CpuSet,
 }
 
@@ -28,13 +26,12 @@ pub struct Placement {
     /// CPUs by role, as in [`crate::PipelineParameters::pins`]; of `strategies` one for each, in the order of
     /// the groups.
     pub pins: BTreeMap<String, Vec<CpuId>>,
-    /// The groups.
     #[serde(default)]
     pub groups: Vec<PlacedGroup>,
-    /// What was decided and why, one sentence a step.
+    /// Decisions with their reasons, one sentence each.
     #[serde(default)]
     pub steps: Vec<String>,
-    /// What falls short. One sentence each.
+    /// Shortcomings of the proposal, one sentence each.
     #[serde(default)]
     pub warnings: Vec<String>,
 }
@@ -207,7 +204,8 @@ fn earlier_in_cluster(topology: &Topology, platform: [CpuId; 2], cores: &[CpuId]
 
 pub(crate) const SAME_LLC: u8 = 2;
 
-/// How far apart two CPUs are: 0 a core, 1 a cluster, 2 a last-level cache, 3 a node, 4 a package, 5 farther.
+/// Returns the smallest unit that two CPUs share: 0 a core, 1 a cluster, 2 a last-level cache, 3 a node, 4 a package, 5
+/// none.
 pub(crate) fn nearness(topology: &Topology, a: CpuId, b: CpuId) -> u8 {
     let within = |cpus: Option<&CpuSet>| cpus.is_some_and(|cpus| cpus.contains(b));
     if topology.siblings(a).contains(b) {

@@ -4,35 +4,26 @@ use super::Costs;
 use crate::{Mode, PipelineParameters};
 use serde::{Deserialize, Serialize};
 
-/// How long an adaptive process spins before it sleeps, about: one that gets records more often never does.
+/// Approximate time that an adaptive process spins before it sleeps: one that gets records more often never does.
 const ADAPTIVE_SPIN_S: f64 = 50e-6;
 
-/// Which CPUs the processes have.
+/// CPUs on which the processes run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cores {
     /// All processes on the same CPUs, where the kernel puts them.
-    Shared {
-        /// How many CPUs.
-        cpus: u32,
-    },
+    Shared { cpus: u32 },
     /// md and td on a CPU each, strategies on others.
-    Own {
-        /// How many CPUs the strategies have.
-        strategy_cpus: u32,
-    },
+    Own { strategy_cpus: u32 },
 }
 
 /// A load to predict for.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Load {
-    /// How many strategies.
     pub strategies: u32,
     /// Quotes per second over all of them.
     pub rate_per_s: f64,
-    /// How processes wait.
     pub mode: Mode,
-    /// Their CPUs.
     pub cores: Cores,
 }
 
@@ -55,14 +46,13 @@ impl Load {
     }
 }
 
-/// What is expected.
+/// Prediction of tick to order.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Prediction {
     /// Mean of tick to order, ns.
     pub mean_ns: f64,
-    /// Its median.
     pub p50_ns: f64,
-    /// Its 99th percentile, rather too high than too low.
+    /// 99th percentile of tick to order, rather too high than too low.
     pub p99_ns: f64,
     /// The share of time that the busiest CPU, or set of CPUs, is busy with work.
     pub utilisation: f64,
@@ -98,7 +88,7 @@ pub fn predict(costs: &Costs, load: &Load) -> Option<Prediction> {
     let hop = |is_asleep: bool| costs.transfer_ns + if is_asleep { costs.wake_ns } else { 0.0 };
     let (strategy_sleeps, td_sleeps) = match load.mode {
         Mode::Fast => (false, false),
-        // A md that spins is later or earlier with its quote, not its quote with its order.
+        // A spinning md changes when a quote is published, not the time from the quote to its order.
         Mode::Parked | Mode::Mixed => (true, true),
         Mode::PlatformFast => (true, false),
         Mode::Adaptive => (each_s > ADAPTIVE_SPIN_S, 1.0 / load.rate_per_s > ADAPTIVE_SPIN_S),
@@ -113,12 +103,12 @@ pub fn predict(costs: &Costs, load: &Load) -> Option<Prediction> {
     })
 }
 
-/// An M/M/c queue: who waits, does so for an exponential time.
+/// An M/M/c queue: arrivals that wait do so for an exponentially distributed time.
 #[derive(Debug, Clone, Copy)]
 struct Queue {
     /// The share of arrivals that wait (Erlang C).
     waiting: f64,
-    /// Mean wait of those.
+    /// Mean wait of those arrivals, ns.
     wait_ns: f64,
     utilisation: f64,
 }

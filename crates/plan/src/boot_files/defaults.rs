@@ -1,5 +1,5 @@
-//! /etc/default/grub, which GRUB's generator reads as a shell does: edited in the lines that set the command line,
-//! everything else byte for byte.
+//! Edits /etc/default/grub, which GRUB's generator reads as a shell does. Only the lines that set the command line
+//! change; all others stay byte for byte.
 //!
 //! Such a file can hold any shell. lowlat edits plain assignments (in double quotes, single quotes, or without) and
 //! refuses a line that it does not understand rather than guess what a shell makes of it.
@@ -10,15 +10,14 @@ use std::{fmt, ops::Range};
 
 /// The variable that holds parameters of every entry.
 pub const EVERY_ENTRY: &str = "GRUB_CMDLINE_LINUX";
-/// The variable that holds parameters of usual entries; those for recovery go without.
+/// The variable that holds parameters of usual entries; recovery entries do not use it.
 pub const USUAL_ENTRIES: &str = "GRUB_CMDLINE_LINUX_DEFAULT";
 
 /// A line that lowlat does not edit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DefaultsFault {
-    /// Its number in the file, from 1.
+    /// Line number in the file, from 1.
     pub number: usize,
-    /// The line.
     pub raw: String,
 }
 
@@ -32,7 +31,6 @@ impl fmt::Display for DefaultsFault {
     }
 }
 
-/// How a value is quoted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Quote {
     Double,
@@ -44,13 +42,13 @@ enum Quote {
 #[derive(Debug)]
 struct Assignment {
     variable: &'static str,
-    /// Where the value stands in the text, inside its quotes.
+    /// Position of the value in the text, inside its quotes.
     value: Range<usize>,
     quote: Quote,
 }
 
-/// The text with `tokens` in it: in [`USUAL_ENTRIES`] where the file sets that, else in [`EVERY_ENTRY`]; the other one
-/// loses what stands there of them. A file that sets neither gets a line for the first.
+/// Returns the text with `tokens` set: in [`USUAL_ENTRIES`] if the file sets that, otherwise in [`EVERY_ENTRY`]. They
+/// are removed from the other one. A file that sets neither gets a line for the first.
 pub fn edit(text: &str, tokens: &[BootToken]) -> Result<String, DefaultsFault> {
     edit_preferring(text, tokens, USUAL_ENTRIES)
 }
@@ -63,7 +61,7 @@ pub fn edit_for_every_entry(text: &str, tokens: &[BootToken]) -> Result<String, 
 fn edit_preferring(text: &str, tokens: &[BootToken], first: &'static str) -> Result<String, DefaultsFault> {
     let assignments = assignments(text)?;
     let raw = |a: &Assignment| text.get(a.value.clone()).unwrap_or_default();
-    // A line that puts something behind what is there (`"$X more"`) is no place for what may stand once.
+    // A line that extends an earlier value (`"$X more"`) cannot hold a parameter that may occur only once.
     let refers = |a: &Assignment| raw(a).contains(&format!("${}", a.variable)) || raw(a).contains("${");
     let place_in = |variable: &str| {
         let of = |a: &&Assignment| a.variable == variable;
@@ -95,7 +93,7 @@ fn edit_preferring(text: &str, tokens: &[BootToken], first: &'static str) -> Res
     Ok(new)
 }
 
-/// What stands where after the edit. A value without quotes is given some when it needs them.
+/// Returns the range to replace and its new text. An unquoted value gets double quotes if it changes.
 fn replacement(text: &str, assignment: &Assignment, tokens: &[BootToken]) -> (Range<usize>, String) {
     let range = assignment.value.clone();
     let raw = text.get(range.clone()).unwrap_or_default();
@@ -105,14 +103,14 @@ fn replacement(text: &str, assignment: &Assignment, tokens: &[BootToken]) -> (Ra
     }
     let with = match assignment.quote {
         Quote::Single => new,
-        // Quotes that stood there have their backslash; those of new values have none.
+        // Double quotes of the old value are already escaped; those of new values are not.
         Quote::Double => escaped(&new),
         Quote::None => format!("\"{}\"", escaped(&new)),
     };
     (range, with)
 }
 
-/// A backslash before each double quote that has none.
+/// Escapes each double quote that is not escaped yet.
 fn escaped(text: &str) -> String {
     let mut new = String::with_capacity(text.len());
     let mut is_escaped = false;
@@ -126,13 +124,13 @@ fn escaped(text: &str) -> String {
     new
 }
 
-/// The words that both variables hold and that stand on the kernel's line as they are: references to variables and
-/// quoted words are left out.
+/// The words of both variables that reach the kernel's line unchanged; references to variables and quoted words are
+/// left out.
 pub fn plain_words(text: &str) -> Result<Vec<String>, DefaultsFault> {
     let assignments = assignments(text)?;
     let words = |variable: &str| -> Vec<String> {
         let of: Vec<&Assignment> = assignments.iter().filter(|a| a.variable == variable).collect();
-        // The last assignment wins; those behind it that refer to it are left out with their own words.
+        // The last assignment without references counts. Later ones extend it; their words are left out.
         let raw = |a: &&Assignment| text.get(a.value.clone()).unwrap_or_default();
         let last = of.iter().rev().find(|a| !raw(a).contains('$')).or(of.last());
         last.map_or("", raw)
@@ -165,11 +163,11 @@ fn assignments(text: &str) -> Result<Vec<Assignment>, DefaultsFault> {
     Ok(found)
 }
 
-/// A line that sets one of the variables; an error when it does so in a way that is not understood.
+/// Parses a line that sets one of the variables. Returns an error if lowlat does not understand how it does.
 fn assignment(line: &str) -> Result<Option<Assignment>, ()> {
     let rest = line.trim_start();
     let rest = rest.strip_prefix("export ").map_or(rest, str::trim_start);
-    // The longer name goes first, since the other is its beginning.
+    // The longer name is first, because the other one is its prefix.
     let names = [USUAL_ENTRIES, EVERY_ENTRY];
     let behind = |name: &'static str| {
         let rest = rest.strip_prefix(name)?;
@@ -197,7 +195,7 @@ fn assignment(line: &str) -> Result<Option<Assignment>, ()> {
     Ok(Some(Assignment { variable, value: start..start + inner.len(), quote }))
 }
 
-/// Whether a line that does not begin with it sets the variable: behind a `;` or a `&&`.
+/// True if a line sets the variable elsewhere than at its start, for example after a `;` or a `&&`.
 fn is_set_within(line: &str, name: &str) -> bool {
     let code = line.trim_start();
     !code.starts_with('#')
@@ -209,7 +207,7 @@ fn is_set_within(line: &str, name: &str) -> bool {
         })
 }
 
-/// What is inside the double quotes that `value` begins with; none when they are not closed on the line.
+/// Returns the content of the double quotes that `value` begins with; none if they are not closed on the line.
 fn closed_double(value: &str) -> Option<&str> {
     let inner = value.strip_prefix('"')?;
     let mut is_escaped = false;

@@ -1,18 +1,17 @@
 //! lowlat's drop-in for GRUB of Debian and Ubuntu: a shell snippet that GRUB's generator reads last.
 //!
-//! The parameters that it sets stand in it twice: as comments, from which they are read back, and in the shell's words.
-//! It is read by `sh` under `set -e`, and must work whatever other files left behind: variables not set, words in
-//! quotes, `set -u`, an odd IFS. So it takes words apart letter by letter, with expansions only, which neither glob
-//! nor split.
+//! The drop-in contains each parameter twice: as a comment, from which lowlat reads it back, and in the shell's words.
+//! `sh` reads it under `set -e`, and it must work whatever other files left behind: `set -u`, unset variables, quoted
+//! words, an unusual IFS. So it splits words letter by letter with expansions only, which neither glob nor split.
 
 use crate::boot_line;
 use lowlat_settings::change::BootToken;
 
-/// The first line of every drop-in of lowlat's, by which it is known whatever its name.
+/// The first line of every drop-in by lowlat; it identifies the file whatever its name.
 pub const HEADER: &str =
     "# Written by lowlat. `lowlat tune rollback` takes it away; changes made here are lost.";
 
-/// Names tried for the drop-in, each sorting behind the one before.
+/// Names tried for the drop-in, each sorting after the one before.
 const NAMES: [&str; 5] =
     ["99-zz-lowlat.cfg", "zz-lowlat.cfg", "zzz-lowlat.cfg", "zzzzzz-lowlat.cfg", "zzzzzzzzzzzz-lowlat.cfg"];
 
@@ -63,7 +62,7 @@ lowlat_line() (
         case $is_of_init:$name in
 ";
 
-/// What stands behind the list of names.
+/// The text after the list of names.
 const END: &str = "            *)
                 # An unclosed quote would include everything after it, so such a word goes last.
                 if [ -z \"$word\" ]; then :
@@ -78,13 +77,13 @@ const END: &str = "            *)
 )
 ";
 
-/// Whether the generator reads a file of that name. Shells tell capitals from small letters.
+/// True if the generator reads a file of that name. Case matters.
 pub fn is_read(name: &str) -> bool {
     name.rsplit_once('.').is_some_and(|(_, end)| end == "cfg")
 }
 
-/// The name of a drop-in that sorts last among the files of the directory, in the order of bytes and in that of
-/// people's languages, which do not look at case and signs; none when even the last name tried does not.
+/// A name for the drop-in that sorts last among the files of the directory, both by bytes and in locales that ignore
+/// case and punctuation; none if even the last candidate does not.
 pub fn name_that_sorts_last<'a>(others: impl IntoIterator<Item = &'a str>) -> Option<&'static str> {
     let folded = |name: &str| -> String {
         name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
@@ -94,12 +93,12 @@ pub fn name_that_sorts_last<'a>(others: impl IntoIterator<Item = &'a str>) -> Op
     NAMES.into_iter().find(|name| is_last(name))
 }
 
-/// Whether a file is a drop-in of lowlat's.
+/// True if lowlat wrote the drop-in.
 pub fn is_own(text: &str) -> bool {
     text.starts_with(HEADER)
 }
 
-/// The parameters of a drop-in of lowlat's.
+/// The parameters of a drop-in by lowlat.
 pub fn tokens(text: &str) -> Vec<BootToken> {
     let parse = |line: &str| -> Option<BootToken> {
         let (setting, rest) = line.strip_prefix("#: ")?.split_once(' ')?;
@@ -115,8 +114,8 @@ pub fn tokens(text: &str) -> Vec<BootToken> {
     if is_own(text) { text.lines().filter_map(parse).collect() } else { Vec::new() }
 }
 
-/// The parameters of an earlier drop-in with those of a plan, which go before them. A plan holds what differs from the
-/// line of the present boot only, so what an earlier plan set and still stands is in the drop-in alone.
+/// Merges a plan's parameters with those of an earlier drop-in; the plan's win. A plan contains only what the running
+/// kernel's line lacks, so parameters of an earlier plan exist in the drop-in alone.
 pub fn joined(earlier: &[BootToken], new: &[BootToken]) -> Vec<BootToken> {
     let is_new =
         |token: &BootToken| new.iter().any(|n| lowlat_host::cmdline::same_name(&n.name, &token.name));
@@ -124,7 +123,7 @@ pub fn joined(earlier: &[BootToken], new: &[BootToken]) -> Vec<BootToken> {
     kept.chain(new).map(|token| BootToken { before: None, ..token.clone() }).collect()
 }
 
-/// The drop-in that puts `tokens` on the command line. They are to be checked before ([`super::check`]).
+/// The drop-in that puts `tokens` on the command line. Callers check them first ([`super::check`]).
 pub fn text(tokens: &[BootToken]) -> String {
     let mut text = format!("{HEADER}\n#\n");
     for token in tokens {

@@ -12,16 +12,16 @@ pub fn values<'a>(text: &'a str, key: &str) -> Vec<&'a str> {
 /// The value of a line of that key.
 fn value<'a>(line: &'a str, key: &str) -> Option<&'a str> {
     let rest = line.trim_start().strip_prefix(key)?;
-    // A carriage return is of the line's end.
+    // A carriage return belongs to the line end.
     rest.starts_with([' ', '\t']).then(|| rest.trim_start_matches([' ', '\t']).trim_end_matches('\r'))
 }
 
-/// The whole line of the kernel: all `options` joined, variables as they stand.
+/// The kernel's full line: all `options` joined, with variables unexpanded.
 pub fn options(text: &str) -> String {
     values(text, "options").into_iter().map(str::trim).filter(|o| !o.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
-/// Whether the entry takes its line from GRUB's variable `name`, and may add to it.
+/// True if the entry's line refers to GRUB's variable `name`.
 pub fn refers_to(text: &str, name: &str) -> bool {
     let options = options(text);
     split(&options).iter().any(|word| {
@@ -33,8 +33,8 @@ pub fn refers_to(text: &str, name: &str) -> bool {
     })
 }
 
-/// Whether the entry boots a kernel of this host in the usual way: it names a kernel, and is no entry for rescue
-/// (`MACHINE-0-rescue.conf`) or fallback (`arch-fallback.conf`), which stay as the distribution has them.
+/// True if the entry boots a kernel of this host normally: it names a kernel and is neither a rescue entry
+/// (`MACHINE-0-rescue.conf`) nor a fallback (`arch-fallback.conf`). Those stay as the distribution made them.
 pub fn is_usual(id: &str, text: &str) -> bool {
     let for_rescue = |words: &str| {
         let words = words.to_lowercase();
@@ -44,9 +44,9 @@ pub fn is_usual(id: &str, text: &str) -> bool {
     !values(text, "linux").is_empty() && !for_rescue(id) && !told
 }
 
-/// The entry with `tokens` on its line. Of several `options` the first one gets them: GRUB takes no other, and
-/// systemd-boot joins all. The others lose what the first now says, up to a lone `--`, behind which everything is
-/// init's. All other lines stay byte for byte.
+/// The entry with `tokens` on its line. The first of several `options` gets them: GRUB reads no other, and systemd-boot
+/// joins all. The others lose these parameters, up to a lone `--`, after which everything belongs to init. All other
+/// lines stay byte for byte.
 pub fn edit(text: &str, tokens: &[BootToken]) -> String {
     let is_options = |line: &&str| value(line, "options").is_some() || line.trim() == "options";
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
@@ -62,7 +62,7 @@ pub fn edit(text: &str, tokens: &[BootToken]) -> String {
         let tokens = match place {
             Some(place) if at == place => tokens,
             Some(_) if places.contains(&at) && end >= Some(at) => &off,
-            // Behind a lone `--` nothing is the kernel's.
+            // After a lone `--` nothing belongs to the kernel.
             _ => {
                 new += line;
                 continue;

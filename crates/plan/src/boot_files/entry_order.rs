@@ -1,4 +1,4 @@
-//! Which entry of /boot/loader/entries boots, as the boot loaders sort and choose them.
+//! Finds the entry of /boot/loader/entries that boots: sorts and chooses as the boot loaders do.
 
 use super::entry;
 use std::cmp::Ordering;
@@ -6,9 +6,7 @@ use std::cmp::Ordering;
 /// An entry as a file: its name without ".conf", and its text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EntryFile {
-    /// Name without ".conf".
     pub id: String,
-    /// Content.
     pub text: String,
 }
 
@@ -26,8 +24,8 @@ impl EntryFile {
     }
 }
 
-/// Compares versions: runs of digits as numbers, runs of letters as text, digits above letters, signs only part. A `~`
-/// is below everything.
+/// Compares versions: runs of digits as numbers, runs of letters as text, digits above letters. Other characters only
+/// separate. A `~` sorts below everything.
 pub fn compare_versions(a: &str, b: &str) -> Ordering {
     let (mut a, mut b) = (a, b);
     let is_sign = |c: char| !c.is_ascii_alphanumeric() && c != '~';
@@ -67,7 +65,7 @@ pub fn compare_versions(a: &str, b: &str) -> Ordering {
     }
 }
 
-/// Takes the letters of a kind off the start of a text.
+/// Takes the leading characters of one class off a text.
 fn run<'a>(text: &mut &'a str, is: impl Fn(char) -> bool) -> &'a str {
     let end = text.find(|c| !is(c)).unwrap_or(text.len());
     let (run, rest) = text.split_at_checked(end).unwrap_or((text, ""));
@@ -75,7 +73,7 @@ fn run<'a>(text: &mut &'a str, is: impl Fn(char) -> bool) -> &'a str {
     run
 }
 
-/// How a build of GRUB sorts entries.
+/// Sort order of entries in a build of GRUB.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
     /// Red Hat's: name, version and release of a package, as rpm compares them.
@@ -94,7 +92,7 @@ pub fn sorted_by_grub(entries: &[EntryFile], order: Order) -> Vec<&EntryFile> {
     sorted
 }
 
-/// Compares `name-version-release`; a name without signs is a name alone.
+/// Compares `name-version-release`; a text without dashes is only a name.
 fn compare_packages(a: &str, b: &str) -> Ordering {
     let parts = |id: &str| {
         let mut parts: Vec<String> = format!("{id}.conf").rsplitn(3, '-').map(str::to_owned).collect();
@@ -110,8 +108,8 @@ fn compare_packages(a: &str, b: &str) -> Ordering {
         .unwrap_or(Ordering::Equal)
 }
 
-/// Compares file names without their endings: runs of digits as numbers, in between letters below signs, and `~`
-/// below the end.
+/// Compares file names without their extensions: runs of digits as numbers; between them, letters sort below other
+/// characters, and `~` below the end.
 fn compare_file_names(a: &str, b: &str) -> Ordering {
     let hidden = |name: &str| !name.starts_with('.');
     let stem = |name: &str| {

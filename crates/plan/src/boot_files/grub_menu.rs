@@ -5,16 +5,15 @@ use super::grub::{self, LINUX, Script, Statement, Surroundings, Word, bls_line, 
 use lowlat_settings::change::BootToken;
 use std::collections::BTreeMap;
 
-/// Bytes of one value that a menu gives a variable at most: a hostile file's variables must not multiply.
+/// Maximum length of a variable's value in a menu, in bytes, so that a hostile file cannot exhaust memory.
 const BYTES_MAX: usize = 16 << 10;
 
-/// A menu.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GrubMenu {
     script: Script,
     /// Its entries, in the order of the file, those of submenus and of every branch included.
     pub entries: Vec<MenuEntry>,
-    /// Whether the menu is filled from /boot/loader/entries when it is shown.
+    /// The menu is filled from /boot/loader/entries when it is shown.
     pub has_blscfg: bool,
     variables: BTreeMap<String, String>,
 }
@@ -22,23 +21,22 @@ pub struct GrubMenu {
 /// An entry that boots something.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MenuEntry {
-    /// The script of /etc/grub.d that wrote it; empty when no comment tells.
+    /// The script of /etc/grub.d that wrote it; empty if no comment names one.
     section: String,
     title: String,
-    /// `--id`; empty when it has none.
+    /// `--id`; empty if it has none.
     id: String,
-    /// The commands that load its kernel; none when it loads something else. Ubuntu's images for clouds have two: the
-    /// one taken when a start without initial ramdisk failed, then the usual one.
+    /// The commands that load its kernel; empty if it loads something else. Ubuntu's cloud images have two: the one
+    /// used after a failed start without initial ramdisk, then the usual one.
     linux: Vec<Vec<Word>>,
 }
 
 impl MenuEntry {
-    /// Its title.
     pub fn title(&self) -> &str {
         &self.title
     }
 
-    /// Whether it is for the day when the usual one does not start: it is to stay as the distribution has it.
+    /// True if the entry is for recovery, and so must stay as the distribution made it.
     pub fn is_for_recovery(&self) -> bool {
         let title = self.title.to_lowercase();
         self.id.contains("-recovery-") || title.contains("(recovery mode)") || title.contains("rescue")
@@ -46,7 +44,7 @@ impl MenuEntry {
 }
 
 impl GrubMenu {
-    /// Reads a menu. Every text is one; what is not understood is passed over.
+    /// Parses a menu. Every text is valid; unknown parts are skipped.
     pub fn parse(text: &str) -> Self {
         let script = grub::parse(text);
         let mut menu = Self { script: Script::clone(&script), ..Self::default() };
@@ -89,7 +87,7 @@ impl GrubMenu {
             ("menuentry", Some(block), _) => {
                 let list = list(self);
                 let is_id = |word: &Word| ["--id", "$menuentry_id_option"].contains(&word.written().as_str());
-                // `$menuentry_id_option` is "--id" where GRUB knows it: the id is the word before the brace.
+                // `$menuentry_id_option` is "--id" if GRUB supports it: the id is the word before the brace.
                 let id = if words.iter().any(is_id) { list.last().cloned() } else { None };
                 let title = list.get(1).cloned().unwrap_or_default();
                 let (section, id) = (section.to_owned(), id.unwrap_or_default());
@@ -115,17 +113,17 @@ impl GrubMenu {
         |name| Some(self.variables.get(name).cloned().unwrap_or_default())
     }
 
-    /// The value that the menu itself gives a variable.
+    /// The value that the menu itself assigns to a variable.
     pub fn variable(&self, name: &str) -> Option<&str> {
         self.variables.get(name).map(String::as_str)
     }
 
-    /// Gives variables the values of the environment block, which is read before the menu.
+    /// Sets variables from the environment block, which is read before the menu.
     pub fn set_variables(&mut self, block: impl IntoIterator<Item = (String, String)>) {
         self.variables.extend(block);
     }
 
-    /// The line of an entry of /boot/loader/entries, with variables put in.
+    /// The line of an entry of /boot/loader/entries, with variables replaced.
     pub fn line_of(&self, image: &str, options: &str) -> Option<String> {
         bls_line(image, options, &mut self.lookup())
     }
@@ -143,8 +141,8 @@ impl GrubMenu {
         entry.linux.iter().filter_map(|words| line(words, &mut self.lookup())).collect()
     }
 
-    /// The entries that boot this host's kernels in the usual way: those of the scripts `10_linux*` where comments
-    /// tell, without those for recovery.
+    /// The entries that boot this host's kernels normally: those of the scripts `10_linux*` if comments name the
+    /// scripts, without recovery entries.
     pub fn usual_entries(&self) -> Vec<&MenuEntry> {
         let of_linux = |entry: &&MenuEntry| entry.section.contains("/10_linux");
         let is_told = self.entries.iter().any(|entry| of_linux(&entry));
@@ -158,7 +156,7 @@ impl GrubMenu {
             .collect()
     }
 
-    /// Which of `words` entries lack, one sentence each.
+    /// The entries that lack any of `words`, one sentence for each missing word.
     pub fn lacking(&self, words: &[String]) -> Vec<String> {
         self.faults_of_lines(|line| {
             let there = lowlat_host::cmdline::split(line);
@@ -167,7 +165,7 @@ impl GrubMenu {
         })
     }
 
-    /// What is wrong with a menu that should carry `tokens`; nothing when it can replace the present one.
+    /// Faults of a menu that should contain `tokens`; empty if it can replace the present one.
     pub fn faults(&self, tokens: &[BootToken]) -> Vec<String> {
         if self.entries.is_empty() {
             return vec!["it has no menuentry".to_owned()];
@@ -186,7 +184,7 @@ impl GrubMenu {
         })
     }
 
-    /// What is wrong with any line of the usual entries, with the entry's title.
+    /// Faults of the lines of all usual entries, each with the entry's title.
     fn faults_of_lines(&self, faults: impl Fn(&str) -> Vec<String>) -> Vec<String> {
         let of_entry = |entry: &&MenuEntry| -> Vec<String> {
             let all = self.lines(entry).into_iter().flat_map(|line| faults(&line));

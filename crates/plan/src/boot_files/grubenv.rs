@@ -7,30 +7,26 @@
 //! ############################################################...      no line end behind them
 //! ```
 //!
-//! In a value a backslash stands before a backslash and before a line end. Lines that begin with `#` are comments.
+//! In a value, a backslash precedes each backslash and each line end. Lines that begin with `#` are comments.
 
 use std::fmt;
 
-/// Bytes of the block, no more and no less.
+/// Exact size of every block.
 pub const BYTES: usize = 1024;
-/// What every block begins with.
 const HEADER: &[u8] = b"# GRUB Environment Block\n";
 
-/// A block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GrubEnv {
     /// Everything before the padding, header included.
     content: Vec<u8>,
 }
 
-/// Why a block cannot be read or written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum GrubEnvFault {
-    /// It does not have the one size that GRUB takes.
+    /// The size is not that of a block.
     Size(usize),
-    /// It does not begin as a block does.
     Header(String),
-    /// A line without an end, before the padding.
+    /// The last line before the padding has no end.
     Line(String),
     /// The new content does not fit.
     TooLarge(usize),
@@ -52,7 +48,6 @@ impl fmt::Display for GrubEnvFault {
 }
 
 impl GrubEnv {
-    /// Reads a block.
     pub fn parse(bytes: &[u8]) -> Result<Self, GrubEnvFault> {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).chars().take(60).collect::<String>();
         if !bytes.starts_with(HEADER) {
@@ -70,7 +65,8 @@ impl GrubEnv {
         Ok(Self { content })
     }
 
-    /// The lines: where each starts, and where its end stands. A backslash takes the line end behind it into the value.
+    /// The lines, as the positions of their starts and ends. A backslash before a line end makes it a part of the
+    /// value.
     fn lines(&self) -> Vec<(usize, usize)> {
         let mut lines = Vec::new();
         let (mut start, mut is_escaped) = (0, false);
@@ -87,7 +83,7 @@ impl GrubEnv {
         lines
     }
 
-    /// Every variable, in the order of the block; text that is no UTF-8 has replacement characters.
+    /// Every variable, in the order of the block. Invalid UTF-8 is replaced.
     pub fn variables(&self) -> Vec<(String, String)> {
         let variable = |(start, end): (usize, usize)| {
             let line = self.content.get(start..end).unwrap_or_default();
@@ -100,12 +96,12 @@ impl GrubEnv {
         self.lines().into_iter().filter_map(variable).collect()
     }
 
-    /// The value of a variable; none when it is not set.
+    /// The value of a variable; none if it is not set.
     pub fn get(&self, name: &str) -> Option<String> {
         self.variables().into_iter().rev().find(|(n, _)| n == name).map(|(_, value)| value)
     }
 
-    /// The block as bytes with the variable set, in its place where it is set already.
+    /// The block as bytes with the variable set; one that was set keeps its place.
     pub fn with(&self, name: &str, value: &str) -> Result<Vec<u8>, GrubEnvFault> {
         let start = format!("{name}=");
         let place = self.lines().into_iter().rev().find(|line| self.begins_with(*line, &start));
@@ -124,7 +120,7 @@ impl GrubEnv {
         Ok(bytes)
     }
 
-    /// The block as bytes without the variable, however often it is set.
+    /// The block as bytes without the variable; all of its lines are removed.
     pub fn without(&self, name: &str) -> Vec<u8> {
         let start = format!("{name}=");
         let others = self.lines().into_iter().filter(|line| !self.begins_with(*line, &start));

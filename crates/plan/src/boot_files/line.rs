@@ -1,11 +1,11 @@
-//! Command lines inside files: parameters put in, and found again.
+//! Command lines inside files: adds and finds parameters.
 
 use crate::boot_line;
 use lowlat_host::cmdline::{CommandLine, same_name, split};
 use lowlat_settings::change::BootToken;
 use std::fmt;
 
-/// Parameters that stand several times by their nature: each `hugepages=` belongs to the `hugepagesz=` before it.
+/// Parameters that may occur several times: each `hugepages=` belongs to the `hugepagesz=` before it.
 const STANDS_OFTEN: [&str; 2] = ["hugepagesz", "hugepages"];
 
 /// A parameter that no boot loader's file can hold.
@@ -26,8 +26,8 @@ impl fmt::Display for TokenFault {
     }
 }
 
-/// Whether every parameter can be written: files of boot loaders pass through a shell and GRUB's own parser, and what
-/// means something to either is refused here once for all.
+/// Checks that every parameter can be written. Files of boot loaders pass through a shell and GRUB's own parser, so
+/// characters with a meaning to either are rejected.
 pub fn check(tokens: &[BootToken]) -> Result<(), TokenFault> {
     let is_name = |name: &str| {
         !name.is_empty()
@@ -43,13 +43,13 @@ pub fn check(tokens: &[BootToken]) -> Result<(), TokenFault> {
     }
 }
 
-/// The same parameters, all of them taken off.
+/// The same parameters, each to be removed.
 pub fn taken_off(tokens: &[BootToken]) -> Vec<BootToken> {
     tokens.iter().map(|token| BootToken { value: None, ..token.clone() }).collect()
 }
 
-/// A part of a file that is a command line, with the parameters merged in ([`crate::merge()`]). White space around
-/// it stays, and a text on which every word stands already is given back as it is.
+/// A part of a file that is a command line, with the parameters merged in ([`crate::merge()`]). White space around it
+/// stays, and a text that already contains every word is returned unchanged.
 pub fn edited(text: &str, tokens: &[BootToken]) -> String {
     let merged = boot_line::merge(&CommandLine::parse(text), tokens);
     if split(text) == split(&merged) {
@@ -62,8 +62,8 @@ pub fn edited(text: &str, tokens: &[BootToken]) -> String {
     part(text.get(..before)) + &merged + &part(text.get(after..))
 }
 
-/// A file that holds nothing but a command line, such as /etc/kernel/cmdline, with the parameters merged in. Lines that
-/// begin with `#` are comments; of several others the last one gets the parameters.
+/// A file that contains only a command line, such as /etc/kernel/cmdline, with the parameters merged in. Lines that
+/// begin with `#` are comments; the last of the other lines gets the parameters.
 pub fn edited_file(text: &str, tokens: &[BootToken]) -> String {
     let is_line = |line: &str| !line.trim().is_empty() && !line.trim_start().starts_with('#');
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
@@ -86,7 +86,7 @@ pub fn edited_file(text: &str, tokens: &[BootToken]) -> String {
     new
 }
 
-/// What `line` lacks of the parameters, one sentence each: missing, other value, or twice.
+/// Faults of `line` with regard to the parameters, one sentence each: missing, another value, or repeated.
 pub fn missing(line: &str, tokens: &[BootToken]) -> Vec<String> {
     let parsed = CommandLine::parse(line);
     let fault = |token: &BootToken| {

@@ -32,7 +32,7 @@ mod testing {
         BootToken { setting: format!("boot.{name}"), name: name.into(), value, before: None }
     }
 
-    /// What the guide's host is given, shortened.
+    /// A shortened command line of the guide's host.
     pub(super) fn plan() -> Vec<BootToken> {
         vec![
             token("isolcpus", Some("managed_irq,domain,1-7,9-15")),

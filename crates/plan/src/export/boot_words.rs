@@ -15,7 +15,6 @@ use lowlat_settings::{
 /// One word of the line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum BootWord {
-    /// It is set.
     Set(String),
     /// The profile has it, but it is left out, with the reason.
     LeftOut(String, String),
@@ -76,7 +75,7 @@ fn guide_word(brief: &Brief<'_>, planned: &[&BootToken], setting: &str, word: &s
     }
 }
 
-/// Whether a parameter is on the present line, with this value each time.
+/// True if each occurrence of a parameter on the present line has this value, and there is one.
 fn stands(brief: &Brief<'_>, name: &str, value: &str) -> bool {
     let line = brief.context.host.kernel.tokens();
     let mut standing = line.all(name).map(Option::unwrap_or_default).peekable();
@@ -102,8 +101,8 @@ fn wanted_words(brief: &Brief<'_>, planned: &[&BootToken]) -> Vec<BootWord> {
     words
 }
 
-/// The command line after the reboot: the present one without TuneD's present part and the words to remove, followed by
-/// the words.
+/// The expected command line after the reboot: the present one without TuneD's part and the words to remove, followed
+/// by `words`.
 pub(super) fn expected_line(brief: &Brief<'_>, words: &str) -> String {
     let line = brief.context.host.kernel.tokens();
     let present = without_tuned(brief, &line);

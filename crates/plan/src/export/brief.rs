@@ -74,12 +74,12 @@ impl<'a> Brief<'a> {
         format!("{title}\n{}\n\n{}\n", "=".repeat(title.chars().count()), self.made_for().join("\n"))
     }
 
-    /// Why a wrong setting is left out of the plan.
+    /// The reason why a wrong setting is left out of the plan, if it is.
     pub(super) fn why_left_out(&self, setting: &str) -> Option<&LeftOut> {
         self.plan.left_out.iter().find(|left| left.setting == setting && left.why.is_of_fault())
     }
 
-    /// What is left out of this format and why, starting with settings whose risk is not accepted.
+    /// Settings that are left out of this format with the reasons, starting with those whose risk is not accepted.
     pub(super) fn left_out(&self, mark: &str, is_about: fn(&LeftOut) -> bool) -> String {
         let is_told = |left: &&LeftOut| {
             left.why.is_of_fault()

@@ -8,7 +8,7 @@ use lowlat_settings::change::grammar;
 /// The parameters that a plan changes on the command line.
 #[derive(Debug, Default)]
 pub(super) struct BootChange {
-    /// New words: "nohz_full=1-7".
+    /// New words, such as "nohz_full=1-7".
     pub(super) words: Vec<String>,
     /// Names of parameters whose other occurrences on the line are dropped.
     pub(super) replaced: Vec<String>,

@@ -27,18 +27,14 @@ use std::borrow::Cow;
 pub struct ExportedFile {
     /// Its place below the directory of the export: "HPELowLatency/tuned.conf".
     pub path: String,
-    /// Whether it is run.
     pub is_program: bool,
-    /// What it holds.
     pub text: String,
 }
 
-/// One format.
 #[derive(Debug, Clone, Copy)]
 pub struct Format {
-    /// What users type.
+    /// Name that users type.
     pub name: &'static str,
-    /// What it is, for the help.
     pub about: &'static str,
     files: fn(&Brief<'_>) -> Vec<ExportedFile>,
 }
@@ -52,11 +48,11 @@ impl Format {
         FORMATS.iter().find(|format| format.name == name)
     }
 
-    /// The files of the plan that [`super::Plan::of`] makes of the same context. The first one is what the format is
-    /// about.
+    /// The files of the plan that [`super::Plan::of`] makes from the same context. The first one is the main one.
     pub fn files(&self, context: &Context<'_>, lowlat_version: &str) -> Vec<ExportedFile> {
         let mut files = (self.files)(&Brief::of(context, lowlat_version));
-        // Whatever a format forgot: no control character and no direction mark gets into a file that people review.
+        // A last filter for all formats: people review these files, so they contain no control characters or direction
+        // marks.
         for file in &mut files {
             if let Cow::Owned(text) = printable::lines(&file.text) {
                 file.text = text;

@@ -22,7 +22,6 @@ pub(super) struct Key {
     /// In the form of sysctl.d(5): with dots, or with slashes if a name contains dots.
     pub(super) name: String,
     pub(super) value: String,
-    /// The path below /proc/sys.
     pub(super) path: String,
 }
 

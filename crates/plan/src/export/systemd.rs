@@ -47,7 +47,7 @@ pub(super) fn service(brief: &Brief<'_>, steps: &[Step]) -> Vec<ExportedFile> {
     files
 }
 
-/// A service cannot set boot parameters, and the packet filter has its own step.
+/// True for settings to list as left out: a service cannot set boot parameters, and the packet filter has its own step.
 fn is_told(left: &LeftOut) -> bool {
     let told_elsewhere =
         ["service.one_time", "service.netfilter", "sysctl.file.100-lowlatency", "service.tuned.include"];

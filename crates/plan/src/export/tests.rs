@@ -1,4 +1,4 @@
-//! The guide's own words, traps of shells and of other formats, and the same text each time.
+//! The guide's exact words, traps of shells and of other formats, and identical output each time.
 
 use super::boot_words::{BootWord, boot_words};
 use super::brief::Brief;
@@ -36,7 +36,7 @@ fn one_by_one(line: &str) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// Section 4.4.1 of the guide, letter by letter but for the ranges.
+/// Section 4.4.1 of the guide, letter by letter except for the ranges.
 #[test]
 fn the_tuned_profile_gives_the_guide_s_own_command_line() {
     let before = GUIDE_LINE.split(" quiet").next().unwrap();
@@ -102,7 +102,7 @@ fn a_risk_that_is_not_accepted_stands_on_no_line_and_is_named() {
     let guide = files(&Bench::guide().line("ro"), "tuned");
     assert!(text(&guide, "tuned.conf").contains("#   selinux=0 boot.selinux: No mandatory access control."));
     assert!(text(&guide, "README").contains("boot.selinux (security)"));
-    // The parent would stop the polling without asking.
+    // The included profile would stop the polling although its risk is not accepted.
     assert!(text(&guide, "tuned.conf").contains("machinecheck*/ignore_ce=0"));
     let accepted = files(&accepting_all(Bench::guide().line("ro")), "tuned");
     assert!(!text(&accepted, "tuned.conf").contains("machinecheck*/ignore_ce=0"));

@@ -65,7 +65,7 @@ pub(super) fn shell_pattern(text: &str) -> String {
     shell_word(&pattern)
 }
 
-/// A text for a here-document: its end mark must be none of the lines.
+/// A text for a here-document. None of its lines may equal the end mark.
 pub(super) fn here_document(text: &str) -> String {
     let mut mark = "END".to_owned();
     while text.lines().any(|line| line == mark) {
@@ -75,7 +75,6 @@ pub(super) fn here_document(text: &str) -> String {
     format!("<< '{mark}'\n{text}{break_}{mark}\n")
 }
 
-/// Adds to a text.
 pub(super) fn put(text: &mut String, what: Arguments<'_>) {
     // Writing to a String cannot fail.
     let _ = text.write_fmt(what);

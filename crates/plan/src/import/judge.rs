@@ -1,4 +1,4 @@
-//! What the judges say of each request.
+//! Judges each request of a file.
 
 use super::{Effect, Import, Judged, Request, Tool, Wishes, Wrong};
 use crate::merge;
@@ -31,8 +31,8 @@ pub fn judge(tool: Tool, wishes: Wishes, context: &Context<'_>) -> Import {
     }
 }
 
-/// Whether a fault of a boot parameter ends with a reboot: the kernel accepts the value, and only did not start with it.
-/// If the running kernel started with the same value, another reboot would not help.
+/// True if a reboot would correct a boot parameter: the kernel accepts the value but has not started with it. If the
+/// running kernel started with the same value, another reboot would not help.
 fn awaits_reboot(finding: &Finding, then: &Context<'_>, now: &Audit) -> bool {
     let is_new = !now.findings.iter().any(|now| {
         now.id == finding.id && now.verdict == finding.verdict && now.observed == finding.observed
@@ -64,7 +64,7 @@ fn judged(request: &Request, context: &Context<'_>, now: &Audit) -> Judged {
             other
                 .is_some_and(|other| (other.verdict, &other.observed) != (finding.verdict, &finding.observed))
                 && finding.verdict != Verdict::NotApplicable
-                // Its rows sum up others.
+                // Its rows summarize others.
                 && finding.layer != Layer::Readiness
         })
         .collect();

@@ -8,7 +8,7 @@ use lowlat_host::{CpuSet, HostSnapshot};
 use lowlat_settings::change::Target;
 use serde_json::Value;
 
-/// What `lltune gen-config` writes where people must decide.
+/// Value that `lltune gen-config` writes where a person must decide.
 const PLACEHOLDER: &str = "TODO";
 
 /// Members of `memory`, as sysctls.
@@ -24,7 +24,7 @@ const MEMORY: [(&str, &str); 6] = [
 /// Prefixes of `network.sysctl`, whose members lack them.
 const NETWORK: [(&str, &str); 3] = [("tcp_", "net.ipv4."), ("file_max", ""), ("", "net.core.")];
 
-/// Parts that describe the host or the file, not a wish.
+/// Parts that describe the host or the file and request nothing.
 const NOT_WISHES: [&str; 3] = ["version", "metadata", "hardware"];
 
 pub fn read(value: &Value, host: &HostSnapshot) -> Wishes {
@@ -43,7 +43,7 @@ pub fn read(value: &Value, host: &HostSnapshot) -> Wishes {
     wishes
 }
 
-/// The text of a scalar that people have decided on.
+/// The text of a scalar; none if it is still the placeholder.
 fn decided(place: &str, value: &Value, wishes: &mut Wishes) -> Option<String> {
     match scalar(value) {
         Some(text) if text.contains(PLACEHOLDER) => {
@@ -79,7 +79,7 @@ fn read_cpu(cpu: &Value, host: &HostSnapshot, wishes: &mut Wishes) {
                     wishes.governor("cpu.governor.target", &governor, &host.topology.online);
                 }
             }
-            // The command line says it again, in the kernel's words.
+            // The command line repeats it in the kernel's syntax.
             "isolate_cores" => {}
             _ => wishes.leave(place, "lowlat has no counterpart"),
         }

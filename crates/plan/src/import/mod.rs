@@ -1,7 +1,7 @@
-//! Configuration files of other tools: what they ask for, and what it would do to a host's audit.
+//! Configuration files of other tools: the values that they request, and their effect on a host's audit.
 //!
-//! A file becomes [`Request`]s, each for targets that lowlat knows, and [`Unread`] parts. Each request is put into the
-//! snapshot alone, and the judges say what they think of it.
+//! A file becomes [`Request`]s, each for targets that lowlat knows, and [`Unread`] parts. Each request is put into a
+//! snapshot alone, and the judges judge the result.
 
 mod judge;
 mod lltune;
@@ -26,16 +26,13 @@ pub use tuned::Tree;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Tool {
-    /// A profile of TuneD: tuned.conf.
+    /// A TuneD profile: tuned.conf.
     Tuned,
-    /// LLTune's YAML.
     Lltune,
-    /// rt-conf's YAML.
     RtConf,
 }
 
 impl Tool {
-    /// Every tool.
     pub const ALL: [Self; 3] = [Self::Tuned, Self::Lltune, Self::RtConf];
 
     /// The name that users type.
@@ -47,7 +44,7 @@ impl Tool {
         }
     }
 
-    /// What a file of the tool looks like.
+    /// Description of the tool's file format, for messages.
     pub fn format(self) -> &'static str {
         match self {
             Self::Tuned => "a TuneD profile, with sections such as [sysctl] and lines NAME=VALUE below them",
@@ -70,36 +67,33 @@ impl Tool {
     }
 }
 
-/// What a file asks for.
+/// Requests and other parts of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Wishes {
-    /// The parts that lowlat understands.
+    /// Values that lowlat understands.
     pub requests: Vec<Request>,
-    /// The other parts.
     pub unread: Vec<Unread>,
-    /// Whether the file has the format of the tool, even if no part of it can be judged.
+    /// The file has the tool's format, even if no part of it can be judged.
     pub is_certain: bool,
 }
 
-/// One value that a file asks for.
+/// One value that a file requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
-    /// Where the file says so: `[sysctl] vm.swappiness`.
+    /// Place in the file: `[sysctl] vm.swappiness`.
     pub place: String,
-    /// What it sets: one file of each CPU, for example.
+    /// Targets that it sets, for example one file of each CPU.
     pub targets: Vec<Target>,
-    /// The value.
     pub value: String,
 }
 
-/// A part of a file that has no counterpart here.
+/// A part of a file without counterpart in lowlat.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unread {
-    /// Where it is in the file.
     pub place: String,
-    /// Why it is left out.
+    /// Reason why it is left out.
     pub why: String,
-    /// Whether its value cannot be parsed, although lowlat knows what it sets.
+    /// The value cannot be parsed, although lowlat knows its target.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_invalid: bool,
 }
@@ -111,7 +105,6 @@ pub struct Import {
     pub document: String,
     /// Version of the document's format: [`Import::SCHEMA_VERSION`].
     pub schema_version: u32,
-    /// The tool.
     pub tool: Tool,
     /// The requests, in the order of a TuneD profile; those of YAML by name.
     pub requests: Vec<Judged>,
@@ -124,9 +117,7 @@ pub struct Import {
 }
 
 impl Import {
-    /// The document's name.
     pub const DOCUMENT: &str = "lowlat-import";
-    /// The present version of the format.
     pub const SCHEMA_VERSION: u32 = 1;
 
     /// Returns the requests that make a setting wrong.
@@ -145,33 +136,26 @@ impl Import {
     }
 }
 
-/// A request, and what the judges say of it.
+/// A request with the judges' verdict.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Judged {
-    /// Where the file says so.
     pub place: String,
-    /// What it sets.
+    /// Name of the targets, as text.
     pub target: String,
-    /// The value that it asks for.
     pub value: String,
-    /// The present value.
     pub present: Reading<String>,
-    /// Whether the host has the value already.
+    /// The host already has the value.
     pub is_present: bool,
-    /// What it does to the settings that depend on it.
     pub effect: Effect,
 }
 
-/// What a request does to the settings that depend on it.
+/// Effect of a request on the settings that depend on it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum Effect {
-    /// They have their wanted values.
-    Agrees {
-        /// Ids of the settings.
-        settings: Vec<String>,
-    },
-    /// At least one does not.
+    /// All settings have their wanted values.
+    Agrees { settings: Vec<String> },
+    /// At least one setting differs from its wanted value.
     Differs {
         /// The settings with other values than wanted.
         settings: Vec<Wrong>,
@@ -183,9 +167,8 @@ pub enum Effect {
 /// A setting that a request makes wrong, or leaves wrong.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Wrong {
-    /// Id of the setting.
     pub id: String,
-    /// What the profile wants.
+    /// Value that the profile wants.
     pub wanted: String,
 }
 
@@ -202,7 +185,7 @@ impl Wishes {
         self.unread.push(Unread { place: place.into(), why: why.into(), is_invalid: true });
     }
 
-    /// Adds the present values of what is requested to a snapshot, where its readers did not read them.
+    /// Adds the present values of requested targets to a snapshot if its readers did not read them.
     pub fn read_present(&self, host: &mut HostSnapshot, tree: &dyn Tree) {
         for target in self.requests.iter().flat_map(|request| &request.targets) {
             if let Some(path) = path_of(target).filter(|_| target.kind().present(host).is_absent()) {
@@ -214,7 +197,8 @@ impl Wishes {
         }
     }
 
-    /// Returns why the file may be of another format; `None` if it is of this one, whatever can be judged of it.
+    /// Returns the reason why the file may have another format; `None` if it has this one, even if no part of it can be
+    /// judged.
     pub fn why_empty(&self) -> Option<String> {
         if self.is_certain || !self.requests.is_empty() || self.unread.iter().any(|part| part.is_invalid) {
             return None;
@@ -235,7 +219,7 @@ impl Wishes {
         self.ask(place, Target::File { path: path.to_owned() }, value);
     }
 
-    /// One parameter of the command line; no value removes it, an empty one is a bare word.
+    /// Adds one parameter of the command line; none as a value removes it, an empty value is a bare word.
     fn boot(&mut self, place: impl Into<String>, name: &str, value: Option<&str>) {
         let token = BootToken {
             setting: String::new(),
@@ -258,7 +242,7 @@ impl Wishes {
         self.ask(place, Target::CommandLine { tokens: vec![token] }, shown);
     }
 
-    /// The frequency governor of some CPUs.
+    /// Requests a frequency governor for some CPUs.
     fn governor(&mut self, place: &str, governor: &str, cpus: &CpuSet) {
         let targets = cpus
             .iter()
@@ -269,7 +253,7 @@ impl Wishes {
         self.requests.push(Request { place: place.to_owned(), targets, value: governor.to_owned() });
     }
 
-    /// The CPUs of the interrupts that match.
+    /// Requests the CPUs of the interrupts that match.
     fn interrupts(
         &mut self,
         place: &str,
@@ -293,8 +277,8 @@ impl Wishes {
         self.requests.push(Request { place: place.to_owned(), targets, value: list.to_string() });
     }
 
-    /// Moves requests whose values are not of their target's form to the unread parts. They are invalid if the host's
-    /// value has the form: lowlat knows no other sysctls than those with numbers.
+    /// Moves requests whose values do not fit their targets to the unread parts. They are invalid only if the host's
+    /// present value fits: of sysctls, lowlat knows only numbers.
     fn refuse_misfits(&mut self, host: &HostSnapshot) {
         let (fitting, misfits): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.requests).into_iter().partition(|request| misfit(request).is_none());
@@ -325,7 +309,7 @@ fn path_of(target: &Target) -> Option<String> {
 
 fn misfit(request: &Request) -> Option<String> {
     request.targets.iter().find_map(|target| match target {
-        // The line as a whole has another form than one word.
+        // The full line has another form than one parameter.
         Target::CommandLine { .. } => None,
         target => target.kind().misfit(&request.value),
     })

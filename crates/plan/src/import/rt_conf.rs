@@ -77,7 +77,7 @@ fn read_interrupts(place: &str, rule: &Value, tree: &dyn Tree, host: &HostSnapsh
     });
 }
 
-/// What filters compare with a pattern: files in /sys/kernel/irq/N.
+/// Fields that filters compare with a pattern: files in /sys/kernel/irq/N.
 const FIELDS: [&str; 4] = ["actions", "chip_name", "name", "type"];
 
 /// A field of an interrupt. Without the file, /proc/interrupts shows the chip, and after a dash the name: `1-edge`.

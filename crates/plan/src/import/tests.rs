@@ -224,7 +224,7 @@ fn services_and_plug_ins_without_counterpart_are_named() {
     assert!(!left(&wishes, "[service] service.x").is_empty());
 }
 
-/// Each option reaches the row that judges what it sets, whatever plug-in sets it.
+/// Each option reaches the row that judges the value, whatever plug-in sets it.
 #[test]
 fn plug_ins_reach_the_rows_that_read_what_they_set() {
     let mut bench = Bench::trading().unit("irqbalance.service", "active");
@@ -431,7 +431,7 @@ fn each_request_is_judged_alone() {
     assert_eq!(import.harmful().count(), 1);
 }
 
-/// What the judges say of one boot parameter: the ids of the settings that differ, none if it agrees.
+/// The ids of the settings for which one boot parameter is wrong; empty if all agree.
 fn differing(bench: &Bench, word: &str) -> Vec<String> {
     let text = format!("[bootloader]\ncmdline_x={word}\n");
     let wishes = read_on(&bench.host, Tool::Tuned, &text).unwrap();
@@ -457,7 +457,7 @@ fn a_parameter_that_the_kernel_would_ignore_does_not_agree() {
     for word in ["isolcpus=abc", "isolcpus=2-99", "isolcpus=domain,managed_irq,1-", "isolcpus=1-7,9-15"] {
         assert_eq!(differing(&bench, word), ["boot.isolcpus"], "{word}");
     }
-    // The kernel has started with it already, and does not isolate.
+    // The kernel already started with it, and does not isolate.
     let started = bench.line(wanted);
     assert_eq!(differing(&started, wanted), ["boot.isolcpus"]);
     let without = Bench::trading().line("quiet").config(&["SMP"]);
@@ -502,7 +502,7 @@ fn text_of_another_format_is_an_error_or_empty() {
             assert!(read(tool, text).unwrap().why_empty().is_some(), "{text}");
         }
     }
-    // A profile without a part that can be judged is a profile all the same.
+    // A profile is valid even if no part of it can be judged.
     assert!(read(Tool::Tuned, "[disk]\n[cpu]\n").unwrap().why_empty().is_none());
     assert!(read(Tool::Tuned, "[main]\nsummary=x\n").unwrap().why_empty().is_some());
     assert!(read(Tool::Tuned, "[sysctl] # comment\nvm.swappiness=1\n").unwrap().why_empty().is_none());

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// Parses a mapping.
+/// Parses YAML whose top level is a mapping.
 pub fn parse(text: &str) -> Result<Value, String> {
     match serde_saphyr::from_str(text) {
         Ok(mapping @ Value::Object(_)) => Ok(mapping),

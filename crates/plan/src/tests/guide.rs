@@ -1,4 +1,4 @@
-//! What profile `guide-57037` plans beyond the command line: user processes, files with every key, the packet filter,
+//! Plans of profile `guide-57037` beyond the command line: user processes, files with every key, the packet filter,
 //! second threads, and the processors that the guide is for.
 
 use super::*;
@@ -41,7 +41,7 @@ fn user_processes_move_now_and_stay_at_each_boot() {
     assert!(of(&plan(&bench("8")), id).next().is_none(), "already on housekeeping CPUs");
 }
 
-/// What gives isolated CPUs to all processes is removed or overridden, in both profiles.
+/// Configuration that gives isolated CPUs to all processes is removed or overridden, in both profiles.
 #[test]
 fn what_systemd_gives_to_processes_is_taken_off_isolated_cpus() {
     let id = "readiness.affinity";

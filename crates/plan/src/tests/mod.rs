@@ -28,7 +28,7 @@ fn of<'a>(plan: &'a Plan, id: &'a str) -> impl Iterator<Item = &'a Change> {
     plan.changes.iter().filter(move |change| change.settings.iter().any(|setting| setting == id))
 }
 
-/// Why a setting is left out, and the words.
+/// The kind of reason and the text with which a setting is left out.
 #[track_caller]
 fn left<'a>(plan: &'a Plan, id: &str) -> (WhyLeftOut, &'a str) {
     let found = plan.left_out.iter().find(|left| left.setting == id);
@@ -300,7 +300,7 @@ fn a_plan_that_isolates_the_boot_cpu_has_what_the_kernel_will_do() {
     assert!(older.contains("nohz_full=0,2-8,10-15"), "{older}");
     assert!(has_warning(&isolating, "it is the boot CPU: the kernel keeps its tick for timekeeping"));
     assert!(!has_warning(&plan(&bench("0,8", "1-7,9-15")), "boot CPU"));
-    // What the kernel made of it is good.
+    // The CPUs that the kernel derives from this line are judged good.
     let after = |line: &str| {
         bench("1,9", "0,2-8,10-15").line(line).with(|bench| {
             bench.host.topology.nohz_full = Reading::Known(list("2-8,10-15"));

@@ -69,7 +69,7 @@ fn standing_on(line: &CommandLine, name: &str) -> String {
     if all.is_empty() { "not on the command line".to_owned() } else { all.join(" ") }
 }
 
-/// The row of a parameter on the line: whether the kernel follows it.
+/// The row of a parameter on the line, by whether the kernel follows it.
 fn in_force(scene: &Scene<'_>, token: &BootToken, look: Look<'_>) -> Row {
     let Some(fault) = boot_follow::does_not_follow(scene, token) else {
         return look.row(Standing::Held, "");
@@ -98,7 +98,7 @@ fn not_in_force(
     let next = scene.evidence.next_boot_line.as_ref().map(|line| CommandLine::parse(line));
     let comes = next.known().map(|next| stands(next, token));
     if let Some(refusal) = scene.refusal(&look.change.target) {
-        // Perhaps set manually since.
+        // It may have been set manually since.
         return match comes {
             Some(true) => look.row(Standing::Pending, scene.why_pending()),
             _ => look.row(Standing::Refused, refusal.reason.clone()),
@@ -200,7 +200,7 @@ fn place_of(source: &BootSource) -> String {
     format!("{}:{}", source.path, source.line)
 }
 
-/// Whether the first added parameter is missing and a later one is present.
+/// True if the first added parameter is missing and a later one is present.
 fn is_eaten_first(tokens: &[BootToken], token: &BootToken, line: &CommandLine) -> bool {
     let mut added = tokens.iter().filter(|other| other.before.is_none() && other.value.is_some());
     added.next() == Some(token) && added.any(|other| stands(line, other))

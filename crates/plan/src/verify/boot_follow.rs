@@ -1,4 +1,4 @@
-//! Whether the kernel follows a parameter on its command line.
+//! Checks whether the kernel follows a parameter on its command line.
 
 use super::Culprit;
 use super::culprit;
@@ -15,9 +15,8 @@ use lowlat_settings::{
 pub(super) struct NotFollowed {
     /// The shown value; empty to show the parameter itself.
     pub(super) observed: String,
-    /// The reason.
     pub(super) why: String,
-    /// What set it after the start, if known.
+    /// The program or file that set it after the start, if known.
     pub(super) by: Option<Culprit>,
 }
 

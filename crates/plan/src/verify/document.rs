@@ -13,11 +13,9 @@ pub struct Verification {
     pub schema_version: u32,
     /// The version of lowlat that verified.
     pub lowlat_version: String,
-    /// The verified plan ([`crate::Plan::id`]).
     pub plan_id: String,
     /// The profile of the plan.
     pub profile: Profile,
-    /// The verified boot.
     pub boot_id: Reading<String>,
     /// The boot in which the plan was applied; absent if unknown.
     pub applied_boot_id: Reading<String>,
@@ -29,9 +27,8 @@ pub struct Verification {
     pub housekeeping: CpuSet,
     /// CPUs that the plan isolates.
     pub isolated: CpuSet,
-    /// Whether the plan was made for another host: then it is not held, whatever the rows say.
+    /// The plan was made for another host; then it is not held, whatever the rows show.
     pub is_of_other_host: bool,
-    /// The most important figures.
     pub headline: Headline,
     /// Rows: first of the headline, then of each change in the plan's order, then of the ticks.
     pub rows: Vec<Row>,
@@ -44,12 +41,10 @@ pub struct Verification {
 }
 
 impl Verification {
-    /// The document's name.
     pub const DOCUMENT: &str = "lowlat-verification";
-    /// The present version of the format.
     pub const SCHEMA_VERSION: u32 = 1;
 
-    /// The result of all rows.
+    /// The combined result of all rows.
     pub fn outcome(&self) -> Outcome {
         let counts = &self.counts;
         match (counts.not_held(), counts.pending) {
@@ -77,12 +72,12 @@ pub enum Outcome {
     NotHeld,
 }
 
-/// The most important figures.
+/// Summary of CPUs and interrupts.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Headline {
     /// CPUs that the scheduler avoids: /sys/devices/system/cpu/isolated and isolated cpuset partitions.
     pub isolated: Reading<CpuSet>,
-    /// /sys/devices/system/cpu/nohz_full.
+    /// CPUs without a tick: /sys/devices/system/cpu/nohz_full.
     pub nohz_full: Reading<CpuSet>,
     /// Number of movable interrupts with a handler.
     pub irqs_movable: u32,
@@ -96,24 +91,19 @@ pub struct Headline {
     pub irqs_managed_on_isolated: u32,
 }
 
-/// One verified target.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Row {
     /// The change's index in [`crate::Plan::changes`]; none for rows of the headline and the ticks.
     pub change: Option<usize>,
     /// The settings that request it.
     pub settings: Vec<String>,
-    /// The layer's name.
     pub layer: String,
     /// The target: "vm.swappiness", "nohz_full=", "IRQ 47 eth0-3".
     pub what: String,
-    /// The planned value.
     pub planned: String,
-    /// The present value.
     pub observed: Reading<String>,
-    /// Its standing.
     pub standing: Standing,
-    /// What set the other value, if it is overridden.
+    /// The program or file that set the other value, if it is overridden.
     pub by: Option<Culprit>,
     /// The reason, or what to do; empty if the row is clear.
     pub note: String,
@@ -127,9 +117,9 @@ pub enum Standing {
     Overridden,
     /// The old value is back, or there is none.
     Lost,
-    /// The planned value is not there, because lowlat, the kernel or a service refused to set it.
+    /// The planned value is missing, because lowlat, the kernel or a service refused to set it.
     Refused,
-    /// It is configured as planned, but the kernel does not follow.
+    /// It is configured as planned, but the kernel does not follow it.
     Ineffective,
     /// The present value could not be read.
     Unreadable,
@@ -157,7 +147,6 @@ impl Standing {
         Self::Held,
     ];
 
-    /// The standing as text.
     pub fn word(self) -> &'static str {
         match self {
             Self::Overridden => "overridden",
@@ -172,7 +161,7 @@ impl Standing {
         }
     }
 
-    /// Whether such a row fails the verification.
+    /// True if such a row fails the verification.
     pub fn is_fault(self) -> bool {
         matches!(self, Self::Overridden | Self::Lost | Self::Refused | Self::Ineffective | Self::Unreadable)
     }
@@ -181,28 +170,18 @@ impl Standing {
 /// Number of rows by standing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Counts {
-    /// [`Standing::Overridden`].
     pub overridden: u32,
-    /// [`Standing::Lost`].
     pub lost: u32,
-    /// [`Standing::Refused`].
     pub refused: u32,
-    /// [`Standing::Ineffective`].
     pub ineffective: u32,
-    /// [`Standing::Unreadable`].
     pub unreadable: u32,
-    /// [`Standing::Pending`].
     pub pending: u32,
-    /// [`Standing::MovesLater`].
     pub moves_later: u32,
-    /// [`Standing::Gone`].
     pub gone: u32,
-    /// [`Standing::Held`].
     pub held: u32,
 }
 
 impl Counts {
-    /// Counts rows.
     pub fn of(rows: &[Row]) -> Self {
         let mut counts = Self::default();
         for row in rows {
@@ -237,26 +216,23 @@ impl Counts {
         faults.map(|standing| self.count(standing)).fold(0, u32::saturating_add)
     }
 
-    /// All rows.
     pub fn rows(&self) -> u32 {
         Standing::WORST_FIRST.into_iter().map(|standing| self.count(standing)).fold(0, u32::saturating_add)
     }
 }
 
-/// What set a value other than the planned one.
+/// A program or file that set a value other than the planned one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Culprit {
-    /// Its kind.
     pub kind: CulpritKind,
     /// The file, the service, or "unknown".
     pub name: String,
     /// The line of the file, from 1.
     pub line: Option<u32>,
-    /// What it does: "sets vm.swappiness = 60".
+    /// Its effect: "sets vm.swappiness = 60".
     pub does: String,
 }
 
-/// Kinds of culprits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CulpritKind {
@@ -264,9 +240,7 @@ pub enum CulpritKind {
     SysctlFile,
     /// A link to /dev/null, or a file of higher precedence, instead of lowlat's file.
     Mask,
-    /// A profile of TuneD.
     Tuned,
-    /// A running daemon.
     Daemon,
     /// A drop-in of a unit, or the file of its environment.
     DropIn,
@@ -276,6 +250,5 @@ pub enum CulpritKind {
     SysfsFile,
     /// Another parameter or value of the kernel.
     Kernel,
-    /// Unknown.
     Unknown,
 }

@@ -1,4 +1,4 @@
-//! What a verification reads beside the snapshot: files by which other programs set values. Facts only.
+//! Facts that a verification reads besides the snapshot: files by which other programs set values.
 
 use lowlat_host::{
     Reading,
@@ -40,7 +40,6 @@ pub struct Evidence {
 /// A change that lowlat could not make when it last tried, or not completely.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refusal {
-    /// What was to be changed.
     pub target: Target,
     /// The error, and what to do instead.
     pub reason: String,
@@ -49,15 +48,13 @@ pub struct Refusal {
 /// One option of a TuneD profile.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TunedOption {
-    /// The file.
     pub path: String,
-    /// The line, from 1.
+    /// Line number, from 1.
     pub line: u32,
-    /// The plugin: the section's `type`, else its name.
+    /// The plugin: the section's `type`, otherwise its name.
     pub plugin: String,
     /// The section's `devices`; empty if there are none.
     pub devices: String,
-    /// The option.
     pub key: String,
     /// Its value with variables expanded; unknown ones are kept.
     pub value: String,
@@ -66,22 +63,19 @@ pub struct TunedOption {
 /// A line with kernel parameters.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BootSource {
-    /// The file.
     pub path: String,
-    /// The line, from 1.
+    /// Line number, from 1.
     pub line: u32,
     /// The variable: "GRUB_CMDLINE_LINUX", "options"; empty if the whole file is the line.
     pub variable: String,
-    /// The parameters.
     pub parameters: String,
 }
 
 /// A variable of a planned drop-in in the environment of the unit's process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunningVariable {
-    /// "irqbalance.service".
+    /// The unit, such as "irqbalance.service".
     pub unit: String,
-    /// The variable.
     pub key: String,
     /// Its value; absent if the process lacks it.
     pub value: Reading<String>,
@@ -90,12 +84,9 @@ pub struct RunningVariable {
 /// A line of a file that sets a value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Assignment {
-    /// The file.
     pub path: String,
-    /// The line, from 1.
+    /// Line number, from 1.
     pub line: u32,
-    /// The target.
     pub key: String,
-    /// The value.
     pub value: String,
 }

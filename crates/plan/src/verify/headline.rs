@@ -9,7 +9,7 @@ use lowlat_settings::change::{Change, Target, WhyLeftOut, cache};
 /// Maximum number of interrupts in a note.
 const NAMED_MAX: usize = 6;
 
-/// Whether the plan relies on a boot parameter: it sets it, found it set, or forms a partition in its place.
+/// True if the plan relies on a boot parameter: it sets it, found it set, or forms a partition instead.
 pub(super) fn expects(plan: &Plan, setting: &str) -> bool {
     let is_set = plan.changes.iter().any(|change| {
         matches!(&change.target, Target::CommandLine { tokens }
@@ -106,7 +106,7 @@ fn of_set(scene: &Scene<'_>, setting: &str, what: &str, cpus: &Reading<CpuSet>, 
     }
 }
 
-/// Whether every movable interrupt with a handler stays on housekeeping CPUs.
+/// The row of interrupts: every movable one with a handler must stay on housekeeping CPUs.
 fn of_irqs(scene: &Scene<'_>, headline: &mut Headline) -> Row {
     let house = &scene.plan.housekeeping;
     let mut outside: Vec<(&Irq, irq::Where)> = Vec::new();
@@ -119,7 +119,7 @@ fn of_irqs(scene: &Scene<'_>, headline: &mut Headline) -> Row {
             continue;
         }
         headline.irqs_movable += 1;
-        // The actual CPUs decide here; its row shows the requested ones.
+        // The actual CPUs decide here; the row of the change shows the requested ones.
         if irq::goes_inside(scene, now, house) {
             headline.irqs_inside += 1;
             continue;

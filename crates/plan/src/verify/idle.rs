@@ -1,4 +1,4 @@
-//! Idle states, which a reader collects over CPUs.
+//! Idle states, which a reader merges over CPUs.
 
 use super::judge::{Look, Scene};
 use super::{Row, Standing, culprit};

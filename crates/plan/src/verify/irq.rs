@@ -14,7 +14,6 @@ pub(super) enum Where {
     Moves,
     /// The move was requested but does not happen, with the reason.
     Stays(String),
-    /// Other CPUs are requested.
     AskedElsewhere(CpuSet),
     /// Its affinity could not be read.
     Unread,
@@ -55,7 +54,7 @@ fn is_inside_before(irq: &Irq, is_inside: &impl Fn(&CpuSet) -> bool) -> bool {
     irq.affinity.known().is_some_and(is_inside)
 }
 
-/// Whether an interrupt goes to `wanted` only, whatever was requested.
+/// True if an interrupt goes to `wanted` only, whatever was requested.
 pub(super) fn goes_inside(scene: &Scene<'_>, irq: &Irq, wanted: &CpuSet) -> bool {
     irq.effective_affinity.known().is_some_and(|cpus| within(scene, cpus, wanted))
 }
@@ -67,7 +66,7 @@ fn within(scene: &Scene<'_>, cpus: &CpuSet, wanted: &CpuSet) -> bool {
     cpus.is_subset(wanted)
 }
 
-/// How often it fired outside of `wanted` between the two readings, and on which CPU most.
+/// The CPU outside of `wanted` on which the interrupt fired most between the two readings, after the number of times.
 fn fired_elsewhere(scene: &Scene<'_>, first: &Irq, wanted: &CpuSet) -> Option<(u64, CpuId)> {
     scene.evidence.interrupts_later.as_ref()?;
     let now = latest(scene, first);

@@ -16,9 +16,8 @@ pub(super) struct Scene<'a> {
     pub(super) host: &'a HostSnapshot,
     pub(super) evidence: &'a Evidence,
     pub(super) catalogue: Catalogue,
-    /// Whether the host still runs the boot in which the plan was applied.
+    /// The host still runs the boot in which the plan was applied.
     pub(super) is_boot_of_apply: bool,
-    /// Whether the time of applying is known.
     is_apply_known: bool,
     /// The host with values read after the snapshot.
     pub(super) latest: HostSnapshot,
@@ -29,7 +28,7 @@ pub(super) struct Scene<'a> {
 impl<'a> Scene<'a> {
     pub(super) fn of(input: &Input<'a>) -> Self {
         let Input { plan, host, evidence, .. } = *input;
-        // Without a known apply, a plan that names this boot was applied in it at the earliest.
+        // If the time of applying is unknown, a plan that names this boot was applied in this boot at the earliest.
         let applied = input.applied_boot_id.or_else(|| plan.boot_id.known().map(String::as_str));
         Self {
             plan,
@@ -54,7 +53,7 @@ impl<'a> Scene<'a> {
         Context { host, role, allocation, profile: self.plan.profile, catalogue: self.catalogue }
     }
 
-    /// Why a row that takes effect at the next boot waits.
+    /// The reason why a row that takes effect at the next boot is pending.
     pub(super) fn why_pending(&self) -> &'static str {
         if self.is_apply_known {
             "waits for the reboot"
@@ -68,7 +67,6 @@ impl<'a> Scene<'a> {
         self.evidence.refused.iter().find(|refusal| refusal.target == *target)
     }
 
-    /// Whether the plan has such a change.
     pub(super) fn changes(&self, is_meant: impl Fn(&Target) -> bool) -> bool {
         self.plan.changes.iter().any(|change| is_meant(&change.target))
     }
@@ -78,12 +76,12 @@ impl<'a> Scene<'a> {
         Target::File { path: path.to_owned() }.kind().present(&self.latest)
     }
 
-    /// Whether lists are equal as sets of online CPUs.
+    /// True if lists are equal as sets of online CPUs.
     pub(super) fn same_lists(&self, a: &str, b: &str) -> bool {
         matches!((CpuSet::parse_list(a), CpuSet::parse_list(b)), (Ok(a), Ok(b)) if self.same_cpus(&a, &b))
     }
 
-    /// Whether sets of online CPUs are equal: the kernel omits others.
+    /// True if sets are equal as far as online CPUs go: the kernel omits others.
     pub(super) fn same_cpus(&self, a: &CpuSet, b: &CpuSet) -> bool {
         let online = &self.host.topology.online;
         if online.is_empty() { a == b } else { a.intersection(online) == b.intersection(online) }
@@ -113,9 +111,9 @@ pub(super) struct Look<'a> {
     pub(super) change: &'a Change,
     pub(super) what: String,
     pub(super) observed: Reading<String>,
-    /// Whether the observed value means the planned one.
+    /// The observed value has the planned meaning.
     pub(super) is_planned: bool,
-    /// What sets it to which value.
+    /// The programs and files that set it, each with its value.
     pub(super) claims: Vec<Claim>,
 }
 
@@ -188,7 +186,7 @@ pub(super) fn unknown() -> Culprit {
     }
 }
 
-/// Why the value is missing, and the next step.
+/// The reason why the value is missing, and the next step.
 pub(super) fn unreadable<T>(reading: &Reading<T>) -> String {
     match reading {
         Reading::Absent => "absent: it no longer exists on this host or kernel".to_owned(),
@@ -197,7 +195,7 @@ pub(super) fn unreadable<T>(reading: &Reading<T>) -> String {
     }
 }
 
-/// Why the old value is back.
+/// The reason why the old value is back, and the next step.
 pub(super) fn why_lost(scene: &Scene<'_>, change: &Change) -> String {
     const SERVICE: &str = "lowlat.service";
     if scene.is_boot_of_apply {

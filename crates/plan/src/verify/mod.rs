@@ -1,5 +1,4 @@
-//! Verification: a plan compared with the state of the host's kernel, row by row. Pure; nothing here reads a
-//! host.
+//! Verification: compares a plan with the state of the host's kernel, row by row. Pure; nothing here reads a host.
 //!
 //! ```text
 //! Plan + HostSnapshot + Evidence + TickProof  ->  Row per change, CPU set, interrupt, thread, parameter
@@ -47,31 +46,29 @@ use lowlat_settings::{
     change::{Change, Mechanism},
 };
 
-/// What a verification is made of.
 #[derive(Debug, Clone, Copy)]
 pub struct Input<'a> {
-    /// The plan.
     pub plan: &'a Plan,
     /// The host as it is now.
     pub host: &'a HostSnapshot,
-    /// What else was looked at.
+    /// Facts read besides the snapshot.
     pub evidence: &'a Evidence,
     /// Every setting, whose judges know what a boot parameter shows.
     pub catalogue: Catalogue,
-    /// The boot in which the plan was applied, where that is known.
+    /// The boot in which the plan was applied, if known.
     pub applied_boot_id: Option<&'a str>,
-    /// When it was applied, milliseconds since 1970, where that is known.
+    /// When it was applied, milliseconds since 1970, if known.
     pub applied_unix_ms: Option<u64>,
-    /// Now, milliseconds since 1970.
+    /// Present time, milliseconds since 1970.
     pub verified_unix_ms: u64,
-    /// Ticks of the isolated CPUs, where they were counted.
+    /// Ticks of the isolated CPUs, if counted.
     pub ticks: Option<&'a TickProof>,
-    /// The version of the program that asks.
+    /// The caller's version of lowlat.
     pub lowlat_version: &'a str,
 }
 
 impl Verification {
-    /// Holds a plan against a host. The result depends on nothing else than its arguments.
+    /// Compares a plan with a host. The result depends only on the arguments.
     pub fn of(input: &Input<'_>) -> Self {
         let Input { plan, host, .. } = input;
         let scene = Scene::of(input);
@@ -134,7 +131,7 @@ fn of_change(scene: &Scene<'_>, at: usize, change: &Change) -> Vec<Row> {
     }
 }
 
-/// What the reader should know beside the rows.
+/// Notes for the reader besides the rows.
 fn warnings(scene: &Scene<'_>, marks: &HostMark) -> Vec<String> {
     let mut warnings = Vec::new();
     let (planned, now) = (&scene.plan.host.kernel_release, &scene.host.kernel.release);

@@ -1,4 +1,4 @@
-//! systemd units: whether they run, and start at boot.
+//! State of systemd units: running, and started at boot.
 
 use super::judge::{Claim, Look, Scene};
 use super::{Culprit, CulpritKind, Row, Standing};
@@ -57,7 +57,7 @@ pub(super) fn tuned_row(scene: &Scene<'_>, at: usize, change: &Change) -> Row {
         (profile, "") => profile.to_owned(),
         (profile, mode) => format!("{profile} {mode}"),
     });
-    // Releases of TuneD without modes record none.
+    // Releases of TuneD without modes do not record one.
     let planned = match tuned.mode.text().trim() {
         "" => change.after.split_once(' ').map_or(change.after.as_str(), |(profile, _)| profile),
         _ => &change.after,
@@ -81,8 +81,8 @@ pub(super) fn tuned_row(scene: &Scene<'_>, at: usize, change: &Change) -> Row {
     Look { at, change, what: "TuneD's profile".to_owned(), observed, is_planned, claims }.judge(scene)
 }
 
-/// Whether the service that applies the run-time part starts at the next boot; none if it was never
-/// installed.
+/// The row of the service that applies the run-time part at the next boot; none if the plan does not need it or it was
+/// never installed.
 pub(super) fn keeper_row(scene: &Scene<'_>) -> Option<Row> {
     const SERVICE: &str = "lowlat.service";
     let is_needed = scene.plan.changes.iter().any(|change| change.moment == Moment::NowAndAtBoot);
@@ -123,7 +123,7 @@ fn state(unit: &Service) -> String {
     }
 }
 
-/// What restarts a stopped unit.
+/// Claims of units that can restart a stopped unit.
 fn claims(scene: &Scene<'_>, unit: &str) -> Vec<Claim> {
     let Some((stem, "service")) = unit.rsplit_once('.') else { return Vec::new() };
     let runs = |name: &String| {

@@ -17,9 +17,8 @@ const NS_PER_S: u128 = 1_000_000_000;
 /// Timer interrupts of each isolated CPU over a period.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct TickProof {
-    /// Length of the period.
     pub window_ns: u64,
-    /// Ticks a second of a CPU whose tick is not stopped (CONFIG_HZ).
+    /// Ticks per second of a CPU whose tick is not stopped (CONFIG_HZ).
     pub hz: Reading<u32>,
     /// The row of /proc/interrupts that was counted: "LOC", "arch_timer".
     pub source: String,
@@ -27,16 +26,14 @@ pub struct TickProof {
     pub cpus: Vec<TickCount>,
     /// Highest number of ticks of a housekeeping CPU in the same period, for comparison.
     pub housekeeping_ticks_max: Reading<u64>,
-    /// What weakens the proof, one sentence each.
+    /// Reasons to doubt the proof, one sentence each.
     pub doubts: Vec<String>,
 }
 
 /// Timer interrupts of one CPU.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TickCount {
-    /// The CPU.
     pub cpu: CpuId,
-    /// Local timer interrupts.
     pub ticks: Reading<u64>,
     /// Times that RCU's soft interrupt ran.
     pub rcu_softirqs: Reading<u64>,
@@ -52,12 +49,10 @@ pub enum TickLoad {
     Spinner,
     /// A task that was already busy there.
     BusyTask,
-    /// Idle.
     Idle,
 }
 
 impl TickLoad {
-    /// The load as text.
     pub fn word(self) -> &'static str {
         match self {
             Self::Spinner => "under a spinning thread",

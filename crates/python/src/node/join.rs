@@ -84,7 +84,7 @@ pub fn join_node(
     Node::join(py, &socket, &join)
 }
 
-/// Selection of records.
+/// Records to read: a word, or a list of instruments.
 #[derive(FromPyObject)]
 pub enum Wanted {
     Word(String),

@@ -37,7 +37,7 @@ pub struct Node {
     strategy: Option<u32>,
     epoch: u64,
     mark: Arc<ForkMark>,
-    /// Whether a thread has called `leave`.
+    /// A thread has called `leave`.
     is_leaving: AtomicBool,
     /// Never locked while Python code runs: a signal handler may use the node.
     inner: Mutex<Inner>,

@@ -23,10 +23,9 @@ pub const BIOS: &str = "/redfish/v1/systems/1/bios/";
 pub const SETTINGS: &str = "/redfish/v1/systems/1/bios/settings/";
 pub const SESSIONS: &str = "/redfish/v1/SessionService/Sessions/";
 
-/// Handles a request in place of the controller, or leaves it to the controller.
+/// Handles a request instead of the controller; `None` leaves it to the controller.
 pub type Fault = Box<dyn FnMut(&ReceivedRequest, &mut State) -> Option<Reply> + Send>;
 
-/// State of the controller.
 pub struct State {
     pub active: Map<String, Value>,
     pub pending: Map<String, Value>,
@@ -59,12 +58,12 @@ impl Service {
         Self::listen(None, String::new())
     }
 
-    /// With a private certificate for this name.
+    /// Starts with a private certificate for this name.
     pub fn start_tls(name: &str) -> Self {
         Self::start_tls_with(&rcgen::CertificateParams::new([name.to_owned()]).unwrap())
     }
 
-    /// With a certificate marked as a CA's.
+    /// Starts with a certificate marked as a CA's.
     pub fn start_tls_as_ca(name: &str) -> Self {
         let mut params = rcgen::CertificateParams::new([name.to_owned()]).unwrap();
         params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
@@ -199,7 +198,7 @@ pub fn error(status: u16, id: &str, message: &str) -> Reply {
     )
 }
 
-/// The controller without faults.
+/// Answers as the controller does without faults.
 pub fn route(state: &mut State, seen: &ReceivedRequest) -> Reply {
     let link = |path: &str| json!({ "@odata.id": path });
     let path = seen.path.trim_end_matches('/').to_ascii_lowercase();

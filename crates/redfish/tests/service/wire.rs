@@ -11,7 +11,6 @@ use std::{
     time::Duration,
 };
 
-/// A received request.
 #[derive(Debug, Clone)]
 pub struct ReceivedRequest {
     pub method: String,
@@ -36,7 +35,7 @@ impl ReceivedRequest {
 
 /// A reply of the service.
 pub enum Reply {
-    /// A complete answer.
+    /// An answer with its full body.
     Whole { status: u16, headers: Vec<(String, String)>, body: Vec<u8> },
     /// These bytes, then the connection is closed.
     Raw(Vec<u8>),
@@ -44,7 +43,7 @@ pub enum Reply {
     Cut { promised: usize, body: Vec<u8> },
     /// Nothing, until the client gives up.
     Silence,
-    /// An endless body.
+    /// A body that never ends.
     Endless,
     /// One byte now and then.
     Drip,
@@ -77,7 +76,6 @@ impl Reply {
     }
 }
 
-/// Serves requests until stopped.
 pub fn serve(
     listener: &TcpListener,
     tls: Option<&Arc<rustls::ServerConfig>>,

@@ -1,4 +1,4 @@
-//! What `assess` prints: one screen with the verdict, the settings to change first and the next command.
+//! Text of `assess`: one screen with the verdict, the settings to change first and the next command.
 
 use super::{
     measurements::{self, all_warnings},
@@ -21,12 +21,10 @@ const LINES_MAX: usize = 20;
 /// Highest number of settings shown.
 const SETTINGS_MAX: usize = 8;
 
-/// Where `assess` left its results, and what to run next.
+/// Paths of the results, and the command to run next.
 #[derive(Debug)]
 pub struct Outcome<'a> {
-    /// Path of the page.
     pub page: &'a str,
-    /// Path of the document.
     pub result: &'a str,
     /// The command that shows every change.
     pub plan_command: &'a str,

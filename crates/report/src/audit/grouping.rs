@@ -5,9 +5,7 @@ use lowlat_settings::{Checked, Claim, Finding, Layer, Verdict, audit::Audit};
 /// Findings of one layer, worst first.
 #[derive(Debug)]
 pub struct LayerGroup<'a> {
-    /// The layer.
     pub layer: Layer,
-    /// Its findings.
     pub findings: Vec<&'a Finding>,
 }
 
@@ -57,10 +55,9 @@ pub fn layer_title(word: &str) -> &str {
     }
 }
 
-/// Counts of an audit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tally {
-    /// Settings to change.
+    /// Number of settings to change.
     pub faults: usize,
     /// Settings that were judged: good ones and faults.
     pub counting: usize,
@@ -82,7 +79,6 @@ impl Tally {
         }
     }
 
-    /// How much was checked.
     fn checked(self) -> Checked {
         Checked { checked: self.counting, unknown: self.unknown }
     }

@@ -10,7 +10,7 @@ use lowlat_text::units::{clean, plural};
 use maud::{Markup, html};
 use std::collections::BTreeMap;
 
-/// Filter, head and rows.
+/// Builds the filter, the head and the rows.
 pub fn section(document: &ResultDocument) -> Markup {
     let findings = &document.audit.findings;
     let groups = by_layer(findings.iter());
@@ -136,7 +136,7 @@ fn layer(group: &LayerGroup<'_>, at: usize) -> Markup {
     }
 }
 
-/// "3 to change, 2 unknown".
+/// Returns "3 to change, 2 unknown".
 fn counts(group: &LayerGroup<'_>) -> String {
     let parts = [
         (group.count(Verdict::is_fault), "to change"),
@@ -147,7 +147,7 @@ fn counts(group: &LayerGroup<'_>) -> String {
     if parts.is_empty() { "nothing to change".to_owned() } else { parts.join(", ") }
 }
 
-/// "3 good, 1 not applicable".
+/// Returns "3 good, 1 not applicable".
 fn rest_text(group: &LayerGroup<'_>) -> String {
     [Verdict::Good, Verdict::NotApplicable]
         .into_iter()

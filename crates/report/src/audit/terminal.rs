@@ -17,9 +17,8 @@ const IMPACT_WIDTH: usize = 8;
 /// Options of an audit table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AuditTableOptions {
-    /// Whether to show good and inapplicable rows too.
+    /// True to show good and inapplicable rows too.
     pub show_all: bool,
-    /// Columns of the terminal.
     pub width: usize,
 }
 

@@ -10,12 +10,10 @@ use lowlat_text::units::{clean, count, plural};
 /// Width of the verdict column: the longest word and two spaces.
 const VERDICT_WIDTH: usize = 14;
 
-/// Options of the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BiosTextOptions {
-    /// Whether to show rows that are as wanted, or that the profile leaves open, too.
+    /// True to show also rows that are as wanted or that the profile leaves open.
     pub show_all: bool,
-    /// Columns of the terminal.
     pub width: usize,
 }
 

@@ -12,7 +12,7 @@ const STYLE: &str = include_str!("sheet.css");
 /// Mark of a setting with a note.
 const MARK: &str = "(!)";
 
-/// What to do with the sheet, in order.
+/// Returns the steps for using the sheet, in order.
 fn steps(profile: Profile) -> Vec<&'static str> {
     let mut steps = vec![
         "Write down every present value first. A change of the workload profile rewrites other settings, and \

@@ -48,7 +48,7 @@ fn names(fleet: &Fleet, places: &[usize], names_max: usize) -> String {
     }
 }
 
-/// How many times as many interruptions a host has as the middle one.
+/// Returns a host's rate of interruptions, divided by the median of the fleet.
 fn times(fleet: &Fleet, host: &FleetHost) -> Option<f64> {
     let median = fleet.rate_median.map(|median| median.per_s).filter(|median| *median > 0.0)?;
     host.rate.map(|rate| rate.per_s / median)

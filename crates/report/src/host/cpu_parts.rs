@@ -3,10 +3,9 @@
 use lowlat_host::{Allocation, CPU_ID_MAX, CpuId, CpuSet, HostSnapshot, IsolatedCpus, Isolation};
 use lowlat_result::ResultDocument;
 
-/// Purpose of a CPU.
+/// State and purpose of a CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CpuPart {
-    /// Isolated by the kernel.
     Isolated,
     /// Tickless, and not isolated otherwise.
     NohzFull,
@@ -14,9 +13,8 @@ pub enum CpuPart {
     Chosen,
     /// Chosen for the kernel, services and interrupts.
     Housekeeping,
-    /// In neither set.
+    /// In neither set of the allocation.
     Neither,
-    /// Present but switched off.
     Offline,
 }
 

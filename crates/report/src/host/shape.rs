@@ -9,22 +9,17 @@ use lowlat_text::units::size;
 /// Kind of a block of CPUs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
-    /// A socket.
     Package,
-    /// A NUMA node.
     Node,
-    /// A last-level cache.
     Llc,
     /// A cluster below the last-level cache.
     Cluster,
-    /// A core.
     Core,
 }
 
 /// Name of a block: its kind, and its label with and without the kernel's number.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Name {
-    /// Its kind.
     pub kind: Kind,
     /// Label with number: "node 1 (251 GiB)".
     pub label: String,
@@ -37,9 +32,8 @@ pub struct Name {
 /// CPUs that belong together. A block with the same CPUs as its only child is merged with it and has both names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Block {
-    /// Its names, outermost first.
+    /// Names of the block, outermost first.
     pub names: Vec<Name>,
-    /// Its CPUs.
     pub cpus: CpuSet,
     /// The blocks inside, by lowest CPU; empty for the innermost.
     pub children: Vec<Block>,
@@ -161,7 +155,8 @@ pub fn memory_only(topology: &Topology) -> impl Iterator<Item = &Node> {
     topology.nodes.iter().filter(|node| node.cpus.is_empty())
 }
 
-/// Returns the name of the last-level cache if every core has a private one: boxes around single cores would add nothing.
+/// Returns the name of the last-level cache if every core has a private one: boxes around single cores would add
+/// nothing.
 pub fn own_cache(topology: &Topology) -> Option<String> {
     if topology.cores.len() > OWN_CACHE_CORES_MAX {
         return None;

@@ -166,15 +166,12 @@ pub fn rows(comparison: &Comparison) -> Vec<(String, String, String)> {
 
 /// One percentile of both sides, in words.
 pub struct PercentileRow {
-    /// "p99.9 of time".
+    /// Name of the percentile: "p99.9 of time".
     pub label: String,
-    /// Before.
     pub before: String,
-    /// After.
     pub after: String,
     /// The interval of the difference: "-1.20 us to -310 ns"; a dash if there is none.
     pub interval: String,
-    /// What it shows.
     pub verdict: LengthVerdict,
 }
 
@@ -262,7 +259,7 @@ pub fn unexplained_text(comparison: &Comparison) -> Option<&'static str> {
     })
 }
 
-/// Returns "p99.9" for 0.999.
+/// Returns "p99.9" for "p" and 0.999.
 fn quantile(letter: &str, quantile: f64) -> String {
     let text = format!("{:.4}", quantile * 100.0);
     format!("{letter}{}", text.trim_end_matches('0').trim_end_matches('.'))

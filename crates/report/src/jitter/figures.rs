@@ -13,7 +13,6 @@ use std::borrow::Cow;
 /// Jitter record with its study.
 #[derive(Debug)]
 pub struct Jitter<'a> {
-    /// What was recorded.
     pub record: &'a JitterRecord,
     /// Study, with the record's CPUs in the same order.
     pub study: Cow<'a, JitterStudy>,
@@ -57,8 +56,8 @@ fn is_study_of(study: &JitterStudy, record: &JitterRecord) -> bool {
         && study.cpus.iter().zip(&record.cpus).all(is_same)
 }
 
-/// Studies a record with a damaged histogram. Sound CPUs are studied one by one, the others have only their counters, and
-/// the sums over all CPUs do not depend on lengths.
+/// Studies a record with a damaged histogram. Sound CPUs are studied one by one, the others have only their counters,
+/// and the sums over all CPUs do not depend on lengths.
 fn without_lengths(record: &JitterRecord, context: Option<&RemedyContext<'_>>) -> JitterStudy {
     let counters = |cpu: &JitterCpu| {
         let runtime_s = cpu.runtime_ns as f64 / 1e9;
@@ -116,11 +115,8 @@ fn without_lengths(record: &JitterRecord, context: Option<&RemedyContext<'_>>) -
 /// Jitter of one CPU in figures.
 #[derive(Debug)]
 pub struct CpuFigures<'a> {
-    /// What was recorded.
     pub record: &'a JitterCpu,
-    /// What it says.
     pub study: &'a CpuStudy,
-    /// Purpose of the CPU.
     pub part: CpuPart,
     /// Lengths, or why they are unavailable.
     pub lengths: Result<Histogram<u64>, String>,
@@ -174,9 +170,8 @@ pub struct Side {
     pub count: u64,
     /// Share of their time that interruptions took.
     pub lost_percent: f64,
-    /// Number of CPUs.
     pub cpu_count: usize,
-    /// Whether only CPUs chosen for isolation are included.
+    /// True if only CPUs chosen for isolation are included.
     pub is_isolated: bool,
 }
 
@@ -208,9 +203,8 @@ fn has_isolated(record: &JitterRecord, allocation: &Allocation) -> bool {
 pub struct Longest {
     /// Length; `None` if there was no interruption.
     pub length_ns: Option<u64>,
-    /// Where.
     pub cpu: CpuId,
-    /// Whether only CPUs chosen for isolation were looked at.
+    /// True if only CPUs chosen for isolation were searched.
     pub is_isolated: bool,
 }
 
@@ -250,7 +244,7 @@ mod tests {
         JitterRecord { threshold_ns: 100, duration_ns: 1_000_000_000, cpus, ..JitterRecord::default() }
     }
 
-    /// The figures of the first CPU of a record without a study of its own.
+    /// The figures of the first CPU of a record that has no study.
     fn with_first<T>(record: &JitterRecord, look: impl Fn(&CpuFigures<'_>) -> T) -> T {
         let study = study(record).unwrap_or_else(|_| without_lengths(record, None));
         let jitter = Jitter { record, study: Cow::Owned(study) };

@@ -16,13 +16,12 @@ use serde::Serialize;
 /// One interface with what follows from the facts about it.
 #[derive(Debug, Serialize)]
 pub struct NicView<'a> {
-    /// The facts.
     pub nic: &'a Nic,
-    /// IP addresses, which the facts leave out where they are written.
+    /// IP addresses, which the written facts do not contain.
     pub addresses: &'a Reading<Vec<String>>,
-    /// Why no measurement over it is meaningful; `None` if it can carry one.
+    /// Reason why no measurement over it is meaningful; `None` if it can carry one.
     pub unusable: Option<String>,
-    /// Whether it is a Solarflare card, by driver and address range.
+    /// Evidence, from driver and address range, that it is a Solarflare card.
     pub solarflare: Solarflare,
     /// CPUs that are isolated or chosen for isolation on its NUMA node.
     pub isolated_cpus_near: Reading<CpuSet>,
@@ -33,17 +32,16 @@ pub struct NicView<'a> {
 /// One interrupt of an interface.
 #[derive(Debug, Serialize)]
 pub struct Interrupt {
-    /// Number in /proc/irq.
+    /// Number of the interrupt in /proc/irq.
     pub number: u32,
-    /// Handlers' names: "eth0-rx-0".
+    /// Names of the handlers: "eth0-rx-0".
     pub actions: Vec<String>,
-    /// CPUs that it uses.
     pub cpus: Reading<CpuSet>,
-    /// Whether the kernel manages its affinity.
+    /// True if the kernel manages its affinity.
     pub is_managed: Reading<bool>,
 }
 
-/// What driver and address range say about a card.
+/// Evidence, from driver and address range, that a card is from Solarflare.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Solarflare {
@@ -53,7 +51,6 @@ pub enum Solarflare {
     ByDriverAndAddress,
     /// Only its address is in the range. Bonds and VLANs copy addresses.
     ByAddressOnly,
-    /// Neither.
     No,
 }
 
@@ -93,7 +90,7 @@ impl<'a> NicView<'a> {
 }
 
 impl NicView<'_> {
-    /// Whether it can carry a measurement; `None` if its carrier could not be read.
+    /// True if it can carry a measurement; `None` if its carrier could not be read.
     pub fn is_usable(&self) -> Option<bool> {
         match &self.unusable {
             Some(_) => Some(false),
@@ -102,7 +99,7 @@ impl NicView<'_> {
     }
 }
 
-/// Why no measurement over an interface is meaningful.
+/// Returns why no measurement over an interface is meaningful.
 fn unusable(nic: &Nic) -> Option<String> {
     if nic.name == "lo" {
         return Some("loopback: its packets never reach a network card".to_owned());

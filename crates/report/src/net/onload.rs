@@ -9,16 +9,14 @@ use serde::Serialize;
 /// Width of the label column.
 const LABEL_WIDTH: usize = 22;
 
-/// What is known about Onload on a host.
+/// State of Onload on a host.
 #[derive(Debug, Serialize)]
 pub struct OnloadStatus<'a> {
     /// Solarflare interfaces, each with its firmware variant, if `sfboot` reports it.
     pub cards: Vec<(NicView<'a>, Option<String>)>,
     /// Path of the library or program; `None` if it is not installed.
     pub found: Option<String>,
-    /// Version, if known.
     pub version: Option<String>,
-    /// Whether its kernel module is loaded.
     pub is_loaded: bool,
     /// Programs that come with it, each with its path if it is installed.
     pub helpers: Vec<(&'static str, Option<String>)>,

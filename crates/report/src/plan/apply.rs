@@ -326,7 +326,7 @@ pub fn status_text(status: &TuneStatus, since: &str, width: usize) -> String {
     out
 }
 
-/// What a role asks for beside its profile.
+/// Returns the requirements of a role besides its profile.
 fn role(role: &Role) -> String {
     let cpus = |cpus: &Option<CpuSet>| cpus.as_ref().map_or_else(|| "none".to_owned(), CpuSet::to_list);
     let mut text = format!("housekeeping {}, isolated {}", cpus(&role.housekeeping), cpus(&role.isolated));

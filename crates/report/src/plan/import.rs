@@ -10,7 +10,7 @@ use lowlat_text::units::{clean, plural};
 const LABEL: usize = 10;
 /// The end of a target's name that is a parameter of the command line.
 const ON_THE_LINE: &str = " on the command line";
-/// Longest present value shown.
+/// Longest present value shown, in characters.
 const PRESENT_CHARS_MAX: usize = 40;
 
 /// Style and word of a request, and the heading of those like it.

@@ -5,18 +5,16 @@ use lowlat_text::text::{BOLD, GREEN, YELLOW, add_field, add_wrapped, paint, usab
 use lowlat_text::units::clean;
 use serde::Serialize;
 
-/// A profile, and what it is on this host.
+/// A profile and its state on this host.
 #[derive(Debug, Serialize)]
 pub struct ProfileLine {
-    /// Its name.
     pub name: &'static str,
-    /// What it is for.
     pub purpose: &'static str,
-    /// Whether a plan of this profile is in force; absent if there is no plan, or in a capture.
+    /// True if a plan of this profile is in force; absent if there is no plan, or in a capture.
     pub is_in_force: Reading<bool>,
-    /// Whether it is used unless another is named.
+    /// True if it is used unless another is named.
     pub is_default: bool,
-    /// Whether it is made for the host's processor.
+    /// True if it is made for the host's processor.
     pub suits_processor: Reading<bool>,
 }
 

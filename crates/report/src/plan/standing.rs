@@ -1,10 +1,10 @@
-//! Where a host stands, in a few lines.
+//! The state of a host in a few lines.
 
 use lowlat_host::Reading;
 use lowlat_text::text::{BOLD, GREEN, YELLOW, add_wrapped, paint, usable};
 use lowlat_text::units::{clean, plural};
 
-/// What is known of a host without measuring it.
+/// The state of a host, as far as it is known without a measurement.
 #[derive(Debug)]
 pub struct Standing {
     /// The plan in force; absent if there is none.
@@ -22,20 +22,18 @@ pub enum InForce {
     OfOtherHost,
     /// It is rolled back unless it is confirmed.
     Unconfirmed,
-    /// The reboot is missing.
+    /// It is complete after the next reboot.
     WaitsForReboot,
     /// Its command line must be set manually.
     Refused,
     /// This number of values is not held.
     Drifted(u32),
-    /// Every value is held.
     Held,
 }
 
 /// A document of `lowlat assess`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Assessed {
-    /// Name of the file.
     pub file: String,
     /// Start of the run (RFC 3339).
     pub started_at: String,

@@ -18,9 +18,8 @@ const NAMED_MAX: usize = 4;
 /// Options of a verification's text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct VerificationTextOptions<'a> {
-    /// Whether to show rows that are held too.
+    /// True to show rows that are held too.
     pub show_all: bool,
-    /// Columns of the terminal.
     pub width: usize,
     /// Time of the apply, for display; empty if unknown.
     pub applied: &'a str,

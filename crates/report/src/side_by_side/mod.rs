@@ -11,7 +11,7 @@ use lowlat_text::units::{clean, duration, percent, rate};
 
 /// One document as a row.
 struct Row {
-    /// "A", "B".
+    /// Letter of the document: "A", "B".
     letter: String,
     name: String,
     score: String,

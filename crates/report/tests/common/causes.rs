@@ -19,10 +19,10 @@ fn thread(comm: &str, pid: i64) -> Cause {
     Cause { number: Some(pid), priority: Some("nice 0".into()), ..named(CauseKind::Thread, comm) }
 }
 
-/// Something that runs from one part of the interruption to another, in thousandths of its length, so deep.
+/// An activity: its start and end in thousandths of the interruption's length, its depth, its cause.
 type Run = (u64, u64, u8, Cause);
 
-/// The stories that interruptions tell, by how often they are told on a busy and on a quiet CPU.
+/// The patterns of interruptions, each with its frequency per thousand on a busy and on a quiet CPU.
 fn stories(cpu: CpuId) -> Vec<(u64, u64, Vec<Run>)> {
     use CauseKind::{CallFunction, Hrtimer, Nmi, PageFault, Softirq, Vector, Work};
     let timer = || named(Vector, "local timer");
@@ -83,7 +83,7 @@ fn stories(cpu: CpuId) -> Vec<(u64, u64, Vec<Run>)> {
     ]
 }
 
-/// One interruption told by a story.
+/// Returns an interruption that follows a pattern.
 fn explained(interruption: Interruption, story: &[Run]) -> Explained {
     let at = |thousandth: u64| interruption.length_ns * thousandth / 1_000;
     let mut parts: Vec<CausePart> = Vec::new();
@@ -123,17 +123,17 @@ fn explained(interruption: Interruption, story: &[Run]) -> Explained {
     if outside > 0 {
         parts.push(CausePart { cause: Cause::of(CauseKind::EntryExit), ns: outside });
     }
-    // Where one ends as another begins, the end comes first.
+    // If one ends as another begins, the end comes first.
     timeline.sort_by_key(|step| (step.offset_ns, step.change != Change::Ends));
     parts.retain(|part| part.ns > 0);
     parts.sort_by_key(|part| std::cmp::Reverse(part.ns));
     Explained { interruption, parts, timeline, timeline_cut_count: 0 }
 }
 
-/// Which story an interruption tells: the choice depends on its moment alone.
+/// Explains an interruption by one of the patterns, which depends only on its time.
 fn told(cpu: CpuId, is_busy: bool, hit: Interruption) -> Explained {
     let stories = stories(cpu);
-    // The hard hit of the quiet CPU is a worker's.
+    // The long interruption of the quiet CPU is caused by a worker.
     if hit.length_ns > 1_000_000 {
         return explained(hit, &stories[2].2);
     }
@@ -160,7 +160,7 @@ fn add(totals: &mut Vec<CauseTotal>, part: &CausePart, times: u64, is_main: bool
     total.ns_max = total.ns_max.max(part.ns);
 }
 
-/// The causes of one CPU. The interruptions beyond the kept ones share the stories evenly.
+/// The causes of one CPU. The interruptions beyond the kept ones are spread evenly over the patterns.
 fn one(cpu: &JitterCpu, is_busy: bool) -> CpuCauses {
     let worst: Vec<Explained> = cpu.worst.iter().map(|hit| told(cpu.cpu, is_busy, *hit)).collect();
     let first: Vec<Explained> = cpu.first.iter().map(|hit| told(cpu.cpu, is_busy, *hit)).collect();
@@ -185,7 +185,7 @@ fn one(cpu: &JitterCpu, is_busy: bool) -> CpuCauses {
             }
         }
     }
-    // What whole nanoseconds lose.
+    // The rounding to whole nanoseconds loses a little, which is added again.
     let sum: u64 = totals.iter().map(|total| total.ns_total).sum();
     if let Some(entry) = totals.iter_mut().find(|total| total.cause.kind == CauseKind::EntryExit) {
         entry.ns_total += cpu.interruption_ns_total - sum;
@@ -217,7 +217,7 @@ fn one(cpu: &JitterCpu, is_busy: bool) -> CpuCauses {
     }
 }
 
-/// What sent interrupts: a program that unmaps memory, a kernel thread, an interrupt that wakes a thread.
+/// Senders of interrupts: a program that unmaps memory, a kernel thread, an interrupt that wakes a thread.
 fn senders() -> Vec<Sender> {
     let path = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
     vec![
@@ -252,7 +252,7 @@ fn senders() -> Vec<Sender> {
     ]
 }
 
-/// What a CPU got of it; CPU 0 sends only.
+/// Returns the interrupts that a CPU received; CPU 0 only sends.
 fn sent_to(cpu: &JitterCpu) -> Vec<SenderTotal> {
     let count = cpu.interruption_count;
     let total = |sender, count| SenderTotal { sender, count, ns_total: count * 1_840, ns_max: 4_210 };
@@ -261,7 +261,7 @@ fn sent_to(cpu: &JitterCpu) -> Vec<SenderTotal> {
     all.map(|(sender, count)| total(sender, count)).collect()
 }
 
-/// Puts causes into a record whose CPUs are busy where `is_busy` says so.
+/// Puts causes into a record; `is_busy` selects the busy CPUs.
 pub fn add_to(record: &mut JitterRecord, is_busy: impl Fn(CpuId) -> bool) {
     let cpus: Vec<CpuCauses> = record.cpus.iter().map(|cpu| one(cpu, is_busy(cpu.cpu))).collect();
     record.causes = Some(JitterCauses {

@@ -196,7 +196,6 @@ const ROWS: &[Row] = &[
     ("readiness.load", "load average", Verdict::Good, "0.02 0.11 0.09", "below 0.5", "", "low", false),
 ];
 
-/// All rows as findings.
 pub fn all() -> Vec<Finding> {
     ROWS.iter().map(finding).collect()
 }

@@ -12,7 +12,7 @@ use lowlat_host::{
 };
 use std::collections::BTreeMap;
 
-/// How a host is built. CPUs are numbered core by core; second threads follow all first ones.
+/// Shape of a host. CPUs are numbered core by core; second threads follow all first ones.
 #[derive(Debug, Clone, Copy)]
 pub struct Shape {
     pub packages: u32,

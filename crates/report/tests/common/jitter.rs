@@ -25,7 +25,7 @@ pub fn record(allocation: &Allocation, cpus: u32, seconds: u64) -> JitterRecord 
     }
 }
 
-/// A record without CPUs.
+/// Returns a record without CPUs.
 fn frame(seconds: u64) -> JitterRecord {
     JitterRecord {
         counter: "tsc".into(),

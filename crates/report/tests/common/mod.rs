@@ -28,7 +28,7 @@ use lowlat_settings::{
     audit::{Audit, Score},
 };
 
-/// Two EPYC 7F32 of eight cores, each core with a third-level cache of its own: the host of the guide.
+/// Two EPYC 7F32 of eight cores, each core with a private third-level cache: the host of the guide.
 pub fn epyc() -> ResultDocument {
     let mut document = document(host(&Shape::EPYC_7F32), "0,8");
     document.audit = audit(findings::all());
@@ -89,7 +89,6 @@ pub fn three() -> Vec<ResultDocument> {
     vec![traced(), tuned(), unmeasured]
 }
 
-/// Documents with names.
 pub fn named(documents: &[ResultDocument]) -> Vec<lowlat_report::Named<'_>> {
     let names = ["before.json", "after.json", "settings-only.json"];
     names.iter().zip(documents).map(|(name, document)| ((*name).to_owned(), document)).collect()
@@ -144,7 +143,7 @@ pub fn quiet() -> ResultDocument {
     with_study(document)
 }
 
-/// A host with more CPUs than anybody reads one by one, each with causes.
+/// A host with too many CPUs to read one by one, each with causes.
 pub fn vast(cpus: u32) -> ResultDocument {
     let mut document = traced();
     let fresh = jitter::record(&document.allocation, cpus, 5);

@@ -1,9 +1,9 @@
-//! Where an answer is information although nothing was read: the kernel creates a file only with its feature, and some
+//! Answers that are information although nothing was read: the kernel creates a file only with its feature, and some
 //! files may be empty.
 
 use super::Way;
 
-/// A fault that is none, and why.
+/// A reported fault that is acceptable, and the reason.
 #[derive(Debug)]
 #[allow(dead_code, reason = "the reason is shown with an excuse that nothing needs")]
 pub struct Excuse {
@@ -11,14 +11,13 @@ pub struct Excuse {
     pub path: &'static str,
     /// The answers that are information.
     pub ways: &'static [Way],
-    /// Part of the fault.
+    /// Text that the fault contains.
     pub fault: &'static str,
-    /// Why it is information.
     pub reason: &'static str,
 }
 
 impl Excuse {
-    /// Whether it excuses the fault. A pattern such as `/sys/*` is one of files, not of directories.
+    /// True if it excuses the fault. A pattern such as `/sys/*` is one of files, not of directories.
     pub fn fits(&self, pattern: &str, is_folder: bool, way: Way, fault: &str) -> bool {
         let is_here = match self.path.split_once('*') {
             Some((start, "")) if is_folder && !start.is_empty() => false,

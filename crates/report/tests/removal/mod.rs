@@ -38,7 +38,8 @@ pub enum Way {
 impl Way {
     const ALL: [Self; 4] = [Self::Absent, Self::Denied, Self::Empty, Self::Garbage];
 
-    /// Whether a directory can answer so. Without the directories on which all others lie there is no host to read.
+    /// True if a directory can answer like this. Without the directories that contain all others there is no host to
+    /// read.
     fn fits_folder(self, pattern: &str) -> bool {
         match self {
             Self::Absent => !matches!(pattern, "/proc" | "/sys/devices" | "/sys/devices/system/cpu"),
@@ -107,7 +108,7 @@ fn choices(paths: &[String]) -> Vec<&[String]> {
     if paths.len() == 1 { vec![one] } else { vec![one, paths] }
 }
 
-/// What is wrong, by what was seen, with one of the removals that show it.
+/// Faults: the text of each, the number of removals that show it, and one of them.
 type Seen = BTreeMap<String, (usize, String)>;
 
 fn check(name: &str, root: &mut Root, is_all: bool, seen: &mut Seen, used: &mut BTreeSet<usize>) -> usize {

@@ -1,4 +1,4 @@
-//! What lowlat says about a host, and how two of them are compared.
+//! The statements of lowlat about a host, and the comparison of two sets of them.
 
 use lowlat_catalogue::CATALOGUE;
 use lowlat_host::{Allocation, HostSnapshot, Profile, Role};
@@ -35,13 +35,13 @@ const OPEN: &[&str] = &[
 /// Words that deny: what was not read gives no reason for them.
 const DENIALS: &[&str] = &["no", "none", "nothing", "not", "without", "all", "every"];
 
-/// What lowlat says about a host.
+/// The statements of lowlat about a host.
 #[derive(Debug, PartialEq)]
 pub struct Said {
     host: HostSnapshot,
     verdicts: BTreeMap<(String, String), Verdict>,
     scores: BTreeMap<String, Option<u8>>,
-    /// Sentences by page and by what they are about.
+    /// Sentences by page and subject.
     sentences: BTreeMap<(&'static str, String), BTreeSet<String>>,
 }
 
@@ -65,7 +65,7 @@ impl Said {
             said.scores.insert(profile.to_string(), audit.score.percent);
             for finding in &audit.findings {
                 said.verdicts.insert((profile.to_string(), finding.id.clone()), finding.verdict);
-                // A verdict says by itself that a row is unknown.
+                // The verdict already says that a row is unknown.
                 if finding.verdict == Verdict::Unknown {
                     continue;
                 }
@@ -98,7 +98,7 @@ impl Said {
         }
     }
 
-    /// What is better now, although less was read, and what only the missing file could say.
+    /// Returns what is better now, although less was read, and what only the missing file could say.
     pub fn faults_of(&self, now: &Self) -> Vec<String> {
         let mut faults = Vec::new();
         if self.host == now.host {
@@ -145,8 +145,8 @@ fn is_of_the_plan(line: &str) -> bool {
     is_sentence || ["command line: ", "+ "].iter().any(|start| line.starts_with(start))
 }
 
-/// The numbers and the denials of a sentence; of a plan only the denials, because it repeats what the audit saw. CPUs are
-/// no numbers: a list becomes shorter, or a CPU stands alone, if a file of one CPU is missing.
+/// The numbers and the denials of a sentence; of a plan only the denials, because it repeats what the audit saw. CPUs
+/// are no numbers: a list becomes shorter, or a CPU stands alone, if a file of one CPU is missing.
 fn claims<'a>(page: &str, sentence: &'a str) -> impl Iterator<Item = &'a str> {
     let has_numbers = page != "plan";
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == ',';

@@ -18,16 +18,13 @@ pub struct CauseComparison {
     /// The cause, without number and priority, which differ between runs. The workers of one queue are one
     /// cause ("kworker/3", "kworker/u16"), and so are functions with unknown names.
     pub cause: Cause,
-    /// Before.
     pub before: CauseFigures,
-    /// After.
     pub after: CauseFigures,
     /// The rate after relative to the rate before, with the dispersion of this cause; with that of all interruptions if
     /// the runs did not count it by windows.
     pub rate: RateRatio,
-    /// What the comparison shows.
     pub verdict: CauseVerdict,
-    /// Why it shows less than it seems to; empty if it does not.
+    /// Reason why it shows less than it seems to; empty if there is none.
     pub caveat: String,
     /// IDs of changed settings that remove this cause; empty if bare records are compared.
     pub changed_settings: Vec<String>,
@@ -46,7 +43,6 @@ pub struct CauseFigures {
     pub rate: Option<RateInterval>,
 }
 
-/// Outcome for a cause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CauseVerdict {
@@ -54,21 +50,19 @@ pub enum CauseVerdict {
     Vanished,
     /// It occurred after and not before, and more often after than chance allows.
     Appeared,
-    /// Less often.
     Fewer,
-    /// More often.
     More,
     /// Less often, and more time in all.
     FewerLonger,
     /// More often, and less time in all.
     MoreShorter,
-    /// The interval contains 1.
+    /// The interval of the rate contains 1.
     #[default]
     NoDifferenceShown,
 }
 
 impl CauseVerdict {
-    /// Whether it takes more time after than before; `None` if no difference is shown.
+    /// True if it takes more time after than before; `None` if no difference is shown.
     pub fn is_more(self) -> Option<bool> {
         match self {
             Self::Appeared | Self::More | Self::FewerLonger => Some(true),
@@ -77,7 +71,6 @@ impl CauseVerdict {
         }
     }
 
-    /// Name for people.
     pub fn word(self) -> &'static str {
         match self {
             Self::Vanished => "vanished",
@@ -164,7 +157,7 @@ fn doubt_classes(found: &mut [CauseComparison], exposures: [f64; 2], dispersion:
     }
 }
 
-/// How often each cause occurred in the windows of each CPU, by run.
+/// Returns the counts of each cause in the windows of each CPU, by run.
 fn by_windows(side: &Side) -> BTreeMap<Cause, Vec<Vec<Windowed>>> {
     let mut found: BTreeMap<Cause, Vec<Vec<Windowed>>> = BTreeMap::new();
     for (at, causes) in side.runs.iter().map(|run| run.causes.as_ref()).enumerate() {

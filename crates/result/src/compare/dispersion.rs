@@ -1,4 +1,4 @@
-//! How much counts per second vary beyond independent events: bursts.
+//! Variation of counts per second beyond that of independent events: bursts.
 
 use lowlat_jitter::{JitterCpu, JitterRecord};
 
@@ -36,7 +36,7 @@ pub(super) fn greater(a: Option<f64>, b: Option<f64>) -> Option<f64> {
 pub(super) struct Windowed {
     /// Whole seconds in which it was counted.
     window_count: f64,
-    /// Interruptions with it in them.
+    /// Interruptions in these seconds that contained it.
     count: f64,
     /// Sum of the squared numbers of each window.
     square_sum: f64,
@@ -60,8 +60,8 @@ impl Windowed {
 /// The dispersion of one cause over all CPUs, by run; `None` if the runs are too short or did not count it by windows.
 ///
 /// Pearson's estimate: the squared distances from the mean, divided by the mean and the degrees of freedom; at least 1.
-/// Only squares of each CPU are known, not how the CPUs vary together. The result is that of CPUs which vary in step, as
-/// broadcasts make them: never too small, and 1 for what is regular on each CPU, such as ticks.
+/// Only squares of each CPU are known, not how the CPUs vary together. The result is that of CPUs which vary in step,
+/// as broadcasts make them: never too small, and 1 for what is regular on each CPU, such as ticks.
 pub(super) fn of_cause(runs: &[Vec<Windowed>]) -> Option<f64> {
     let (mut distances, mut freedom) = (0.0, 0.0);
     for run in runs {

@@ -17,17 +17,11 @@ const TOLD_BY_FINDINGS: &[&str] = &["files", "readiness", "schema_version", "ori
 /// A setting with a different verdict or value in the last document before and the last after.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SettingChange {
-    /// Id of the setting.
     pub id: String,
-    /// Its name.
     pub name: String,
-    /// The verdict before.
     pub verdict_before: Verdict,
-    /// The verdict after.
     pub verdict_after: Verdict,
-    /// Observed state before.
     pub observed_before: String,
-    /// Observed state after.
     pub observed_after: String,
 }
 

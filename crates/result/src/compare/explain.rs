@@ -1,6 +1,6 @@
-//! Which of the settings that differ explain the measured difference.
+//! Ranking of the settings that differ, by how well they explain the measured difference.
 //!
-//! A cause explains itself by its remedy on the side where it took more time: the setting that would remove it there.
+//! A cause is explained by its remedy on the side where it took more time, the setting that would remove it there.
 //! If that setting differs between the sides, in a direction that fits, the time by which the cause differs counts for
 //! it, on the CPUs where the cause differs. If another setting decides its state ([`lowlat_jitter::origins`]) and
 //! differs too, the time counts for that one as well, which is then ranked first. Settings that explain nothing are
@@ -17,13 +17,11 @@ use std::collections::BTreeMap;
 /// A setting that differs, with the part of the measured difference that it explains.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Explanation {
-    /// Id of the setting.
     pub id: String,
-    /// Whether the host is better or worse set after the change.
     pub direction: Direction,
     /// The catalogue's impact of a wrong value.
     pub impact: Impact,
-    /// Whether its causes take more time after than before; `None` if it explains nothing, or some more and some less.
+    /// True if its causes take more time after than before; `None` if it explains nothing, or some more and some less.
     pub is_more: Option<bool>,
     /// Time by which its causes differ, in nanoseconds per second and compared CPU. 0 if it explains nothing, or if
     /// causes come from counters.
@@ -41,7 +39,7 @@ pub struct Explanation {
     pub follows: String,
 }
 
-/// How a setting's verdict changed.
+/// Change of a setting's verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Direction {
@@ -63,7 +61,7 @@ impl Direction {
         }
     }
 
-    /// Whether a change in this direction can be why a cause takes more or less time.
+    /// True if a change in this direction can be the reason why a cause takes more or less time.
     fn fits(self, is_more: bool) -> bool {
         match self {
             Self::Better => !is_more,
@@ -74,7 +72,7 @@ impl Direction {
 }
 
 impl Explanation {
-    /// Whether a measured difference is explained by it.
+    /// True if it explains a measured difference.
     pub fn explains(&self) -> bool {
         !self.causes.is_empty()
     }

@@ -1,16 +1,17 @@
-//! Which side harms a user thread more.
+//! The side that harms a user thread more.
 //!
-//! Three quantities of each whole second are judged: the time lost, the number of long interruptions, and the longest one.
-//! Seconds depend on each other where the load of the machine changes slowly, so the variance of a mean is that of means of
-//! blocks of seconds, at the block length that makes it largest (batch means: Conway 1963; Law and Carson 1979).
+//! Three quantities of each whole second are judged: the time lost, the number of long interruptions, and the longest
+//! one. Seconds depend on each other where the load of the machine changes slowly, so the variance of a mean is that of
+//! means of blocks of seconds, at the block length that makes it largest (batch means: Conway 1963; Law and Carson
+//! 1979).
 //!
 //! - time lost: Welch's test of the means;
 //! - long interruptions: the exact conditional test of two rates, with counts divided by the dispersion of blocks;
-//! - the longest: Wilcoxon's rank test, as Welch's test of the mean ranks (Conover and Iman 1981), so that one huge second
-//!   counts as one.
+//! - the longest: Wilcoxon's rank test, as Welch's test of the mean ranks (Conover and Iman 1981), so that one huge
+//!   second counts as one.
 //!
-//! Each asks for a difference beyond the margin. Holm's procedure (1979) keeps the chance of a false word about any of them
-//! at 5 %.
+//! Each asks for a difference beyond the margin. Holm's procedure (1979) keeps the chance of a false verdict on any of
+//! them at 5 %.
 
 use super::{
     causes::by_cpu,
@@ -28,7 +29,7 @@ pub(super) const WANTED: &[(Quantity, f64)] =
     &[(Quantity::Lost, MARGIN), (Quantity::Long, MARGIN), (Quantity::Longest, MARGIN)];
 /// Whole seconds that each side needs.
 pub const SECONDS_MIN: usize = 11;
-/// The chance of a false word.
+/// The chance of a false verdict.
 const CHANCE: f64 = 0.05;
 /// Loads of the other CPUs that differ by less are alike.
 const LOAD_MARGIN: f64 = 0.1;
@@ -38,7 +39,7 @@ const BLOCKS_MIN: usize = 5;
 const LOST_FLOOR_NS: f64 = 1_000.0;
 const LENGTH_FLOOR_NS: f64 = 200.0;
 
-/// What a comparison shows about the harm to user threads.
+/// Comparison of the harm to user threads.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Harm {
     /// The verdict over all quantities.
@@ -63,8 +64,8 @@ pub enum HarmVerdict {
     Traded,
     /// No difference beyond the margin is shown.
     NoDifferenceShown,
-    /// There is a difference, and what surrounds the measured CPUs made it: a hypervisor, or ordinary threads at another
-    /// load of the host.
+    /// There is a difference, and the surroundings of the measured CPUs made it: a hypervisor, or ordinary threads at
+    /// another load of the host.
     SurroundingsDiffered,
     /// A side has fewer whole seconds than [`SECONDS_MIN`], or was not measured.
     #[default]
@@ -77,23 +78,23 @@ pub enum Quantity {
     /// Time lost, in nanoseconds per second and CPU.
     #[serde(rename = "lost")]
     Lost,
-    /// Interruptions of at least [`LONG_NS`], per second in which the thread ran: one that runs less is interrupted less.
+    /// Interruptions of at least [`LONG_NS`], per second in which the thread ran: one that runs less is interrupted
+    /// less.
     #[serde(rename = "count>10us")]
     Long,
     /// The longest interruption of a second, in nanoseconds.
     #[serde(rename = "max")]
     Longest,
-    /// The time that a thread waits which wants a CPU at a random moment, in nanoseconds, exceeded in one of 1,000 cases.
+    /// Time that a thread waits if it wants a CPU at a random moment, in nanoseconds, exceeded in one of 1,000 cases.
     /// Only limits ask for it.
     #[serde(rename = "p99.9")]
     Wait,
 }
 
 impl Quantity {
-    /// All of them.
     pub const ALL: [Self; 4] = [Self::Lost, Self::Long, Self::Longest, Self::Wait];
 
-    /// Its name in limits.
+    /// Returns the name used in limits.
     pub fn name(self) -> &'static str {
         match self {
             Self::Lost => "lost",
@@ -107,20 +108,18 @@ impl Quantity {
 /// One quantity before and after.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct QuantityHarm {
-    /// Which.
     pub quantity: Quantity,
     /// Smaller differences are not judged: 0.1 for 10 %.
     pub margin: f64,
-    /// Before: the mean over seconds, of the longest the median.
+    /// Before: the mean over seconds; for the longest the median.
     pub before: f64,
-    /// After.
     pub after: f64,
     /// The 95 % interval of the difference of means; `None` for the longest, which are compared by rank.
     pub difference: Option<[f64; 2]>,
     /// The chance of such a difference if it were not above the margin: towards worse, towards better. `None` for the
     /// percentile over time, which is judged by its interval.
     pub chances: Option<[f64; 2]>,
-    /// Whether it shows a change beyond the margin: worse, better, neither.
+    /// Change beyond the margin: worse, better, neither.
     pub verdict: HarmVerdict,
 }
 
@@ -137,7 +136,8 @@ struct Seconds {
 }
 
 impl Harm {
-    /// Judges the runs of two sides by the compared CPUs, or all CPUs if `cpus` is empty: each quantity with its margin.
+    /// Judges the runs of two sides by the compared CPUs, or all CPUs if `cpus` is empty: each quantity with its
+    /// margin.
     pub(super) fn of(runs: [&[&JitterRecord]; 2], cpus: &CpuSet, wanted: &[(Quantity, f64)]) -> Self {
         let sides = runs.map(|runs| seconds_of(runs, cpus));
         let seconds = [sides[0].lost_ns.len(), sides[1].lost_ns.len()];
@@ -175,9 +175,9 @@ fn load_of(runs: &[&JitterRecord]) -> Option<f64> {
     known.filter(|of| !of.is_empty()).map(|of| of.iter().sum::<f64>() / of.len() as f64)
 }
 
-/// Whether what surrounds the measured CPUs made at least half of the difference: a hypervisor that takes time from this
-/// host for others, or, if the load of the other CPUs differed, that and ordinary threads. Without a trace, nobody knows who
-/// took the time of a load that differed.
+/// True if the surroundings of the measured CPUs made at least half of the difference: a hypervisor that takes time
+/// from this host for others, or, if the load of the other CPUs differed, that and ordinary threads. Without a trace, a
+/// load that differed is taken as the reason.
 fn is_by_surroundings(runs: [&[&JitterRecord]; 2], cpus: &CpuSet, has_load_differed: bool) -> bool {
     let is_traced =
         |run: &&JitterRecord| run.causes.as_ref().is_some_and(|causes| causes.source == CauseSource::Trace);
@@ -206,7 +206,7 @@ fn is_by_surroundings(runs: [&[&JitterRecord]; 2], cpus: &CpuSet, has_load_diffe
         || (has_load_differed && is_most(difference(&|cause| is_stolen(cause) || is_ordinary(cause))))
 }
 
-/// Whether it is a thread that takes turns with others, of lowlat or not.
+/// True for a thread that takes turns with others, of lowlat or not.
 fn is_ordinary(cause: &Cause) -> bool {
     cause.kind == CauseKind::Thread
         && cause.priority.as_ref().is_none_or(|priority| priority.starts_with("nice"))
@@ -261,13 +261,13 @@ fn judge(quantities: &mut [QuantityHarm]) {
 }
 
 impl Seconds {
-    /// Whether everything counts from the same length on.
+    /// True if both sides count interruptions from the same length on.
     fn is_alike(&self, other: &Self) -> bool {
         let mut all = self.thresholds_ns.iter().chain(&other.thresholds_ns);
         all.next().is_none_or(|first| all.all(|of| of == first))
     }
 
-    /// Whether it knows all long interruptions.
+    /// True if it counts every long interruption.
     fn counts_long(&self) -> bool {
         self.thresholds_ns.iter().all(|of| *of <= LONG_NS)
     }
@@ -391,7 +391,6 @@ fn student_reach(freedom: f64) -> f64 {
     low
 }
 
-/// Events of a side.
 #[derive(Debug, Clone, Copy)]
 struct Tally {
     count: f64,
@@ -400,7 +399,7 @@ struct Tally {
 }
 
 impl Tally {
-    /// Of the counts of each entry, and of the core-seconds in which they could happen.
+    /// Builds the tally from the counts of each entry, and the core-seconds in which they could happen.
     fn of(counts: &[f64], ran_s: &[f64]) -> Self {
         let (count, exposure_s) = (counts.iter().sum::<f64>(), ran_s.iter().sum::<f64>());
         let middle = if exposure_s > 0.0 { count / exposure_s } else { 0.0 };
@@ -506,7 +505,7 @@ mod tests {
         let found = compare(&quiet, &hog).unwrap();
         assert_eq!(found.harm.verdict, Worse, "{:#?}", found.harm);
         assert_eq!(verdicts(&found), [("lost", Worse), ("count>10us", NoDifferenceShown), ("max", Worse)]);
-        // What is left of the time is interrupted as often as before.
+        // The rest of the time is interrupted as often as before.
         let starved = run(20, |at| vec![(150, 900), (15 + at as u64 % 3, 12_000), (1, 850_000_000)]);
         let found_starved =
             compare(&run(20, |at| vec![(1_000, 900), (100 + at as u64 % 7, 12_000)]), &starved).unwrap();

@@ -52,10 +52,9 @@ fn margin(text: &str) -> Result<f64, String> {
         .ok_or_else(|| format!("\"{text}\" is not a percentage; write one such as 5%"))
 }
 
-/// Whether the side after is worse by more than a limit.
+/// Outcome of a limit for how much worse the side after may be.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct LimitOutcome {
-    /// The outcome.
     pub verdict: LimitVerdict,
     /// Each quantity of the limit.
     pub quantities: Vec<LimitedQuantity>,
@@ -64,17 +63,14 @@ pub struct LimitOutcome {
 /// One quantity of a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct LimitedQuantity {
-    /// Which.
     pub quantity: Quantity,
     /// Its margin: 0.05 for 5 %.
     pub margin: f64,
-    /// Its outcome.
     pub verdict: LimitVerdict,
     /// Its figures; `None` if the documents do not support them.
     pub figures: Option<QuantityHarm>,
 }
 
-/// Outcome of a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LimitVerdict {
@@ -82,7 +78,7 @@ pub enum LimitVerdict {
     Worse,
     /// Not worse by more than the margin.
     Held,
-    /// Neither is shown.
+    /// Neither of these is shown.
     NotShown,
     /// It would be worse, and the load of the host differed too ([`HarmVerdict::SurroundingsDiffered`]).
     SurroundingsDiffered,

@@ -34,7 +34,7 @@ use serde::{Deserialize, Serialize};
 use side::Side;
 use std::borrow::Cow;
 
-/// Why two measurements cannot be compared.
+/// Reason why two measurements cannot be compared.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CompareError {
     /// A side has no document.
@@ -48,24 +48,21 @@ pub enum CompareError {
          measurement\nhint: name one written by `lowlat jitter` or `lowlat assess`"
     )]
     NoMeasurement {
-        /// The side.
         side: SideName,
-        /// Start of the run.
+        /// Start of the run of that document.
         started_at: String,
-        /// The command.
         command: String,
     },
-    /// Runs of different kinds.
+    /// The runs are of different kinds.
     #[error(
         "cannot compare: one run measured wake-ups, and another interruptions, or wake-ups at another interval\nhint: name runs with the same --wake-every"
     )]
     Wakes,
-    /// A record is damaged.
+    /// The record of a side is damaged.
     #[error("{side} the change: {source}")]
     Study {
-        /// The side.
+        /// The side of the damaged record.
         side: SideName,
-        /// The cause.
         source: StudyError,
     },
 }
@@ -73,9 +70,7 @@ pub enum CompareError {
 /// The two sides of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SideName {
-    /// Before the change.
     Before,
-    /// After it.
     After,
 }
 
@@ -88,26 +83,22 @@ impl std::fmt::Display for SideName {
     }
 }
 
-/// Result of a comparison.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Comparison {
-    /// The runs before.
     pub before: Vec<RunSummary>,
-    /// The runs after.
     pub after: Vec<RunSummary>,
     /// The CPUs measured in every run: only these are compared. Empty if there are none; then all CPUs of one
     /// side are compared with all of the other.
     pub cpus: CpuSet,
     /// Interruptions of at least this length are compared: the highest threshold of any run.
     pub threshold_ns: u64,
-    /// Which side harms a user thread more.
     pub harm: Harm,
-    /// Over all compared CPUs.
+    /// Interruptions over all compared CPUs.
     pub all: Compared,
     /// Each CPU that was measured on both sides, in order of their numbers.
     pub by_cpu: Vec<CpuComparison>,
-    /// Percentiles over time that both sides support, and that lie above the thresholds if these differ; empty if a side
-    /// has several runs.
+    /// Percentiles over time that both sides support, and that lie above the thresholds if these differ; empty if a
+    /// side has several runs.
     pub time_percentiles: Vec<PercentilePair>,
     /// Quantiles over time that only one side supports, or that lie below the higher threshold: not compared.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -127,9 +118,9 @@ pub struct Comparison {
     pub explanations: Vec<Explanation>,
     /// Other facts of the host that changed, at most [`DIFFERENCES_MAX`].
     pub differences: Vec<Difference>,
-    /// Number of further facts.
+    /// Number of changed facts beyond these.
     pub differences_cut_count: u64,
-    /// What the comparison does not show, or shows less surely than it seems to. One sentence each.
+    /// Limits of the comparison: what it does not show, or shows less surely than it seems to. One sentence each.
     pub doubts: Vec<String>,
 }
 
@@ -143,13 +134,13 @@ pub struct RunSummary {
     pub started_at: String,
     /// The kernel's release; empty if unknown.
     pub kernel: String,
-    /// Whether the document has a measurement of interruptions, compared or not.
+    /// True if the document has a measurement of interruptions, compared or not.
     pub is_measured: bool,
     /// The CPUs that were measured.
     pub cpus: CpuSet,
-    /// Its length ([`JitterRecord::ran_ns`]).
+    /// Length of the run ([`JitterRecord::ran_ns`]).
     pub duration_ns: u64,
-    /// Its own threshold.
+    /// The threshold of this run.
     pub threshold_ns: u64,
     /// The counter that was read.
     pub counter: String,
@@ -157,18 +148,16 @@ pub struct RunSummary {
     pub real_time: Option<String>,
 }
 
-/// Interruptions before and after.
+/// Interruptions before and after the change.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Compared {
-    /// Before.
     pub before: Figures,
-    /// After.
     pub after: Figures,
     /// The rate after relative to the rate before.
     pub rate: RateRatio,
 }
 
-/// Interruptions of one side.
+/// Figures of interruptions on one side.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Figures {
     /// Interruptions of at least [`Comparison::threshold_ns`].
@@ -186,9 +175,7 @@ pub struct Figures {
 /// One CPU before and after.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct CpuComparison {
-    /// The CPU.
     pub cpu: CpuId,
-    /// Its interruptions.
     #[serde(flatten)]
     pub compared: Compared,
 }
@@ -196,18 +183,16 @@ pub struct CpuComparison {
 /// One percentile before and after.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct PercentilePair {
-    /// 0.99 for p99.
+    /// The quantile: 0.99 for p99.
     pub quantile: f64,
-    /// Before.
     pub before_ns: u64,
-    /// After.
     pub after_ns: u64,
     /// Its difference; `None` if no interval can be given.
     pub difference: Option<PercentileDifference>,
 }
 
 impl Comparison {
-    /// Whether a side has a rate of interruptions.
+    /// True if a side has a rate of interruptions.
     pub fn has_rates(&self) -> bool {
         self.all.before.rate.is_some() || self.all.after.rate.is_some()
     }
@@ -297,7 +282,7 @@ fn compared(a: &Side, b: &Side, cpu: Option<CpuId>) -> Compared {
     Compared { before, after, rate: RateRatio::of(tally(&before), tally(&after), dispersion) }
 }
 
-/// What a document's run found; empty if it was not studied.
+/// Returns the study of a document's run; empty if it was not studied.
 fn study_of(document: &ResultDocument) -> Cow<'_, JitterStudy> {
     let study = document.jitter().and_then(|measured| measured.study.as_ref());
     study.map_or_else(|| Cow::Owned(JitterStudy::default()), Cow::Borrowed)

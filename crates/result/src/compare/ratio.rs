@@ -35,15 +35,14 @@ pub struct RateRatio {
     pub low: f64,
     /// Upper limit; `None` without an event before.
     pub high: Option<f64>,
-    /// How much more the counts vary from second to second than independent events (quasi-Poisson): the
-    /// variance divided by the mean, at least 1. The interval is that of counts divided by it. `None` if the
-    /// runs are too short to determine it; then the interval is that of independent events.
+    /// Variation of the counts from second to second, relative to independent events (quasi-Poisson): the variance
+    /// divided by the mean, at least 1. The interval is that of counts divided by it. `None` if the runs are too short
+    /// to determine it; then the interval is that of independent events.
     pub dispersion: Option<f64>,
-    /// What the interval shows.
     pub verdict: RateVerdict,
 }
 
-/// What an interval shows.
+/// Verdict from the interval of a ratio.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RateVerdict {
@@ -57,7 +56,6 @@ pub enum RateVerdict {
 }
 
 impl RateVerdict {
-    /// Name for people.
     pub fn word(self) -> &'static str {
         match self {
             Self::Fewer => "fewer",
@@ -75,7 +73,6 @@ pub(super) struct Tally {
 }
 
 impl RateRatio {
-    /// Compares two tallies.
     pub(super) fn of(before: Tally, after: Tally, dispersion: Option<f64>) -> Self {
         let has_time = |tally: &Tally| tally.exposure_s.is_finite() && tally.exposure_s > 0.0;
         if !has_time(&before) || !has_time(&after) {

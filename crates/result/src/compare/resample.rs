@@ -23,13 +23,11 @@ const RESOLUTION: f64 = 0.001;
 pub struct PercentileDifference {
     /// Lower limit of the 95 % bootstrap interval.
     pub low_ns: f64,
-    /// Upper limit.
     pub high_ns: f64,
-    /// What the interval shows.
     pub verdict: LengthVerdict,
 }
 
-/// What the interval of a difference shows.
+/// Verdict from the interval of a difference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LengthVerdict {
@@ -43,7 +41,6 @@ pub enum LengthVerdict {
 }
 
 impl LengthVerdict {
-    /// Name for people.
     pub fn word(self) -> &'static str {
         match self {
             Self::Shorter => "shorter",

@@ -22,7 +22,7 @@ impl Side {
         Ok(Self { runs, studies, counts, threshold_ns })
     }
 
-    /// CPUs of any run.
+    /// CPUs that occur in any run.
     pub(super) fn cpus(&self) -> CpuSet {
         self.runs.iter().flat_map(|run| &run.cpus).map(|cpu| cpu.cpu).collect()
     }
@@ -55,8 +55,9 @@ impl Side {
         }
     }
 
-    /// Dispersion of one CPU's interruptions, or of all together; `None` if no run has the common threshold. Interruptions
-    /// below it are in the series of a run with a lower one, and many regular short ones hide bursts of long ones.
+    /// Dispersion of one CPU's interruptions, or of all together; `None` if no run has the common threshold.
+    /// Interruptions below it are in the series of a run with a lower one, and many regular short ones hide bursts of
+    /// long ones.
     pub(super) fn dispersion(&self, cpu: Option<CpuId>) -> Option<f64> {
         let runs = || self.runs.iter().filter(|run| run.threshold_ns == self.threshold_ns);
         match cpu {
@@ -83,7 +84,7 @@ pub(super) fn common_cpus<'r>(runs: impl Iterator<Item = &'r JitterRecord>) -> C
     runs.map(cpus_of).reduce(|common, cpus| common.intersection(&cpus)).unwrap_or_default()
 }
 
-/// Whether a CPU is one of the compared ones; every CPU is if `cpus` is empty.
+/// True if a CPU is one of the compared ones; every CPU is if `cpus` is empty.
 pub(super) fn is_compared(cpu: CpuId, cpus: &CpuSet) -> bool {
     cpu <= CPU_ID_MAX && (cpus.is_empty() || cpus.contains(cpu))
 }

@@ -6,7 +6,6 @@ use lowlat_host::statistics::RateInterval;
 use lowlat_jitter::{JitterStudy, Percentile, study};
 use serde::{Deserialize, Serialize};
 
-/// Documents side by side.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct SideBySide {
     /// The documents, in the given order.
@@ -14,12 +13,11 @@ pub struct SideBySide {
     /// The second and each later document compared with the first; or, of pairs, one comparison of all that come second
     /// with all that come first.
     pub comparisons: Vec<Comparison>,
-    /// Whether each of them is within the limit; empty if none was given.
+    /// Outcome of the limit for each of them; empty if no limit was given.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub limits: Vec<LimitOutcome>,
 }
 
-/// Figures of one document.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct DocumentFigures {
     /// Its name, usually that of its file.
@@ -28,24 +26,21 @@ pub struct DocumentFigures {
     pub host: String,
     /// The kernel's release; empty if unknown.
     pub kernel: String,
-    /// Start of the run.
     pub started_at: String,
     /// The command that wrote it.
     pub command: String,
     /// The score of its settings, 0 to 100.
     pub score_percent: Option<u8>,
-    /// Settings at fault.
+    /// Number of settings at fault.
     pub fault_count: usize,
     /// Its interruptions; `None` if jitter was not measured.
     pub jitter: Option<JitterFigures>,
 }
 
-/// Interruptions in one document.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct JitterFigures {
     /// Interruptions of at least this length count.
     pub threshold_ns: u64,
-    /// Measured CPUs.
     pub cpu_count: usize,
     /// Sampled time over all of them.
     pub core_seconds: f64,
@@ -53,16 +48,14 @@ pub struct JitterFigures {
     pub rate: Option<RateInterval>,
     /// Share of the time that they took, 0 to 1.
     pub lost_share: Option<f64>,
-    /// The longest.
     pub length_ns_max: Option<u64>,
-    /// Percentiles over time.
     pub time_percentiles: Vec<Percentile>,
 }
 
 impl SideBySide {
-    /// Compares documents, each with its name, and checks each comparison against a limit. Documents in pairs are pooled.
-    /// A document without a jitter measurement is compared by its settings and workloads only; pooled documents need one, or
-    /// all workloads.
+    /// Compares documents, each with its name, and checks each comparison against a limit. Documents in pairs are
+    /// pooled. A document without a jitter measurement is compared by its settings and workloads only; pooled documents
+    /// need one, or all workloads.
     ///
     /// # Errors
     /// [`CompareError`] if a record is damaged, or if `documents` is empty.

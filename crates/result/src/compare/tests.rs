@@ -11,7 +11,6 @@ use lowlat_settings::{Context, audit::Audit};
 
 const SECOND: u64 = 1_000_000_000;
 
-/// Compares two records.
 pub fn compare(before: &JitterRecord, after: &JitterRecord) -> Result<Comparison, CompareError> {
     compare_runs(&[before], &[after])
 }

@@ -94,11 +94,11 @@ macro_rules! kinds {
 }
 
 kinds! {
-    /// Interruptions of user threads.
+    /// Interruptions of user threads on each CPU.
     Jitter(JitterMeasurement): jitter,
     /// Round trips between a client and a server.
     Pingpong(PingpongMeasurement): pingpong,
-    /// Latencies between cores.
+    /// Latencies between the cores of a host.
     C2c(C2cMeasurement): c2c,
     /// Copies of jobs packed into clusters and spread over them.
     Clusters(ClustersMeasurement): clusters,
@@ -110,7 +110,7 @@ kinds! {
     NetChoice(NetChoiceMeasurement): net_choice,
     /// Messages in one direction, at rising rates.
     Stream(StreamMeasurement): stream,
-    /// Workloads under different settings.
+    /// Workloads measured under different settings.
     Workload(WorkloadMeasurement): workload
 }
 

@@ -172,7 +172,7 @@ fn queued(bench: Bench) -> Bench {
     bench.knob(WORKQUEUES, &mask).with(|bench| bench.host.tasks.workqueue_cpus = Reading::Known(all))
 }
 
-/// Sysctls with two values.
+/// Sysctls, each with the values of the two twins.
 const SYSCTLS: &[(&str, &str, &str)] = &[
     ("vm.swappiness", "10", "60"),
     ("vm.dirty_ratio", "10", "40"),

@@ -14,7 +14,7 @@ const SECOND_NS: u64 = 1_000_000_000;
 /// A cause on isolated CPUs: kind, name, events per second, mean length.
 pub type Hit = (CauseKind, &'static str, f64, u64);
 
-/// What interrupts every host, whatever its settings: a program's own faults and signals, an expedited grace period,
+/// Interruptions of every host, whatever its settings: a program's own faults and signals, an expedited grace period,
 /// the kernel's rare work.
 const BACKGROUND: &[Hit] = &[
     (CauseKind::PageFault, "", 0.4, 700),

@@ -30,11 +30,11 @@ Type=resctrl
 [Install]
 WantedBy=multi-user.target
 ";
-/// Bandwidth of housekeeping, where it is a share of the whole.
+/// Bandwidth of housekeeping if resctrl counts in percent.
 const HOUSEKEEPING_PERCENT: u64 = 50;
 const WHOLE_PERCENT: u64 = 100;
 
-/// The isolated CPUs' partition, if the role asks for one: first resctrl is mounted, then its groups are set.
+/// The partition of the isolated CPUs, if the role requests one: first resctrl is mounted, then its groups are set.
 pub fn partition(context: &Context<'_>, _: &Setting) -> Proposal {
     if !context.role.is_partitioning_cache {
         return Proposal::not(WhyLeftOut::YourChoice, "`lowlat cache partition` plans it");
@@ -108,7 +108,7 @@ fn groups(context: &Context<'_>, resctrl: &Resctrl) -> Result<Proposal, (WhyLeft
     Ok(left.into_iter().fold(proposal, |proposal, text| proposal.but_not(WhyLeftOut::YourChoice, text)))
 }
 
-/// Why resctrl belongs to another program; none if it is free or lowlat's.
+/// The reason why resctrl belongs to another program; none if it is free or lowlat's.
 pub fn used_by_others(resctrl: &Resctrl) -> Option<String> {
     let names: Vec<&str> = resctrl.groups.keys().map(String::as_str).filter(|name| *name != GROUP).collect();
     if !names.is_empty() {
@@ -122,15 +122,15 @@ pub fn used_by_others(resctrl: &Resctrl) -> Option<String> {
         .then(|| "another program limits resctrl's default group; lowlat changes nothing there".to_owned())
 }
 
-/// The caches of a level with isolated and other CPUs, by the number of resctrl's domain.
+/// The caches of a level that isolated CPUs share with others, by the number of resctrl's domain.
 fn shared(context: &Context<'_>, level: u8) -> Vec<(u32, CpuSet)> {
     let isolated = &context.allocation.isolated;
     let is_shared = |cpus: &CpuSet| !cpus.is_disjoint(isolated) && !cpus.is_subset(isolated);
     domains(context.host, level).into_iter().filter(|(_, cpus)| is_shared(cpus)).collect()
 }
 
-/// The ways of the isolated CPUs and of the others: contiguous, as older Intel CPUs need them. Each side gets its share by
-/// CPUs, and the isolated CPUs at least half. Ways that devices also use go to the others.
+/// The ways of the isolated CPUs and of the others: contiguous, as older Intel CPUs require. Each side gets ways in
+/// proportion to its CPUs, the isolated CPUs at least half. Ways that devices also use go to the others.
 fn split(mask: u64, resource: &Resource, cpus: &CpuSet, isolated: &CpuSet) -> Option<(u64, u64)> {
     let ways = mask.count_ones();
     let least = resource.bits_min.max(1);
@@ -155,7 +155,7 @@ fn percent(resource: &Resource) -> u64 {
         .clamp(resource.bandwidth_min.min(WHOLE_PERCENT), WHOLE_PERCENT)
 }
 
-/// Whether the isolated CPUs use ways that the default group cannot fill, in every cache that they share.
+/// True if the isolated CPUs use ways that the default group cannot fill, in every cache that they share.
 pub fn is_apart(context: &Context<'_>, resctrl: &Resctrl) -> bool {
     let isolated = &context.allocation.isolated;
     let ways = |group: &Group, name: &str, domain: u32| {

@@ -9,11 +9,11 @@ use crate::{Context, Setting};
 use lowlat_host::cmdline::LINE_BYTES_MAX;
 use lowlat_host::{CpuSet, cmdline::split, resctrl::Group, snapshot::NapiField};
 
-/// Longest path that Linux opens, in bytes, the ending zero left out (PATH_MAX).
+/// Longest path that Linux opens, in bytes, without the terminating zero (PATH_MAX).
 const PATH_BYTES_MAX: usize = 4_095;
 /// Longest name of a file (NAME_MAX).
 const NAME_BYTES_MAX: usize = 255;
-/// Longest name of a network interface (IFNAMSIZ, the ending zero left out).
+/// Longest name of a network interface (IFNAMSIZ, without the terminating zero).
 const INTERFACE_BYTES_MAX: usize = 15;
 /// Longest name of an interrupt handler, thread, idle state or workqueue. Handlers have no limit in the kernel.
 const HANDLER_BYTES_MAX: usize = 128;
@@ -24,7 +24,7 @@ const SHOWN_CHARS: usize = 40;
 pub(crate) struct Grammar {
     /// "the name of a network interface".
     what: &'static str,
-    /// What fits, as text.
+    /// Description of valid texts, for errors.
     expected: &'static str,
     fits: fn(&str) -> bool,
 }
@@ -169,18 +169,18 @@ pub fn numbers(text: &str) -> Option<String> {
     (words.iter().all(|word| is_integer(word)) || is_cpu_list(&joined)).then_some(joined)
 }
 
-/// Whether a text is the name of a sysctl and a value that fits.
+/// True if both a sysctl's name and its value fit their types.
 pub fn is_sysctl(name: &str, value: &str) -> bool {
     misfit(&[(&SYSCTL, name), (&NUMBERS, value)]).is_none()
 }
 
-/// Whether a text is the name of a TuneD profile.
+/// True if a text is the name of a TuneD profile.
 pub fn is_profile(name: &str) -> bool {
     is_name(name, NAME_BYTES_MAX, "_.-")
 }
 
-/// Whether a word of a command line is safe to export: it contains nothing that a shell, a boot loader or
-/// TuneD expands, and its quotes are closed.
+/// True if a word of a command line is safe to export: it contains nothing that a shell, a boot loader or TuneD
+/// expands, and its quotes are closed.
 pub fn is_boot_word(word: &str) -> bool {
     let is_byte = |byte: u8| is_boot_byte(byte) || matches!(byte, b'"' | b' ' | b'(' | b')');
     word.len() <= LINE_BYTES_MAX

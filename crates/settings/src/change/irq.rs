@@ -107,7 +107,7 @@ pub fn irqbalance_banned(context: &Context<'_>, _: &Setting) -> Proposal {
     Proposal::default().step_at(Moment::NowAndAtBoot, target, before, text)
 }
 
-/// Managed interrupts can be moved by the command line only.
+/// Managed interrupts can be moved only by the command line.
 pub fn managed(_: &Context<'_>, _: &Setting) -> Proposal {
     Proposal::not(
         WhyLeftOut::ByAnother,

@@ -16,7 +16,7 @@ pub trait Kind {
         self.name()
     }
 
-    /// What the value belongs to, below a heading that names the setting: "ksoftirqd/3".
+    /// The part of the target below a heading that names the setting: "ksoftirqd/3".
     fn owner(&self) -> String {
         self.name()
     }
@@ -26,7 +26,7 @@ pub trait Kind {
         ": "
     }
 
-    /// Why a name or the new value does not fit its type; none if all fit.
+    /// The reason why a name or the new value does not fit its type; none if all fit.
     fn misfit(&self, after: &str) -> Option<String>;
 
     /// The mechanism that applies the change.
@@ -45,7 +45,7 @@ pub trait Kind {
     /// Sets the value in a snapshot. Does nothing if the snapshot cannot contain it.
     fn put(&self, _host: &mut HostSnapshot, _value: &str) {}
 
-    /// Whether two values mean the same.
+    /// True if two values mean the same.
     fn is_same(&self, a: &str, b: &str) -> bool {
         same_meaning(a, b)
     }
@@ -62,12 +62,12 @@ pub trait Kind {
         None
     }
 
-    /// What a missing value means on this host.
+    /// The meaning of a missing value on this host.
     fn missing(&self, _host: &HostSnapshot) -> Missing {
         Missing::Unreadable(None)
     }
 
-    /// Why the kernel does not follow the value, if it does not.
+    /// The reason why the kernel does not follow the value; none if it does.
     fn without_effect(&self, _host: &HostSnapshot, _observed: &str, _after: &str) -> Option<String> {
         None
     }
@@ -77,7 +77,7 @@ pub trait Kind {
         Vec::new()
     }
 
-    /// How to find what set a value if no known program does.
+    /// A hint for finding the source of a value that no known program sets.
     fn how_to_find(&self) -> String {
         "check scripts in /etc/rc.local, cron, udev rules and units in /etc/systemd/system".to_owned()
     }
@@ -87,47 +87,37 @@ pub trait Kind {
 /// one command in exported scripts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Mechanism<'a> {
-    /// The boot loader's configuration.
     BootLoader {
-        /// The parameters.
         tokens: &'a [BootToken],
     },
     /// A file of the kernel that contains a value.
     Value {
-        /// Its path.
         path: String,
     },
     /// A file of the kernel that contains a CPU mask; plans contain a CPU list.
     Mask {
-        /// Its path.
         path: String,
     },
     /// A parameter that `ethtool` sets.
     Ethtool {
-        /// Interface.
         nic: &'a str,
-        /// The group of parameters.
         group: &'static Ethtool,
-        /// The parameter.
         name: &'a str,
     },
     /// An idle state of some CPUs.
     IdleState {
-        /// The driver's name.
         name: &'a str,
-        /// The CPUs.
         cpus: &'a CpuSet,
     },
     /// The affinity of an interrupt.
     Interrupt {
         /// Number when the plan was made.
         number: u32,
-        /// Names of its handlers.
+        /// Names of the handlers.
         actions: &'a [String],
     },
     /// The affinity of a kernel thread.
     ThreadAffinity {
-        /// Name.
         comm: &'a str,
         /// Process id when the plan was made.
         pid: u32,
@@ -136,38 +126,29 @@ pub enum Mechanism<'a> {
     UserProcesses,
     /// The policy and priority of a kernel thread.
     ThreadScheduling {
-        /// Name.
         comm: &'a str,
         /// Process id when the plan was made.
         pid: u32,
     },
-    /// An isolated cpuset partition.
     CpusetPartition {
-        /// The slice whose group forms it.
+        /// The systemd slice whose group forms it.
         slice: &'a str,
     },
-    /// A group of resctrl.
     CacheGroup {
-        /// Its name; "default" for that of all other CPUs.
+        /// Name of the group; "default" is the one of all other CPUs.
         group: &'a str,
     },
-    /// A systemd unit.
     Unit {
-        /// Full name.
+        /// Full name, such as "chronyd.service".
         name: &'a str,
     },
-    /// TuneD's active profile.
     TunedProfile,
     /// One `key=value` line of a file.
     FileKey {
-        /// The file.
         path: &'a str,
-        /// The key.
         key: &'a str,
     },
-    /// A whole file.
     OwnedFile {
-        /// The file.
         path: &'a str,
     },
 }
@@ -190,18 +171,16 @@ pub enum Part {
     RunTime,
     /// Files for later boots, except the boot loader's and the enablement of services.
     Files,
-    /// The boot loader's files.
     Boot,
 }
 
 /// A name that survives a reboot.
 #[derive(Debug, Clone)]
 pub struct Lasting {
-    /// The name.
     pub name: String,
-    /// Whether two targets of this name are the same, regardless of their numbers.
+    /// Two targets of this name are the same, regardless of their numbers.
     pub is_unique: bool,
-    /// Whether the host now has a target of this name.
+    /// True if the host now has a target of this name.
     pub is_on: fn(&HostSnapshot, &str) -> bool,
 }
 
@@ -219,20 +198,19 @@ pub enum Missing {
 pub enum Rival {
     /// Files of sysctl.d, and TuneD, by the key.
     Sysctl(String),
-    /// Everything that writes to this file.
+    /// Programs and files that write to this file.
     Path(String),
     /// TuneD's `[net]` plugin: the option for the interface, a list of alternating parameters and values.
     TunedNet {
-        /// Interface.
         nic: String,
-        /// "channels".
+        /// Option, such as "channels".
         option: &'static str,
-        /// "combined".
+        /// Parameter, such as "combined".
         name: String,
     },
-    /// Everything that moves interrupts.
+    /// Programs that move interrupts.
     Interrupts,
-    /// What gives CPUs to all processes.
+    /// Programs and files that give CPUs to all processes.
     Processes,
 }
 
@@ -246,11 +224,10 @@ pub struct Ethtool {
     pub option: &'static str,
     /// The expected names, for errors.
     pub expected: &'static str,
-    /// How the kernel encodes them.
     pub wire: Wire,
 }
 
-/// How the kernel encodes a group of parameters.
+/// Encoding of a group of parameters in the kernel.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Wire {
     /// One netlink message, or one structure of the older ioctl, with a field for each parameter.
@@ -261,7 +238,6 @@ pub enum Wire {
         set: u8,
         /// Number of the ioctl that reads them (linux/ethtool.h).
         ioctl: u32,
-        /// The parameters.
         fields: &'static [Field],
     },
     /// The bitset of features, by name.
@@ -283,7 +259,7 @@ pub struct Field {
     pub attribute: u16,
     /// Offset in the ioctl's structure, in 32-bit words.
     pub word: usize,
-    /// Whether the parameter is "on" or "off".
+    /// The parameter is "on" or "off".
     pub is_switch: bool,
 }
 
@@ -304,14 +280,14 @@ pub(super) fn list(cpus: &Reading<CpuSet>) -> Reading<String> {
     cpus.as_ref().map(CpuSet::to_list)
 }
 
-/// Sets a reading to a CPU list; does nothing if the text is no list.
+/// Sets a reading to a CPU list; does nothing if the text is not a list.
 pub(super) fn put_list(now: &mut Reading<CpuSet>, text: &str) {
     if let Ok(cpus) = CpuSet::parse_list(text) {
         *now = Reading::Known(cpus);
     }
 }
 
-/// The hint for a file: its writers can be recorded.
+/// A hint for a file whose writers can be recorded.
 pub(super) fn watch(path: &str) -> String {
     format!(
         "to find the writer: `auditctl -w {path} -p w -k lowlat`, wait until it happens again, then `ausearch -k \

@@ -65,7 +65,7 @@ pub fn writeback(context: &Context<'_>, _: &Setting) -> Proposal {
     proposal
 }
 
-/// All unbound work.
+/// The CPUs of all unbound work.
 pub fn unbound(context: &Context<'_>, _: &Setting) -> Proposal {
     workqueue(context, Proposal::default(), None, &context.host.tasks.workqueue_cpus)
 }

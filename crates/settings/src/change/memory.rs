@@ -24,8 +24,7 @@ pub fn thp(context: &Context<'_>, setting: &Setting) -> Proposal {
     }
 }
 
-/// The guide's pages, spread over the nodes with memory. How many pages a trading host needs depends on its
-/// programs.
+/// The guide's pages, spread over the nodes with memory. The number that a trading host needs depends on its programs.
 pub fn huge_pages(context: &Context<'_>, _: &Setting) -> Proposal {
     if context.profile != Profile::Guide57037 {
         return Proposal::not(

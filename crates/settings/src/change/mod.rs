@@ -1,4 +1,4 @@
-//! How settings are changed: the proposals of rows, and the kinds of changes (`kinds/`).
+//! Changes of settings: the proposals of rows, and the kinds of changes (`kinds/`).
 
 pub mod boot;
 mod by_layer;

@@ -1,4 +1,4 @@
-//! User processes: the CPUs of those that run, and of those that later boots start.
+//! User processes: the CPUs of running ones, and of those that later boots start.
 
 use super::{Moment, Proposal, Target, WhyLeftOut};
 use crate::{Context, Setting, change::boot};
@@ -6,7 +6,7 @@ use lowlat_host::{CpuSet, HostSnapshot, Profile, Reading};
 
 /// The parameter that overrides CPUAffinity= of system.conf (systemd(1)).
 const PARAMETER: &str = "systemd.cpu_affinity";
-/// Units that hold processes of every kind.
+/// Units that contain processes of every kind.
 const SHARED: [&str; 3] = ["init.scope", "system.slice", "user.slice"];
 
 /// Something that gives CPUs to all processes, or to those of a shared slice.
@@ -14,17 +14,16 @@ const SHARED: [&str; 3] = ["init.scope", "system.slice", "user.slice"];
 pub struct GivesCpus {
     /// The unit; empty for all processes.
     pub unit: String,
-    /// "CPUAffinity=5-6" as its place spells it.
+    /// The assignment as spelled in its place: "CPUAffinity=5-6".
     pub says: String,
-    /// The CPUs.
     pub cpus: CpuSet,
-    /// The file.
     pub path: String,
     /// The line of the file; none for the kernel's command line.
     pub line: Option<u32>,
 }
 
-/// What gives CPUs to all processes that systemd starts, or to those of a shared slice: the command line first.
+/// Everything that gives CPUs to all processes that systemd starts, or to those of a shared slice. The command line
+/// comes first.
 pub fn gives_cpus(host: &HostSnapshot) -> Vec<GivesCpus> {
     let line = host.kernel.tokens();
     let of_line = line.in_force(PARAMETER).and_then(|value| {
@@ -47,7 +46,7 @@ pub fn gives_cpus(host: &HostSnapshot) -> Vec<GivesCpus> {
     of_line.into_iter().chain(of_files).collect()
 }
 
-/// Those that give isolated CPUs.
+/// The same, restricted to those that give isolated CPUs.
 pub fn gives_isolated(context: &Context<'_>) -> Vec<GivesCpus> {
     let mut found = gives_cpus(context.host);
     found.retain(|found| !found.cpus.is_disjoint(&context.allocation.isolated));
@@ -97,7 +96,7 @@ fn manager(house: &str) -> String {
     )
 }
 
-/// A drop-in of systemd's manager that is read after those of other names, because later masks are added to earlier ones.
+/// A drop-in of systemd's manager. It is read after all others, because later masks are added to earlier ones.
 const DROP_IN: &str = "/etc/systemd/system.conf.d/zz-lowlat.conf";
 
 /// Keeps processes that request no CPUs on the housekeeping CPUs: those that run now, and, with CPUAffinity= of systemd's

@@ -3,27 +3,21 @@
 use super::{BootToken, Moment, Target, WhyLeftOut};
 use lowlat_host::Reading;
 
-/// One proposed change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProposedChange {
-    /// The target.
     pub target: Target,
-    /// The present value.
     pub before: Reading<String>,
-    /// The proposed value.
     pub after: String,
-    /// When it takes effect.
     pub moment: Moment,
 }
 
-/// The proposal of one row: changes, boot parameters, and what it leaves out, with the reason.
+/// The proposal of one row: changes, boot parameters, and the parts that it leaves out, with the reason.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Proposal {
-    /// Changes at run time.
     pub steps: Vec<ProposedChange>,
     /// Changes of the command line; the planner fills in `setting` and `before`.
     pub tokens: Vec<BootToken>,
-    /// What is left out.
+    /// Parts that are left out, with the reason.
     pub left_out: Vec<(WhyLeftOut, String)>,
 }
 
@@ -69,14 +63,13 @@ impl Proposal {
         self
     }
 
-    /// Adds something that is left out.
+    /// Adds a part that is left out.
     #[must_use]
     pub fn but_not(mut self, why: WhyLeftOut, text: impl Into<String>) -> Self {
         self.left_out.push((why, text.into()));
         self
     }
 
-    /// Whether nothing is proposed.
     pub fn is_empty(&self) -> bool {
         self.steps.is_empty() && self.tokens.is_empty()
     }

@@ -7,11 +7,11 @@ use lowlat_host::{CpuId, HostSnapshot, Reading};
 /// The sysctl of the limit. Since Linux 6.12 it limits what deadline servers and threads may reserve, and without
 /// CONFIG_RT_GROUP_SCHED nothing else.
 pub const LIMIT: &str = "kernel.sched_rt_runtime_us";
-/// The period of which it is a part.
+/// The period of which the limit is a part.
 pub const PERIOD: &str = "kernel.sched_rt_period_us";
 /// The limit's value for "no limit".
 const UNLIMITED: &str = "-1";
-/// The kernel's default period.
+/// The kernel's default period, used if the host's is unknown.
 const PERIOD_US: i64 = 1_000_000;
 
 /// The path of a server's runtime. `server` is "fair_server" or "ext_server".
@@ -19,19 +19,20 @@ pub fn runtime_path(server: &str, cpu: CpuId) -> String {
     format!("/sys/kernel/debug/sched/{server}/cpu{cpu}/runtime")
 }
 
-/// Whether a value of the limit means "no limit": -1, or the whole period (the default since Linux 7.2).
+/// True if a value of the limit means "no limit": -1, or the whole period (the default since Linux 7.2).
 pub fn is_unlimited(host: &HostSnapshot, limit: &str) -> bool {
     let number = |text: &str| text.trim().parse::<i64>().ok();
     let period_us = number(host.sysctl(PERIOD).text()).unwrap_or(PERIOD_US);
     number(limit).is_some_and(|limit_us| limit_us < 0 || limit_us >= period_us)
 }
 
-/// Whether the host's limit is known to be one.
+/// True if the host is known to have a limit.
 pub fn is_limited(host: &HostSnapshot) -> bool {
     host.sysctl(LIMIT).known().is_some_and(|limit| !is_unlimited(host, limit))
 }
 
-/// Switches a server off on each isolated CPU. Linux 6.12 refuses every write while there is a limit, so that goes first.
+/// Switches a server off on each isolated CPU. Linux 6.12 rejects every write while there is a limit, so the limit is
+/// removed first.
 pub fn off(context: &Context<'_>, server: &str) -> Proposal {
     let on = servers_on(context, server);
     let mut proposal = Proposal::default();
@@ -49,7 +50,7 @@ pub fn fair(context: &Context<'_>, _: &Setting) -> Proposal {
     off(context, "fair_server")
 }
 
-/// The value that the profile wants for the limit, or none where a fair server is switched off.
+/// The value that the profile wants for the limit, or no limit if a fair server is to be switched off.
 pub fn limit(context: &Context<'_>, setting: &Setting) -> Proposal {
     if is_limited(context.host) && !servers_on(context, "fair_server").is_empty() {
         let target = Target::Sysctl { key: LIMIT.to_owned() };

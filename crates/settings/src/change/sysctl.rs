@@ -13,7 +13,7 @@ use std::fmt::Write as _;
 /// Names are compared as text, so "100-" would sort before "50-".
 const NAMES: [&str; 3] = ["99-zz-lowlat.conf", "zz-lowlat.conf", "zzzz-lowlat.conf"];
 
-/// The row of the guide's own file, in whose place lowlat's file has keys that need no change.
+/// The row of the guide's own file. lowlat's file contains its keys, even those that need no change.
 const GUIDE_FILE: &str = "sysctl.file.100-lowlatency";
 
 /// The row's key with the wanted value.
@@ -88,12 +88,10 @@ pub fn guide_file(_: &Context<'_>, _: &Setting) -> Proposal {
     )
 }
 
-/// A key that has its wanted value, which the file for the next boot contains too.
+/// A key that already has its wanted value, and that the file for the next boot contains too.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HeldKey {
-    /// The key.
     pub key: String,
-    /// The wanted value.
     pub value: String,
 }
 

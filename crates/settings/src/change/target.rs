@@ -5,33 +5,26 @@ use crate::Risk;
 use lowlat_host::{CpuSet, Reading};
 use serde::{Deserialize, Serialize};
 
-/// One planned change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Change {
     /// The settings that request it: usually one; all boot rows for the command line, all sysctls for their
     /// file.
     pub settings: Vec<String>,
-    /// The layer, as a word.
     pub layer: String,
-    /// The target.
     pub target: Target,
-    /// The present value.
+    /// Value when the plan was made.
     pub before: Reading<String>,
-    /// The planned value.
     pub after: String,
-    /// When it takes effect.
     pub moment: Moment,
-    /// The reason.
     pub reason: String,
     /// Its cost; empty if none.
     pub cost: String,
-    /// Its class of risk.
     pub risk: Risk,
     /// The source of the advice.
     pub sources: Vec<String>,
 }
 
-/// What is changed, by kind.
+/// Target of a change, by kind.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(
     rename_all = "snake_case",
@@ -47,7 +40,7 @@ pub enum Target {
     },
     /// A key below /proc/sys.
     Sysctl {
-        /// "kernel.numa_balancing".
+        /// Key with dots, such as "kernel.numa_balancing".
         key: String,
     },
     /// A file of /sys, /proc or debugfs that contains a value.
@@ -58,21 +51,18 @@ pub enum Target {
     /// An idle state of some CPUs: "enabled" or "disabled". It is identified by name, because its number
     /// differs between CPUs.
     IdleState {
-        /// The driver's name: "C6".
+        /// Name by the driver, such as "C6".
         name: String,
-        /// The CPUs.
         cpus: CpuSet,
     },
     /// Pages reserved in the pool of one node.
     HugePages {
         /// NUMA node; none for the pool of the host.
         node: Option<u32>,
-        /// Page size.
         size_bytes: u64,
     },
     /// The CPUs of one interrupt, as a CPU list.
     IrqAffinity {
-        /// Number in /proc/irq.
         irq: u32,
         /// Names of its handlers, by which it is found after a reboot.
         actions: Vec<String>,
@@ -83,7 +73,7 @@ pub enum Target {
     KernelThreadAffinity {
         /// Name, by which it is found after a reboot.
         comm: String,
-        /// Process id now.
+        /// Process id when the plan was made.
         pid: u32,
     },
     /// The CPUs of process 1 and of the running processes that have the same ones, as a CPU list.
@@ -92,7 +82,7 @@ pub enum Target {
     KernelThreadScheduling {
         /// Name, by which it is found after a reboot.
         comm: String,
-        /// Process id now.
+        /// Process id when the plan was made.
         pid: u32,
     },
     /// The CPUs of a workqueue's workers, as a CPU list.
@@ -105,30 +95,22 @@ pub enum Target {
         /// The systemd slice whose group forms it: "lowlat.slice".
         slice: String,
     },
-    /// What a group of resctrl contains: "cpus=1-3 L3:0=ff0 MB:0=100", or "none".
+    /// Contents of a group of resctrl: "cpus=1-3 L3:0=ff0 MB:0=100", or "none".
     CacheGroup {
-        /// Its name; "default" for that of all other CPUs.
+        /// Name of the group; "default" is the one of all other CPUs.
         group: String,
     },
-    /// Whether a systemd unit runs and starts at boot: "active, enabled".
+    /// Run state and enablement of a systemd unit: "active, enabled".
     Service {
-        /// Full name: "chronyd.service".
+        /// Full name, such as "chronyd.service".
         unit: String,
     },
     /// TuneD's active profile and its mode: "virtual-guest auto", "lowlat manual".
     TunedProfile,
     /// One `key=value` line of a file of another package that supports no drop-ins.
-    FileKey {
-        /// The file.
-        path: String,
-        /// The key.
-        key: String,
-    },
+    FileKey { path: String, key: String },
     /// A whole file that lowlat owns.
-    OwnedFile {
-        /// The file.
-        path: String,
-    },
+    OwnedFile { path: String },
     /// A parameter of a network interface.
     #[serde(untagged)]
     Nic(NicTarget),
@@ -169,7 +151,7 @@ pub enum Moment {
     NowAndAtBoot,
 }
 
-/// Why nothing is planned for a setting.
+/// Reason why nothing is planned for a setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WhyLeftOut {
@@ -195,12 +177,11 @@ pub enum WhyLeftOut {
     Unknown,
     /// It does not apply to this host or profile.
     NotApplicable,
-    /// It is already correct.
     Good,
 }
 
 impl WhyLeftOut {
-    /// Whether the setting is wrong, so the user should see it.
+    /// True if the setting is wrong, so that the user should see it.
     pub fn is_of_fault(self) -> bool {
         !matches!(self, Self::Good | Self::NotApplicable | Self::Unknown)
     }

@@ -8,7 +8,7 @@ use crate::{Context, Setting};
 use lowlat_host::{Profile, Reading};
 use std::fmt::Write as _;
 
-/// Where TuneD records the parameters that it requests from the boot loader.
+/// File in which TuneD records the parameters that it requests from the boot loader.
 pub const BOOTCMDLINE: &str = "/etc/tuned/bootcmdline";
 
 /// Not planned: TuneD rolls its profile back when it stops.
@@ -43,8 +43,8 @@ pub fn tuned_variable(context: &Context<'_>, setting: &Setting) -> Proposal {
     Proposal::default().step_at(Moment::AtBoot, target, before, value)
 }
 
-/// A profile with lowlat's values, because TuneD sets its values again whenever it starts. In profile `trading` it is on top
-/// of the present one, whose other values stay. That of the guide replaces the present one.
+/// A profile with lowlat's values, because TuneD sets its values again whenever it starts. In profile `trading` it
+/// extends the present one, whose other values stay. The guide's profile replaces the present one.
 pub fn tuned_profile(context: &Context<'_>, _: &Setting) -> Proposal {
     let services = &context.host.services;
     let unit = services.units.get("tuned.service");

@@ -1,4 +1,4 @@
-//! Judges of kernel command-line parameters: what the line requests, and what the kernel made of it.
+//! Judges of kernel command-line parameters: the requested value, and its effect in the kernel.
 
 use super::{good_because, missing, satisfies};
 use crate::{Context, Judgement, Setting, Verdict, Want, compare::same_meaning};
@@ -7,35 +7,32 @@ use lowlat_host::{
     cmdline::{CommandLine, Repeat},
 };
 
-/// Whether the running kernel shows the effect of a parameter.
+/// Effect of a parameter in the running kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum InForce {
-    /// It does. Contains what was seen.
+    /// The parameter is in force. Contains the observed state.
     Yes(String),
-    /// It does not. Contains what was seen instead, and why the parameter has no effect.
+    /// The parameter is not in force.
     No {
-        /// What was seen.
         observed: String,
-        /// Why the parameter does not work.
+        /// The reason why the parameter has no effect.
         because: String,
     },
-    /// The kernel does not show it, or the reading has no value.
+    /// The kernel does not show its effect, or the reading has no value.
     Unseen,
 }
 
-/// What the command line requests for one parameter.
+/// Request for one parameter on the command line.
 enum Asked {
-    /// Nothing.
     Missing,
     /// The wanted value, as spelled there.
     Wanted(String),
     /// Another value, as spelled there.
     Other(String),
-    /// Several different values.
     Contrary(String),
 }
 
-/// Returns the command line, or why it is not known.
+/// Returns the command line, or a judgement with the reason why it is unknown.
 pub fn command_line(host: &HostSnapshot) -> Result<&CommandLine, Judgement> {
     host.kernel.command_line.known().ok_or_else(|| missing(&host.kernel.command_line, "/proc/cmdline"))
 }
@@ -124,7 +121,7 @@ pub fn boot_token_shown(
     boot_token_in_force(context, setting, shown(context, path, shown_as, because))
 }
 
-/// Whether a file of the running kernel contains `wanted`. `because` explains another value.
+/// Checks that a file of the running kernel contains `wanted`. `because` explains another value.
 fn shown(context: &Context<'_>, path: &str, wanted: &str, because: &str) -> InForce {
     match context.host.file(path) {
         Reading::Known(value) if same_meaning(&value, wanted) => InForce::Yes(format!("{path} is {value}")),

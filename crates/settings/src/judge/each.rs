@@ -1,4 +1,4 @@
-//! Judging a setting that a host has several times: once per interface, node, policy or pool.
+//! Judges a setting that a host has several times: one per interface, node, policy or pool.
 
 use crate::{Context, Judgement};
 use lowlat_host::CpuSet;
@@ -9,9 +9,9 @@ const NAMED_MAX: usize = 6;
 /// The result for one of several items.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum One {
-    /// As wanted. Contains what was seen.
+    /// As wanted, with the observed state.
     Good(String),
-    /// Not as wanted. Contains what was seen, and why that is wrong.
+    /// Not as wanted, with the observed state and the reason why that is wrong.
     Wrong(String, String),
     /// Could not be determined, with the reason.
     Unknown(String),

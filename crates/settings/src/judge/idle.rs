@@ -2,16 +2,16 @@
 
 use lowlat_host::{HostSnapshot, snapshot::IdleState};
 
-/// Names and descriptions of the states of the first CPU, which tell more about a state than its name alone.
+/// Names and descriptions of the first CPU's states. A description identifies a state better than its name alone.
 pub const IDLE_DESCRIPTIONS: &[&str] =
     &["/sys/devices/system/cpu/cpu0/cpuidle/state*/name", "/sys/devices/system/cpu/cpu0/cpuidle/state*/desc"];
 
-/// Whether a state is no deeper than C1: polling, the architecture's halt, C1, or ARM's wait for interrupt.
+/// True if a state is no deeper than C1: polling, the architecture's halt, C1, or ARM's wait for interrupt.
 pub fn is_shallow(host: &HostSnapshot, state: &IdleState) -> bool {
     is_no_deeper_than_c1(&state.name, description(host, &state.name), state.exit_latency_us.known().copied())
 }
 
-/// Whether the CPU spins in the state.
+/// True if the CPU spins in the state.
 pub fn is_polling(name: &str) -> bool {
     matches!(name, "POLL" | "C0")
 }
@@ -32,7 +32,7 @@ fn is_no_deeper_than_c1(name: &str, description: Option<&str>, exit_latency_us: 
     if is_polling(name) || parts().any(|part| matches!(part, "C1" | "WFI" | "haltpoll")) {
         return true;
     }
-    // C1E, C2, C6S, C1E-ATM: the name names a deeper state.
+    // C1E, C2, C6S, C1E-ATM: the name is that of a deeper state.
     if parts().any(is_c_state) {
         return false;
     }
@@ -47,7 +47,7 @@ fn is_no_deeper_than_c1(name: &str, description: Option<&str>, exit_latency_us: 
     by_description || exit_latency_us == Some(0)
 }
 
-/// Whether a part of a name is a C-state: "C6", "C1E", "C10".
+/// True if a part of a name is a C-state: "C6", "C1E", "C10".
 fn is_c_state(part: &str) -> bool {
     part.strip_prefix('C').is_some_and(|rest| rest.starts_with(|first: char| first.is_ascii_digit()))
 }

@@ -60,13 +60,13 @@ pub const DEBUG_OPTIONS: &[&str] = &[
     "SLUB_DEBUG_ON",
 ];
 
-/// Whether the host is known to be a virtual machine.
+/// True if the host is known to be a virtual machine.
 pub fn is_virtual(context: &Context<'_>) -> bool {
     context.host.virtualization.is_virtual == Reading::Known(true)
 }
 
-/// Why a setting does not apply here, if so: the profile has no preference, the processor is another one, or the
-/// kernel is too old, too new, or built without an option. Also why that is unknown.
+/// The reason why a setting does not apply here, if any: the profile has no preference, the processor is another one,
+/// or the kernel is too old, too new, or built without an option. If that cannot be decided, the judgement is unknown.
 pub fn inapplicable(
     context: &Context<'_>,
     setting: &Setting,
@@ -106,9 +106,9 @@ pub fn inapplicable(
     Some(Judgement::not_applicable(format!("this kernel is built without CONFIG_{missing}")))
 }
 
-/// Whether the kernel shows that it has the setting, whatever its version: distributions add settings to earlier
-/// kernels and keep removed ones. The first file that a row reads is the setting's own; a row without files is shown by
-/// the options that it needs.
+/// True if the kernel shows that it has the setting, whatever its version: distributions backport settings and keep
+/// removed ones. The first file that a row reads belongs to the setting; a row without files is judged by the options
+/// that it needs.
 fn is_shown(host: &HostSnapshot, setting: &Setting) -> bool {
     if let Some(own) = setting.reads.first() {
         return host.files_matching(own).any(|(_, reading)| reading.is_known());
@@ -117,7 +117,7 @@ fn is_shown(host: &HostSnapshot, setting: &Setting) -> bool {
     !setting.needs.config.is_empty() && setting.needs.config.iter().all(is_built)
 }
 
-/// Why a setting does not apply to the processor, by its maker; unknown if the maker is.
+/// The reason why a setting does not apply to the processor, by its maker; unknown if the maker is.
 fn of_another_maker(context: &Context<'_>, makers: Makers) -> Option<Judgement> {
     let cpu = &context.host.cpu;
     let (is_theirs, whose) = match makers {
@@ -144,7 +144,7 @@ fn gone(version: KernelVersion, until: KernelVersion, moved_to: &str) -> String 
     }
 }
 
-/// Whether a value satisfies what the profile wants.
+/// True if the profile accepts a value.
 pub fn satisfies(context: &Context<'_>, want: &Want, value: &str) -> bool {
     match want {
         Want::Nothing | Want::State(_) => true,
@@ -198,8 +198,8 @@ const OF_NODES: &[&str] = &[
     "nic.numa_node",
 ];
 
-/// A row is not good, and does not fail to apply, for want of what was not read: the facts that it is judged by, or the
-/// directory of its file.
+/// Makes a judgement unknown if it is good or not applicable only because something was not read: the facts that it is
+/// judged by, or the directory of its file.
 pub fn unless_unread(
     context: &Context<'_>,
     setting: &Setting,
@@ -234,7 +234,7 @@ pub fn good_because(observed: impl Into<String>, because: impl Into<String>) -> 
     Judgement::new(Verdict::Good, observed, because)
 }
 
-/// Whether the kernel is at least this version; `None` if its version is unknown.
+/// True if the kernel is at least this version; `None` if its version is unknown.
 pub fn kernel_at_least(host: &HostSnapshot, version: KernelVersion) -> Option<bool> {
     host.kernel.version.known().map(|v| *v >= version)
 }

@@ -24,7 +24,7 @@ pub fn sysctl_where(context: &Context<'_>, setting: &Setting, is_wanted: impl Fn
     }
 }
 
-/// What a sysctl contains. Those with several numbers or CPUs show it in the wanted value.
+/// Format of a sysctl, for errors. It follows from the wanted value if that has several numbers or CPUs.
 fn expected(context: &Context<'_>, setting: &Setting) -> &'static str {
     let wanted = setting.want(context.profile).text(context).unwrap_or_default();
     let is_list =

@@ -6,12 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A kernel thread's flag in the ninth field of /proc/PID/stat (include/linux/sched.h).
 const PF_KTHREAD: u64 = 0x0020_0000;
 
-/// The tree to write.
 #[derive(Debug, Default)]
 pub(super) struct CaptureTree {
-    /// Files by path.
+    /// Contents of files, by path.
     pub(super) files: BTreeMap<String, Vec<u8>>,
-    /// Links by path.
+    /// Targets of links, by path.
     pub(super) links: BTreeMap<String, String>,
     /// Listed directories. Directories above files come with the files.
     pub(super) folders: BTreeSet<String>,

@@ -18,7 +18,7 @@ const TREES: &[(&str, u32)] = &[
     ("/proc/irq", 2),
 ];
 
-/// Single files.
+/// Files that are read individually.
 const FILES: &[&str] = &[
     "/proc/buddyinfo",
     "/proc/cmdline",
@@ -72,7 +72,7 @@ fn walk(root: &Root, folder: &str, depth: u32, visits_left: &mut u32) {
     }
 }
 
-/// A node has thousands of memory blocks, and the power management of devices is not a setting of ours.
+/// A node has thousands of memory blocks, and lowlat does not set the power management of devices.
 fn is_left_out(path: &str, name: &str) -> bool {
     let is_memory_block = name
         .strip_prefix("memory")

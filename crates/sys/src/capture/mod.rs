@@ -22,17 +22,15 @@ use lowlat_settings::Catalogue;
 use redact::Redactor;
 use std::path::{Path, PathBuf};
 
-/// Options of a capture.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CaptureOptions {
-    /// Whether hostnames, hardware addresses, serial numbers, UUIDs and similar data are overwritten. On by
-    /// default.
+    /// True if hostnames, hardware addresses, serial numbers, UUIDs and similar data are overwritten. On by default.
     pub is_redacted: bool,
-    /// The role that the host is judged by, kept as [`ROLE`]; none if nothing names one.
+    /// The role that the host is judged by, kept as [`ROLE`]; `None` if no role is named.
     pub role: Option<Vec<u8>>,
 }
 
-/// Name of the interface ([`Root::interface`]) that is the host's role. Its sources would not survive the redaction.
+/// Name of the interface ([`Root::interface`]) with the host's role, whose sources would not survive the redaction.
 pub const ROLE: &str = "role.json";
 
 impl Default for CaptureOptions {
@@ -41,10 +39,8 @@ impl Default for CaptureOptions {
     }
 }
 
-/// Contents of a capture.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct CaptureSummary {
-    /// Path of the capture.
     pub path: PathBuf,
     /// Number of files with content.
     pub files: usize,
@@ -54,7 +50,7 @@ pub struct CaptureSummary {
     pub denied: usize,
     /// Files in which something was overwritten.
     pub redacted_files: usize,
-    /// What the user should know before sharing the file.
+    /// Warnings to read before sharing the file.
     pub warnings: Vec<String>,
 }
 

@@ -12,11 +12,11 @@ const ENTRIES: [&str; 4] = [
     "/efi/loader/entries/*.conf",
     "/boot/boot/loader/entries/*.conf",
 ];
-/// GRUB's environment blocks.
+/// Paths of GRUB's environment blocks.
 const GRUBENVS: [&str; 2] = ["/boot/grub2/grubenv", "/boot/grub/grubenv"];
 /// The host's command line as a whole file (kernel-install(8)).
 const WHOLE: [&str; 2] = ["/usr/lib/kernel/cmdline", "/etc/kernel/cmdline"];
-/// Parameters that TuneD requests.
+/// File with the parameters that TuneD requests.
 const TUNED: &str = "/etc/tuned/bootcmdline";
 /// Maximum number of files, and of bytes in a line.
 const FILES_MAX: usize = 256;

@@ -35,10 +35,10 @@ pub(super) fn read(root: &Root, unit: &str) -> Vec<Assignment> {
     sources.assignments
 }
 
-/// What a unit and its drop-ins say about the environment of its programs.
+/// Environment of programs, as set by their unit and its drop-ins.
 #[derive(Debug, Default)]
 pub(crate) struct Sources {
-    /// Whether the unit's own file is there as it was written: captures of earlier versions hold its headings only.
+    /// True if the unit's own file has its original content: captures of earlier versions hold its headings only.
     pub has_unit: bool,
     /// The assignments of `Environment=`, in order.
     pub assignments: Vec<Assignment>,

@@ -1,5 +1,5 @@
-//! What a verification reads beyond the snapshot: the state of planned files, and the files through which
-//! other tools set values. Facts only: precedence is decided elsewhere.
+//! Facts that a verification reads beyond the snapshot: the state of planned files, and the files through which other
+//! tools set values. Precedence is decided elsewhere.
 
 mod boot_sources;
 pub(crate) mod environment;
@@ -84,7 +84,7 @@ pub(crate) fn lines(text: &str) -> impl Iterator<Item = (u32, &str)> {
     numbered.filter(|(_, line)| !line.is_empty() && !line.starts_with(['#', ';']))
 }
 
-/// Whether systemd treats a file with this name as settings.
+/// True if systemd treats a file with this name as settings.
 fn is_config(name: &str) -> bool {
     name.strip_suffix(".conf").is_some_and(|stem| !stem.is_empty() && !stem.starts_with('.'))
 }

@@ -1,4 +1,4 @@
-//! What the active profile of TuneD sets, with those that it includes.
+//! Settings of TuneD's active profile, and of those that it includes.
 
 use crate::Root;
 use lowlat_host::{HostSnapshot, Reading};

@@ -1,4 +1,4 @@
-//! What a running command shows of its acceleration.
+//! Evidence of acceleration, from the mappings, files and sockets of a running command.
 
 use crate::Root;
 use lowlat_launch::{Accelerator, Evidence, KernelSocket};
@@ -9,7 +9,7 @@ use std::{
 
 /// The kernel's tables of internet sockets, below /proc/PID/net.
 const TABLES: [&str; 4] = ["tcp", "tcp6", "udp", "udp6"];
-/// Reads what process `pid` shows.
+/// Reads the evidence of process `pid`.
 pub fn evidence(root: &Root, pid: u32, accelerator: &Accelerator) -> Evidence {
     let maps = root.read(&format!("/proc/{pid}/maps")).into_known().unwrap_or_default();
     let files = open_files(root, pid);

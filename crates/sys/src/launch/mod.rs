@@ -28,18 +28,18 @@ use std::{
 };
 use thiserror::Error;
 
-/// Time between two looks at the command's threads: at first short, since most threads start then.
+/// Time between two checks of the command's threads: at first short, since most threads start then.
 const LOOK_EARLY: Duration = Duration::from_millis(2);
 const LOOK_LATE: Duration = Duration::from_millis(100);
-/// How long a command counts as starting.
+/// Time for which a command counts as starting.
 const EARLY: Duration = Duration::from_secs(2);
-/// Time between two looks at its sockets and CPUs.
+/// Time between two checks of its sockets and CPUs.
 const LOOK_AROUND: Duration = Duration::from_millis(500);
 const ONLINE: &str = "/sys/devices/system/cpu/online";
 /// Time that a command has to end by SIGTERM.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Why a command was not started, or was stopped.
+/// Reason why a command was not started, or was stopped.
 #[derive(Debug, Error)]
 #[error("{0}")]
 pub struct LaunchError(String);
@@ -63,22 +63,22 @@ fn sentence(found: &Acceleration) -> String {
     }
 }
 
-/// What happened while the command ran.
+/// Result of running the command.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Ran {
     /// Exit code, the highest one of copies; 128 and the signal's number if a signal ended it.
     pub code: u8,
-    /// Most threads that shared a CPU with another at the same time, beyond one per CPU.
+    /// Largest number of threads that shared a CPU at the same time, beyond one per CPU.
     pub crowded_max: usize,
     /// Threads that could not be pinned, with the system's error: "1234: Invalid argument".
     pub unpinned: Vec<String>,
     /// Threads that chose other CPUs themselves: "md (1234) chose CPU 5".
     pub moved: BTreeMap<u32, String>,
-    /// Names of the thread map that no thread had.
+    /// Names in the thread map that matched no thread.
     pub unmatched: Vec<String>,
     /// CPUs that went offline. The kernel moved their threads.
     pub cpus_lost: CpuSet,
-    /// What the command showed of its acceleration, at the last look.
+    /// Acceleration that the command showed at the last check.
     pub acceleration: Option<Acceleration>,
 }
 
@@ -269,7 +269,7 @@ fn start(
     let parent = std::process::id();
     let set = move || {
         mask.restore();
-        // Nobody pins the threads of a command that outlives lowlat, or passes signals to it.
+        // If the command outlived lowlat, nothing would pin its threads or pass signals to it.
         set_parent_process_death_signal(Some(Signal::TERM))?;
         if std::os::unix::process::parent_id() != parent {
             return Err(io::Error::other("lowlat has ended"));

@@ -24,19 +24,18 @@ pub struct Signals {
     before: libc::sigset_t,
 }
 
-/// What was received.
+/// A received signal, or a timeout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
     /// Pass this signal to the command. The terminal sends its signals to all processes of lowlat's process group.
     Pass {
-        /// Its number.
         signal: libc::c_int,
         /// The kernel sent it, not a process.
         is_of_terminal: bool,
     },
     /// A child has changed its state.
     Child,
-    /// Nothing within the time.
+    /// Nothing arrived within the time.
     Nothing,
 }
 
@@ -58,7 +57,7 @@ impl Signals {
         }
     }
 
-    /// The mask from before.
+    /// Returns the signal mask from before [`Signals::block`].
     pub fn mask(&self) -> Mask {
         Mask(self.before)
     }

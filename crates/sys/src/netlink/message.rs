@@ -6,7 +6,7 @@ use rustix::io::Errno;
 const HEADER_BYTES: usize = 16;
 /// Command, version, two reserved bytes.
 pub(super) const GENERIC_HEADER_BYTES: usize = 4;
-/// Length and type.
+/// Attribute header: length and type.
 const ATTRIBUTE_HEADER_BYTES: usize = 4;
 const NLM_F_REQUEST: u16 = 1;
 /// In a request: always answer. In an answer: attributes follow the error.
@@ -25,15 +25,15 @@ const NLMSG_DONE: u16 = 3;
 const ERROR_MIN: i32 = -4_095;
 /// The type without its flags for nesting and byte order.
 const ATTRIBUTE_TYPE: u16 = 0x3FFF;
-/// The attribute holds attributes.
+/// Flag of an attribute that contains attributes.
 pub(crate) const NESTED: u16 = 0x8000;
 
-/// What a request wants.
+/// Kind of a netlink request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// One answer.
+    /// A query with one answer.
     Query,
-    /// Every entry.
+    /// A query for all entries.
     List,
     /// A change, answered with an error or success.
     Change,

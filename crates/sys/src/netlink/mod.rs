@@ -31,7 +31,7 @@ const CTRL_CMD_GETFAMILY: u8 = 3;
 const CTRL_ATTR_FAMILY_ID: u16 = 1;
 const CTRL_ATTR_FAMILY_NAME: u16 = 2;
 
-/// Lists addresses (linux/rtnetlink.h).
+/// Request that lists addresses (linux/rtnetlink.h).
 const RTM_GETADDR: u16 = 22;
 /// `struct ifaddrmsg` without a filter: every family, every interface.
 const EVERY_ADDRESS: [u8; 8] = [0; 8];
@@ -46,7 +46,7 @@ const FLAG_OMIT_REPLY: u32 = 2;
 /// A family of generic netlink.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Family {
-    /// What `ethtool` reads and sets (kernel Documentation/networking/ethtool-netlink.rst).
+    /// Settings that `ethtool` reads and sets (kernel Documentation/networking/ethtool-netlink.rst).
     Ethtool,
     /// NAPI instances, queues and XDP (kernel Documentation/netlink/specs/netdev.yaml).
     Netdev,
@@ -61,7 +61,7 @@ impl Family {
     }
 }
 
-/// Why a change was rejected.
+/// Reason why a change was rejected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Refusal {
     pub(crate) errno: Errno,
@@ -216,7 +216,7 @@ fn route_request(kind: Kind, family: u16, body: &[u8]) -> Result<Connection, Err
     Ok(connection)
 }
 
-/// No protocol is NETLINK_ROUTE.
+/// Opens a netlink socket; no protocol is NETLINK_ROUTE.
 fn socket(protocol: Option<rustix::net::Protocol>) -> Result<OwnedFd, Errno> {
     let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, protocol)?;
     set_socket_timeout(&socket, Timeout::Recv, Some(PATIENCE))?;

@@ -1,20 +1,18 @@
-//! Why a file was not written.
+//! Errors of writing an output file.
 
 use std::{fmt, io, path::PathBuf};
 
-/// Why a file was not written.
+/// Error of writing an output file.
 #[derive(Debug)]
 pub struct OutputError {
     /// The file or directory, as the user gave it.
     pub path: PathBuf,
-    /// The cause.
     pub cause: OutputCause,
 }
 
 /// Cause of a failed write.
 #[derive(Debug)]
 pub enum OutputCause {
-    /// The system's error.
     Io(io::Error),
     /// The name is taken, and replacing is not allowed.
     Taken,
@@ -22,16 +20,13 @@ pub enum OutputCause {
     NoName,
     /// The name is a link.
     Link {
-        /// Target of the link.
         to: String,
     },
     /// A directory in the path is a link of another user that leads to a directory of a third user.
     ForeignLink {
-        /// Name of the link.
         name: String,
-        /// Target of the link.
         to: String,
-        /// Owner of the link.
+        /// User ID of the link's owner.
         owner: u32,
     },
     /// The name is not a file, a pipe or a character device.
@@ -39,7 +34,6 @@ pub enum OutputCause {
 }
 
 impl OutputError {
-    /// Whether the name was taken.
     pub fn is_taken(&self) -> bool {
         matches!(self.cause, OutputCause::Taken)
     }
@@ -52,7 +46,7 @@ impl OutputError {
         }
     }
 
-    /// What the user can do, if the cause itself shows it.
+    /// Suggests what the user can do, if the cause itself shows it.
     pub fn hint(&self) -> Option<String> {
         match &self.cause {
             OutputCause::Link { to } => Some(format!("use {to} itself, or remove the link")),

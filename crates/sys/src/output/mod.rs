@@ -25,7 +25,7 @@ use std::{
     sync::Arc,
 };
 
-/// Who may read a file, and whether it is a program.
+/// Permissions of an output file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
     /// Owner only: the file contains orders, or private data of a host.
@@ -46,7 +46,7 @@ impl Access {
     }
 }
 
-/// A directory held open.
+/// Directory for output files, held open.
 #[derive(Debug, Clone)]
 pub struct OutputDirectory {
     dir: Arc<OwnedFd>,
@@ -81,7 +81,6 @@ impl OutputDirectory {
     }
 }
 
-/// An output file.
 #[derive(Debug)]
 pub struct OutputFile {
     place: Place,
@@ -97,7 +96,7 @@ enum Place {
     Descriptor(PathBuf),
 }
 
-/// What currently has the file's name.
+/// Object that currently has the file's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Found {
     Nothing,
@@ -132,7 +131,7 @@ impl OutputFile {
         &self.path
     }
 
-    /// Whether the name is taken.
+    /// True if the name is taken.
     pub fn exists(&self) -> bool {
         match &self.place {
             Place::Entry { dir, name } => {
@@ -142,7 +141,7 @@ impl OutputFile {
         }
     }
 
-    /// Whether the name is taken by a regular file, which writing would replace.
+    /// True if the name is taken by a regular file, which writing would replace.
     pub fn replaces(&self) -> bool {
         matches!(self.found(), Ok(Found::File))
     }
@@ -328,7 +327,7 @@ impl Drop for Unfinished<'_> {
     }
 }
 
-/// Puts two signals in the state that lowlat needs, whoever started it. Commands that it starts are not affected.
+/// Puts two signals in the state that lowlat needs, whatever it inherited. Commands that it starts are not affected.
 ///
 /// A write beyond the process's file size limit becomes an error: by default the kernel kills the process, and the
 /// results not yet printed are lost. The ends of children are reported: where SIGCHLD is ignored, exit codes are lost.
@@ -341,7 +340,7 @@ pub fn set_signals() {
     }
 }
 
-/// Whether a path names a descriptor of this process.
+/// True if a path names a descriptor of this process.
 fn is_descriptor(path: &Path) -> bool {
     let number = |name: &OsStr| name.to_str().is_some_and(|name| name.parse::<u32>().is_ok());
     match (path.parent().and_then(Path::to_str), path.file_name()) {

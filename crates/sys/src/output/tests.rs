@@ -22,7 +22,7 @@ fn names(directory: &Path) -> Vec<String> {
     names
 }
 
-/// Whether this test can act for another user; otherwise prints that it is skipped.
+/// True if this test can act for another user; otherwise prints that it is skipped.
 fn is_root(test: &str) -> bool {
     let is_root = rustix::process::geteuid().is_root();
     if !is_root {

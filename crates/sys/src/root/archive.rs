@@ -23,7 +23,7 @@ pub(crate) const FAILED_LIST: &str = "/.lowlat/failed";
 /// List of the existing paths in a capture whose content was not kept, one per line.
 pub(crate) const NAMES_LIST: &str = "/.lowlat/names";
 
-/// Why a file is not a valid capture.
+/// Reason why a file is not a valid capture.
 #[derive(Debug, Error)]
 #[error("{0}")]
 pub struct ArchiveError(String);
@@ -242,7 +242,7 @@ fn plant(entries: Vec<(String, Node)>) -> Result<Tree, ArchiveError> {
     Ok(tree)
 }
 
-/// How to read the lines of a list, given the text after the path.
+/// Returns the parser for the lines of a list, which is given the text after the path.
 fn list_kind(path: &str) -> Option<fn(&str) -> Node> {
     match path {
         DENIED_LIST => Some(|_| Node::Denied),

@@ -19,7 +19,7 @@ pub(super) const HEADER_BYTES_MAX: u64 = 64 << 10;
 /// Bytes that may be read of a small capture in total, because links can show one large file under many
 /// names.
 pub(super) const CAPTURE_READ_BYTES: u64 = 256 << 20;
-/// How often the content of a large capture may be read.
+/// Number of times that the content of a large capture may be read.
 pub(super) const CONTENT_READS_MAX: u64 = 2;
 /// Bytes that may be read of a directory in total.
 pub(super) const DIRECTORY_READ_BYTES: u64 = 1 << 30;

@@ -4,7 +4,7 @@ use super::Root;
 use lowlat_host::snapshot::{Origin, OriginKind};
 use serde::{Deserialize, Serialize};
 
-/// Path of the manifest.
+/// Path of the manifest in a capture.
 pub(crate) const PATH: &str = "/.lowlat/manifest.json";
 
 /// The manifest of a capture.
@@ -14,9 +14,9 @@ pub(crate) struct Manifest {
     pub(crate) schema_version: u32,
     /// The version of lowlat that wrote it.
     pub(crate) lowlat_version: String,
-    /// Whether names, addresses and serials were overwritten.
+    /// True if names, addresses and serials were overwritten.
     pub(crate) is_redacted: bool,
-    /// Whether root read the host.
+    /// True if root read the host.
     pub(crate) is_privileged: bool,
     /// Origin of the capture: the running host, a directory or another capture.
     pub(crate) source: OriginKind,

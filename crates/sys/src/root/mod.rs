@@ -51,7 +51,7 @@ const LINKS_MAX: u32 = 40;
 pub struct Root {
     backend: Backend,
     label: String,
-    /// What was read since recording started; `None` while not recording.
+    /// Everything read since recording started; `None` while not recording.
     recording: Mutex<Option<Recording>>,
     /// Places that were not read, whose entries make up a list of the snapshot.
     unread: Mutex<BTreeMap<String, Reading<()>>>,
@@ -66,12 +66,12 @@ enum Backend {
     Capture(Tree),
 }
 
-/// Why a root cannot be opened.
+/// Reason why a root cannot be opened.
 #[derive(Debug, Error)]
 #[error("{0}")]
 pub struct RootError(String);
 
-/// What exists at a path, without following links.
+/// Object at a path, without following links.
 pub(crate) enum Entry {
     File,
     Directory,
@@ -79,7 +79,7 @@ pub(crate) enum Entry {
 }
 
 impl Root {
-    /// The running host.
+    /// Returns the root of the running host.
     pub fn live() -> Self {
         Self::with_backend(Backend::Live, "/")
     }
@@ -166,12 +166,11 @@ impl Root {
         &self.label
     }
 
-    /// Whether this is the running host, so that netlink, D-Bus and affinity also describe it.
+    /// True for the running host, which netlink, D-Bus and affinity also describe.
     pub fn is_live(&self) -> bool {
         matches!(self.backend, Backend::Live)
     }
 
-    /// Whether this is a capture file.
     pub fn is_capture(&self) -> bool {
         matches!(self.backend, Backend::Capture(_))
     }
@@ -294,7 +293,7 @@ impl Root {
         reading_of(path, result)
     }
 
-    /// Whether something exists at the path, readable or not.
+    /// True if something exists at the path, readable or not.
     pub fn exists(&self, path: &str) -> bool {
         self.record(path, Recording::note_existence);
         match &self.backend {

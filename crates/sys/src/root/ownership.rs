@@ -4,14 +4,12 @@ use super::{Backend, Root, reading_of};
 use lowlat_host::Reading;
 use std::{fs, os::unix::fs::MetadataExt, path::Path};
 
-/// Metadata of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ownership {
     /// Permission bits, 0o7777 at most.
     pub mode: u32,
     /// Owner, as a user ID.
     pub uid: u32,
-    /// Group ID.
     pub gid: u32,
 }
 

@@ -11,11 +11,9 @@ const PATHS_MAX: usize = 1_000_000;
 /// The result of one access other than "does not exist".
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Outcome<T> {
-    /// What was read.
     Value(T),
     /// It exists but has no value.
     Valueless,
-    /// Permission denied.
     Denied,
     /// Another failure, with the system's text.
     Failed(String),
@@ -24,9 +22,9 @@ pub(crate) enum Outcome<T> {
 /// Everything that was read, by real path: absolute, without links and `..`.
 #[derive(Debug, Default)]
 pub(crate) struct Recording {
-    /// Contents of files.
+    /// Contents of files that were read.
     pub(crate) reads: BTreeMap<String, Outcome<Vec<u8>>>,
-    /// Names in directories.
+    /// Names in directories that were listed.
     pub(crate) lists: BTreeMap<String, Outcome<Vec<String>>>,
     /// Links by their own path.
     pub(crate) links: BTreeMap<String, String>,

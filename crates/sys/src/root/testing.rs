@@ -1,4 +1,4 @@
-//! Other answers at a path of a capture, for tests of what is said about a host that was not read.
+//! Replacement answers at a path of a capture, for tests of reports about data that was not read.
 
 use super::{
     Backend, Root,
@@ -20,7 +20,7 @@ pub enum Replacement {
     Content(Vec<u8>),
 }
 
-/// What a replacement took out of the capture, for [`Root::restore`].
+/// Part of the capture that a replacement took out, for [`Root::restore`].
 #[derive(Debug)]
 pub struct Replaced {
     path: String,
@@ -30,7 +30,7 @@ pub struct Replaced {
 impl Root {
     /// Replaces the answer at a real path of a capture. Nothing happens on other roots.
     pub fn replace(&mut self, path: &str, with: Replacement) -> Replaced {
-        // What was read before must not use up the limit of what is read next.
+        // Earlier reads must not use up the limit of the next ones.
         *self.read_bytes.get_mut() = 0;
         let Backend::Capture(tree) = &mut self.backend else {
             return Replaced { path: path.to_owned(), taken: Subtree::new() };
@@ -53,7 +53,8 @@ impl Root {
         }
     }
 
-    /// What `read` returns, the real paths of the files and directories that it reads, and which are directories.
+    /// Returns what `read` returns, the real paths of the files and directories that it reads, and which of these are
+    /// directories.
     pub fn paths_read<T>(&self, read: impl FnOnce(&Self) -> T) -> (T, BTreeSet<String>, BTreeSet<String>) {
         self.start_recording();
         let value = read(self);

@@ -69,7 +69,7 @@ impl Tree {
         }
     }
 
-    /// Bytes of all files.
+    /// Returns the size of all files, in bytes.
     pub(super) fn content_bytes(&self) -> u64 {
         self.content_bytes
     }

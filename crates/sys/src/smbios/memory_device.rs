@@ -12,7 +12,7 @@ const EXTENDED: u32 = 0x7FFF_FFFF;
 /// Stands for a capacity in the extended field.
 const EXTENDED_CAPACITY: u32 = 0x8000_0000;
 
-/// Whether the array (type 16) contains system memory, by its "use" field.
+/// True if the array (type 16) contains system memory, by its "use" field.
 pub(super) fn is_system_memory(array: &Structure<'_>) -> bool {
     array.byte(0x05) == Some(0x03)
 }
@@ -38,7 +38,7 @@ pub(super) fn module(device: &Structure<'_>) -> Option<MemoryModule> {
     })
 }
 
-/// What an array (type 16) supports: in KiB, or in the extended field in bytes; `None` if unknown.
+/// Capacity that an array (type 16) supports: in KiB, or in the extended field in bytes; `None` if unknown.
 pub(super) fn capacity_bytes(array: &Structure<'_>) -> Option<u64> {
     match array.double_word(0x07)? {
         EXTENDED_CAPACITY => array.quad_word(0x0F),
@@ -52,7 +52,7 @@ fn width_bits(device: &Structure<'_>, offset: usize) -> Option<u32> {
     device.word(offset).filter(|bits| !matches!(*bits, 0 | 0xFFFF)).map(u32::from)
 }
 
-/// Zero means unknown.
+/// Returns the voltage in millivolts; zero in the table means unknown.
 fn voltage_mv(device: &Structure<'_>, offset: usize) -> Option<u32> {
     device.word(offset).filter(|mv| *mv > 0).map(u32::from)
 }

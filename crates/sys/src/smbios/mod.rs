@@ -17,7 +17,6 @@ use table::Structure;
 
 /// Files with the entry point and the table; only root can read them.
 const ENTRY_POINT: &str = "/sys/firmware/dmi/tables/smbios_entry_point";
-/// The structures.
 const TABLE: &str = "/sys/firmware/dmi/tables/DMI";
 
 /// Types of structures that are read (DSP0134, chapter 7).
@@ -38,7 +37,6 @@ pub struct Tables {
 }
 
 impl Tables {
-    /// Reads both files.
     pub fn read(root: &Root) -> Reading<Self> {
         let entry_point = root.read_bytes(ENTRY_POINT).and_then(|bytes| match EntryPoint::parse(&bytes) {
             Some(entry_point) => Reading::Known(entry_point),
@@ -167,9 +165,9 @@ impl Tables {
 /// Memory as the firmware describes it.
 #[derive(Debug)]
 pub struct DescribedMemory {
-    /// Modules, without empty slots.
+    /// Installed modules, without empty slots.
     pub modules: Reading<Vec<MemoryModule>>,
-    /// Number of slots.
+    /// Number of slots, including empty ones.
     pub slots: Reading<u32>,
     /// The most memory that the slots support.
     pub capacity_bytes_max: Reading<u64>,

@@ -2,7 +2,6 @@
 
 use super::kind;
 
-/// One structure.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Structure<'a> {
     /// Header and formatted area; at least [`HEADER_BYTES`].
@@ -11,7 +10,7 @@ pub(super) struct Structure<'a> {
     strings: &'a [u8],
 }
 
-/// Type, length and handle.
+/// Header of a structure: type, length and handle.
 const HEADER_BYTES: usize = 4;
 
 /// The structures up to the end marker, the end of the bytes, or the first invalid header.

@@ -14,14 +14,13 @@ const LIBRARY_DIRECTORIES: [&str; 7] = [
     "/opt/exablaze/lib",
 ];
 
-/// What shows that a stack is installed.
+/// Signs that a network stack is installed.
 struct Stack {
     name: &'static str,
     /// Its kernel module; empty if it has none.
     module: &'static str,
     /// Its library, without the version behind ".so".
     library: &'static str,
-    /// Its program.
     program: &'static str,
 }
 

@@ -27,8 +27,8 @@ fn is_disk(name: &str) -> bool {
     !NOT_DISKS.iter().any(|prefix| is_numbered(prefix)) && !is_path_of_nvme(name)
 }
 
-/// Whether the name is one path to a multipath NVMe device (`nvme0c1n2`), which the kernel hides from users:
-/// the disk is `nvme0n2`.
+/// True if the name is one path to a multipath NVMe device (`nvme0c1n2`), which the kernel hides from users: the disk
+/// is `nvme0n2`.
 fn is_path_of_nvme(name: &str) -> bool {
     let rest = name.strip_prefix("nvme").unwrap_or_default().trim_start_matches(|c: char| c.is_ascii_digit());
     let rest = rest.strip_prefix('c').unwrap_or_default().trim_start_matches(|c: char| c.is_ascii_digit());

@@ -4,7 +4,7 @@ use crate::Root;
 use lowlat_host::Reading;
 use std::collections::BTreeMap;
 
-/// Directories that every kernel has: where one is missing, that a file below is absent says nothing.
+/// Directories that every kernel has. If one is missing, the absence of a file below it proves nothing.
 const EVERYWHERE: [&str; 4] = ["/proc/sys", "/sys/devices", "/sys/kernel", "/sys/module"];
 
 /// Reads the files that match these globs; a path without a glob is kept even if it is absent.

@@ -42,7 +42,7 @@ use std::collections::BTreeMap;
 pub fn read(root: &Root, catalogue: Catalogue) -> HostSnapshot {
     let mut options = [catalogue.config_options(), SchedulerFacts::CONFIG_OPTIONS.to_vec()].concat();
     options.sort_unstable();
-    // What was read before is not part of this snapshot.
+    // Earlier reads are not part of this snapshot.
     root.take_unread();
     let host = HostSnapshot {
         schema_version: HostSnapshot::SCHEMA_VERSION,
@@ -71,12 +71,12 @@ pub fn read_without_knobs(root: &Root) -> HostSnapshot {
     read(root, Catalogue::new(&[]))
 }
 
-/// The assignments of /etc/sysctl.conf.
+/// Reads the assignments of /etc/sysctl.conf.
 pub(crate) fn sysctl_conf(root: &Root) -> Vec<lowlat_host::snapshot::SysctlAssignment> {
     kernel::of_classic(root)
 }
 
-/// Interrupts alone.
+/// Reads the interrupts alone, without a snapshot.
 pub(crate) fn interrupts_now(root: &Root) -> lowlat_host::snapshot::InterruptFacts {
     interrupts::read(root)
 }

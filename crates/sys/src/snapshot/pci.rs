@@ -7,9 +7,9 @@ use lowlat_host::{Reading, snapshot::PcieTransfers};
 /// A PCI function: its address and its directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Function {
-    /// "0000:01:00.0".
+    /// Its address, such as "0000:01:00.0".
     pub(super) address: String,
-    /// "/sys/devices/pci0000:00/0000:00:01.0/0000:01:00.0".
+    /// Its path, such as "/sys/devices/pci0000:00/0000:00:01.0/0000:01:00.0".
     pub(super) directory: String,
 }
 
@@ -80,7 +80,7 @@ fn nearest(path: &str) -> Option<Function> {
     Some(Function { address: (*directory.last()?).to_owned(), directory: directory.join("/") })
 }
 
-/// `domain:bus:device.function` in hexadecimal digits.
+/// True if the text is `domain:bus:device.function` in hexadecimal digits.
 fn is_address(text: &str) -> bool {
     let is_hex = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_hexdigit());
     let Some((place, function)) = text.rsplit_once('.') else { return false };

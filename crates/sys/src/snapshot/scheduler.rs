@@ -52,7 +52,7 @@ fn domains(text: &str, version: u32) -> Option<Vec<SchedDomain>> {
     Some(found.into_iter().collect())
 }
 
-/// `cpuN/domainM/name` and `flags`.
+/// Reads `name` and `flags` of each `cpuN/domainM`.
 fn named_domains(root: &Root) -> Reading<Vec<NamedDomain>> {
     root.list(DOMAINS).map(|names| {
         let mut levels: BTreeMap<(u32, String), NamedDomain> = BTreeMap::new();

@@ -1,6 +1,6 @@
 //! Number formats that the kernel uses in several places.
 
-/// "0" or "1".
+/// Parses a flag, "0" or "1".
 pub(super) fn flag(text: &str) -> Option<bool> {
     match text {
         "0" => Some(false),

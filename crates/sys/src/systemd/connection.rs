@@ -20,7 +20,7 @@ pub(super) type Way = (String, zbus::Result<Builder<'static>>);
 /// The ways to connect to systemd, the best one first.
 #[derive(Clone)]
 pub(super) struct Ways {
-    /// Whether systemd's own socket is among them.
+    /// True if systemd's own socket is among them.
     has_own_socket: bool,
     ways: Arc<dyn Fn() -> Vec<Way> + Send + Sync>,
 }

@@ -2,10 +2,10 @@ use crate::dbus::{self, Kind};
 use std::fmt;
 use thiserror::Error;
 
-/// Why systemd did not do something. Every message names the request and what to do.
+/// Error of a request to systemd. Every message names the request and what to do.
 #[derive(Debug, Error)]
 pub enum SystemdError {
-    /// Nothing answers as systemd.
+    /// systemd is not running, or not reachable.
     #[error(
         "cannot reach systemd ({tried}): lowlat needs it to manage this host's services, and most containers \
          have none; leave services out of the plan, or run lowlat on the host itself"
@@ -16,40 +16,27 @@ pub enum SystemdError {
     },
     /// This user has no permission.
     #[error("systemd denied this user the request to {doing}: {said}; run as root")]
-    Denied {
-        /// The request.
-        doing: String,
-        /// The error text.
-        said: String,
-    },
-    /// No answer arrived.
+    Denied { doing: String, said: String },
+    /// No answer arrived from systemd.
     #[error(
         "no answer from systemd to the request to {doing}: {why}; check with systemctl list-jobs, then \
              try again"
     )]
-    Unheard {
-        /// The request.
-        doing: String,
-        /// Why there is no answer.
-        why: String,
-    },
-    /// systemd rejected the request.
+    Unheard { doing: String, why: String },
     #[error("systemd refused to {doing}: {said}")]
     Refused {
-        /// The request.
         doing: String,
         /// The error text, with the name of the error.
         said: String,
     },
-    /// systemd tried and failed.
+    /// systemd's job for the unit failed.
     #[error(
         "systemd could not {doing} {unit}: its job ended with {result:?}, expected \"done\"{}; read \
          journalctl -u {unit}", now(.state)
     )]
     Job {
-        /// "start", "stop", "restart".
+        /// The job: "start", "stop", "restart".
         doing: &'static str,
-        /// The unit.
         unit: String,
         /// Result of the job in systemd's terms: "failed", "timeout", "dependency".
         result: String,
@@ -61,12 +48,7 @@ pub enum SystemdError {
         "{unit} is the bus that lowlat uses to reach systemd ({why}), so lowlat could not start it again \
          after stopping it; run as root on the host, or leave it out of the plan"
     )]
-    CutsTheWay {
-        /// The unit.
-        unit: String,
-        /// Why there is no other way.
-        why: String,
-    },
+    CutsTheWay { unit: String, why: String },
 }
 
 fn now(state: &str) -> impl fmt::Display + use<> {

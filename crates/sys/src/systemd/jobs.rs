@@ -9,7 +9,7 @@ use zbus::{
 /// Maximum number of unread job results; those of other clients arrive too.
 const WAITING_MAX: usize = 4_096;
 
-/// How a job ended.
+/// Result of a finished job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct JobEnd {
     pub(super) result: String,

@@ -21,8 +21,8 @@ use connection::Ways;
 use std::{fmt, time::Duration};
 use zbus::Connection;
 
-/// Time limit for reading a unit. systemd answers nothing while it loads its units again, which takes a busy host longer
-/// than the 25 seconds that D-Bus usually allows.
+/// Time limit for reading a unit. systemd answers nothing while it loads its units again, which takes a busy host
+/// longer than the 25 seconds that D-Bus usually allows.
 const LOOK: Duration = Duration::from_secs(60);
 /// Time limit for a change. systemd gives a service 90 seconds to stop, and the same time again to be killed.
 const CHANGE: Duration = Duration::from_secs(240);
@@ -53,7 +53,7 @@ pub trait ServiceManager: fmt::Debug + Send {
     /// Makes systemd read all unit files and links again.
     fn daemon_reload(&self) -> Result<(), SystemdError>;
 
-    /// Whether it manages the running host, so that only a writer to the running host may go with it.
+    /// True if it manages the running host, so that only a writer to the running host may be used with it.
     fn is_live(&self) -> bool;
 }
 

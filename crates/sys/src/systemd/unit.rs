@@ -29,8 +29,8 @@ pub struct Unit {
     pub active: String,
     /// SubState: "running", "exited", "dead", ...
     pub sub: String,
-    /// Whether it starts at boot: "enabled", "disabled", "static", "masked", ... `None` for units without a
-    /// file, and if systemd cannot report it.
+    /// Start at boot: "enabled", "disabled", "static", "masked", ... `None` for units without a file, and if systemd
+    /// cannot report it.
     pub enablement: Option<String>,
     /// Units that are up and stop when this one is stopped. For the system bus these are all running services
     /// with a name on it: many exit when they lose it, and nothing starts them again.
@@ -38,7 +38,7 @@ pub struct Unit {
 }
 
 impl Unit {
-    /// Whether it is running or about to run.
+    /// True if it is running or about to run.
     pub fn is_up(&self) -> bool {
         is_up(&self.active)
     }

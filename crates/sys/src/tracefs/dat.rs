@@ -1,10 +1,10 @@
-//! What a trace.dat has beside its sub-buffers.
+//! Content of a trace.dat besides its sub-buffers.
 
 use super::{SendTracing, Tracing, symbols::SYMBOLS_BYTES_MAX};
 use lowlat_trace::TraceFile;
 use std::{collections::BTreeMap, fs::File, io::Read as _};
 
-/// Reads it from the kernel, for a trace and that of what other CPUs send. The caller adds threads and sub-buffers.
+/// Reads it from the kernel, for a trace and for one of what other CPUs send. The caller adds threads and sub-buffers.
 pub fn trace_file(tracing: &Tracing, senders: Option<&SendTracing>, hz: u64) -> TraceFile {
     let text = |path: &str| tracing.instance.tracefs().text(path).unwrap_or_default() + "\n";
     let own = tracing.formats.present.iter().map(|event| event.path());

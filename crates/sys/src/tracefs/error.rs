@@ -4,10 +4,10 @@ use lowlat_trace::FormatError;
 use std::{fmt, io};
 use thiserror::Error;
 
-/// What is always possible, as the end of a sentence.
+/// Remedy that always works, as the end of a sentence.
 pub(super) const WITHOUT: &str = "use --no-causes to measure without causes";
 
-/// Why a trace cannot be started, read or removed. Every message ends with the next step.
+/// Reason why a trace cannot be started, read or removed. Every message ends with the next step.
 #[derive(Debug, Error)]
 #[error("{0}")]
 pub struct TraceError(pub(super) String);

@@ -24,11 +24,11 @@ static OWN: Mutex<Vec<Arc<Instance>>> = Mutex::new(Vec::new());
 /// Distinguishes the instances of one process.
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
-/// A directory below `instances/`.
+/// A trace instance: a directory below `instances/`.
 #[derive(Debug)]
 pub(super) struct Instance {
     tracefs: Arc<Tracefs>,
-    /// Below tracefs: "instances/lowlat-…".
+    /// Its path below tracefs: "instances/lowlat-…".
     directory: String,
     name: String,
     state: Mutex<State>,

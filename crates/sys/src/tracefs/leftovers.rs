@@ -9,9 +9,9 @@ use crate::{Root, task_stat::TaskStat};
 /// An instance whose process no longer exists.
 #[derive(Debug)]
 pub struct Leftover {
-    /// Its name below `instances/`.
+    /// Name of its directory below `instances/`.
     pub name: String,
-    /// Why it still exists; `None` if it has been removed.
+    /// Reason why it still exists; `None` if it has been removed.
     pub problem: Option<TraceError>,
 }
 

@@ -5,8 +5,8 @@ use super::Tracefs;
 /// Maximum number of instances inspected.
 const INSTANCES_MAX: usize = 256;
 
-/// What else is tracing on this host, one phrase each: `top level: tracer "function" is on`. Ignores the
-/// instance `own`.
+/// Lists the other traces that are active on this host, one phrase each: `top level: tracer "function" is on`. Ignores
+/// the instance `own`.
 pub(super) fn other_tracers(tracefs: &Tracefs, own: &str) -> Vec<String> {
     let mut facts = activity(tracefs, "", "top level");
     for name in tracefs.list("instances").iter().filter(|name| *name != own).take(INSTANCES_MAX) {
@@ -15,8 +15,8 @@ pub(super) fn other_tracers(tracefs: &Tracefs, own: &str) -> Vec<String> {
     facts
 }
 
-/// What one trace does: its tracer and events. A trace that is switched off (`tracing_on`) still costs time
-/// if its events or tracer are on, because their code still runs.
+/// Describes one trace by its tracer and events. A trace that is switched off (`tracing_on`) still costs time if its
+/// events or tracer are on, because their code still runs.
 fn activity(tracefs: &Tracefs, prefix: &str, label: &str) -> Vec<String> {
     let text = |file: &str| tracefs.text(&format!("{prefix}{file}")).unwrap_or_default();
     let mut facts = Vec::new();

@@ -26,10 +26,9 @@ pub struct CpuPipe {
 /// Result of reading a pipe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Drained {
-    /// Sub-buffers that were read.
+    /// Number of sub-buffers that were read.
     pub page_count: u32,
-    /// Whether the pipe was empty at the end; otherwise the events' vector is full and more events are
-    /// waiting.
+    /// True if the pipe was empty at the end; otherwise the events' vector is full and more events are waiting.
     pub is_empty: bool,
 }
 
@@ -45,12 +44,12 @@ impl CpuPipe {
         }
     }
 
-    /// Keeps the sub-buffers that are read from now on, as many of the last as fit into so many bytes.
+    /// Keeps the last sub-buffers that are read from now on, as many as fit into so many bytes.
     pub fn keep(&mut self, bytes: usize) {
         (self.kept, self.left) = (VecDeque::with_capacity(bytes), usize::MAX);
     }
 
-    /// From now on keeps so many more that half of those before stay.
+    /// From now on keeps sub-buffers for half of the bytes given to `keep`, so that half of the earlier ones stay.
     pub fn end_keeping(&mut self) {
         self.left = self.left.min(self.kept.capacity() / self.buffer.len() / 2);
     }
@@ -72,12 +71,11 @@ impl CpuPipe {
         self.left = left;
     }
 
-    /// The CPU.
     pub fn cpu(&self) -> CpuId {
         self.cpu
     }
 
-    /// Size of a sub-buffer.
+    /// Returns the size of a sub-buffer in bytes.
     pub fn page_bytes(&self) -> usize {
         self.buffer.len()
     }
@@ -152,7 +150,6 @@ pub struct PipeStats {
     pub commit_overrun_count: u64,
     /// Events that were dropped because the buffer was full and must not be overwritten.
     pub dropped_count: u64,
-    /// Events that were read.
     pub read_count: u64,
 }
 

@@ -30,9 +30,9 @@ pub(super) const MAKE: &str = "create the trace instance";
 /// The tracefs of the running host.
 #[derive(Debug)]
 pub struct Tracefs {
-    /// Prefix of paths.
+    /// Prefix of all its paths.
     base: String,
-    /// Its name in messages.
+    /// Name shown in error messages.
     label: String,
     /// A mount that is in no mount table and ends with this descriptor.
     _mount: Option<OwnedFd>,

@@ -20,9 +20,9 @@ pub struct SendTracing {
 }
 
 impl SendTracing {
-    /// Creates an instance that traces what the CPUs of `options` send to `targets` and, `with_wakes`, who wakes threads there,
-    /// with recording still off. `is_alone`: nothing else but lowlat traces on this host. `Ok(None)` if this kernel traces
-    /// neither.
+    /// Creates an instance that traces what the CPUs of `options` send to `targets` and, if `with_wakes` is set,
+    /// wakeups of threads there, with recording still off. `is_alone`: nothing else but lowlat traces on this host.
+    /// `Ok(None)` if this kernel traces neither.
     ///
     /// # Errors
     /// [`TraceError`]; everything created until then is removed again.
@@ -48,7 +48,7 @@ impl SendTracing {
         SendDecoder::new(self.formats.clone(), clock)
     }
 
-    /// Whether interrupts between CPUs are traced.
+    /// True if interrupts between CPUs are traced.
     pub fn has_sends(&self) -> bool {
         self.formats.has_sends()
     }

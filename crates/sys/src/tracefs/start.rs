@@ -32,12 +32,10 @@ const COSTLY_OPTIONS: [&str; 7] = [
     "pause-on-trace",
 ];
 
-/// What to trace.
 #[derive(Debug, Clone)]
 pub struct TraceOptions {
-    /// On which CPUs.
     pub cpus: CpuSet,
-    /// Buffer of each of them, in KiB; less if `memory_kb_max` does not suffice.
+    /// Buffer of each traced CPU, in KiB; less if `memory_kb_max` does not suffice.
     pub buffer_kb_per_cpu: u64,
     /// Maximum kernel memory of all buffers together, in KiB.
     pub memory_kb_max: u64,
@@ -132,8 +130,8 @@ impl Tracing {
         self.instance.name()
     }
 
-    /// What else was tracing on this host when this trace started, one phrase each. Another tracer takes time
-    /// on every CPU that it traces.
+    /// Other traces that were active on this host when this one started, one phrase each. Another tracer takes time on
+    /// every CPU that it traces.
     pub fn facts(&self) -> &[String] {
         &self.facts
     }
@@ -143,7 +141,7 @@ impl Tracing {
         &self.problems
     }
 
-    /// What this trace changed in the host's own trace, one sentence each, with how to revert it.
+    /// Changes that this trace made to the host's own trace, one sentence each, with how to revert them.
     pub fn side_effects(&self) -> &[String] {
         &self.side_effects
     }
@@ -336,7 +334,7 @@ fn page_bytes(instance: &Instance) -> Result<usize, TraceError> {
     })
 }
 
-/// Whether the host's own trace will no longer grow, from the content of `buffer_size_kb` before and after.
+/// Warns if the host's own trace will no longer grow, from the content of `buffer_size_kb` before and after.
 ///
 /// Its buffer is small until first used, "7 (expanded: 1408)", and then grows. Older kernels, including 6.1
 /// (but no longer 6.12), have one flag for all traces that says whether the size is settled. Setting the size

@@ -12,14 +12,12 @@ pub(super) const SYMBOLS_BYTES_MAX: u64 = 256 << 20;
 /// An address further than this after the nearest symbol belongs to code without a symbol.
 const DISTANCE_MAX: u64 = 64 << 10;
 
-/// Functions' names.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FunctionNames {
     /// By address: "vmstat_update", `nf_hook [nf_tables]`, "name+0x10" inside a function. Addresses without a
     /// name are left out.
     pub names: BTreeMap<u64, String>,
-    /// Whether the kernel hides addresses from this user (`kernel.kptr_restrict`), in which case there are no
-    /// names.
+    /// True if the kernel hides addresses from this user (`kernel.kptr_restrict`), in which case there are no names.
     pub is_hidden: bool,
 }
 

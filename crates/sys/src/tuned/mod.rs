@@ -21,35 +21,20 @@ const CHANGE: Duration = Duration::from_secs(120);
 /// Maximum number of unread signals.
 const WAITING_MAX: usize = 256;
 
-/// Why TuneD did not do something. Every message names the request and what to do.
+/// Error of a request to TuneD. Every message names the request and what to do.
 #[derive(Debug, Error)]
 pub enum TunedError {
     /// This user has no permission.
     #[error("TuneD denied this user the request to {doing}: {said}; run as root")]
-    Denied {
-        /// The request.
-        doing: String,
-        /// The error text.
-        said: String,
-    },
+    Denied { doing: String, said: String },
     /// TuneD, or the bus, rejected the request.
     #[error("TuneD refused to {doing}: {said}; see /var/log/tuned/tuned.log")]
-    Refused {
-        /// The request.
-        doing: String,
-        /// The error text.
-        said: String,
-    },
-    /// No answer arrived.
+    Refused { doing: String, said: String },
+    /// No answer arrived from TuneD.
     #[error(
         "no answer from TuneD to the request to {doing}: {why}; see /var/log/tuned/tuned.log, then try again"
     )]
-    Unheard {
-        /// The request.
-        doing: String,
-        /// Why there is no answer.
-        why: String,
-    },
+    Unheard { doing: String, why: String },
 }
 
 /// A client of TuneD. Each call opens a new connection.
@@ -66,7 +51,7 @@ impl fmt::Debug for Tuned {
 
 /// TuneD's operations; tests replace them.
 pub trait TunedControl: fmt::Debug + Send {
-    /// Whether the daemon is running. The query does not start it; without a bus it cannot be running.
+    /// True if the daemon is running. The query does not start it; without a bus it cannot be running.
     fn is_running(&self) -> Result<bool, TunedError>;
 
     /// The active profile; empty if none.
@@ -81,7 +66,7 @@ pub trait TunedControl: fmt::Debug + Send {
     /// Rolls the active profile back; no profile is active afterwards.
     fn disable(&self) -> Result<(), TunedError>;
 
-    /// Whether it acts on the running host, so that only a writer for the running host may be used.
+    /// True if it acts on the running host, so that only a writer for the running host may be used.
     fn is_live(&self) -> bool;
 }
 
@@ -209,7 +194,7 @@ impl Tuned {
     }
 }
 
-/// Why a call failed.
+/// Cause of a failed D-Bus call.
 #[derive(Debug)]
 enum Failure {
     Bus(zbus::Error),

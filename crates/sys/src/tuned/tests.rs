@@ -88,7 +88,7 @@ impl Control {
     ) -> zbus::Result<()>;
 }
 
-/// The bus's own object.
+/// Fake of the bus's own object.
 struct Bus(Arc<Mutex<State>>);
 
 #[zbus::interface(name = "org.freedesktop.DBus")]

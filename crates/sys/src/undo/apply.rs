@@ -12,15 +12,13 @@ use std::{collections::BTreeMap, fmt};
 pub struct UndoStep {
     /// Its ID, unique within the plan.
     pub id: String,
-    /// What it changes.
     pub target: TargetSpec,
-    /// What the plan found.
+    /// State that the plan found.
     pub old: State,
-    /// The wanted state.
     pub new: State,
 }
 
-/// What to do if a step fails.
+/// Reaction to a failed step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OnFailure {
     /// Roll back what this call has done: all or nothing.
@@ -51,10 +49,9 @@ const FILE: &str = "file";
 /// The kind of the kernel's attributes.
 const VALUE: &str = "value";
 
-/// Why one step failed.
+/// Cause of one step's failure.
 #[derive(Debug)]
 enum Failure {
-    /// The target failed.
     AtTarget(HostError),
     /// The log failed, or something before the change.
     Elsewhere(UndoError),
@@ -75,7 +72,7 @@ impl From<UndoError> for Failure {
     }
 }
 
-/// How the present state compares with the plan.
+/// State of a step, new or old, that the target has before the step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Standing {
     New,
@@ -86,7 +83,7 @@ enum Standing {
 /// files see [`UndoLog::apply`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Origin {
-    /// The current state.
+    /// The current state, before this call.
     Latest,
     /// The state before the step was applied for the first time.
     First,
@@ -99,8 +96,8 @@ struct ObservedTarget {
     state: State,
 }
 
-/// Whether another program routinely changes the target: irqbalance moves interrupts every ten seconds. Such a target may
-/// have any state when its step starts.
+/// True if another program routinely changes the target: irqbalance moves interrupts every ten seconds. Such a target
+/// may have any state when its step starts.
 fn is_moved_by_rule(target: &TargetSpec) -> bool {
     target.name.starts_with("/proc/irq/") && target.name.ends_with("/smp_affinity_list")
 }
@@ -223,7 +220,7 @@ impl UndoLog {
         entry.map(|entry| entry.old.clone())
     }
 
-    /// Whether the step's file is neither in the state that this plan's step found nor in the one it left.
+    /// True if the step's file is neither in the state that this plan's step found nor in the one it left.
     fn is_edited(&self, plan: &str, step: &UndoStep, present: &State) -> Result<bool, HostError> {
         let entry = self.history.entry(plan, &step.id).filter(|entry| entry.target.kind == FILE);
         let Some(entry) = entry else { return Ok(false) };
@@ -280,7 +277,7 @@ impl UndoLog {
         if conflicts.is_empty() { Ok(all_seen) } else { Err(UndoError::conflicts(&conflicts)) }
     }
 
-    /// Whether the steps after a failed one are still tried.
+    /// True if the steps after a failed one are still tried.
     fn may_go_on(&self, plan: &str, step: &UndoStep, failure: &Failure, on_failure: OnFailure) -> bool {
         match on_failure {
             OnFailure::RollBack => false,
@@ -436,7 +433,7 @@ impl UndoLog {
     }
 }
 
-/// Whether the kernel makes the change of `next` together with that of `step`.
+/// True if the kernel makes the change of `next` together with that of `step`.
 fn goes_along(next: &UndoStep, step: &UndoStep) -> bool {
     let is_value = |step: &UndoStep| step.target.kind == VALUE;
     is_value(step)

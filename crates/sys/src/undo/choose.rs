@@ -5,7 +5,7 @@ use super::{
     preview::ExpectedStates, rollback::Until,
 };
 
-/// Why a step was adopted as lowlat's own although its target was changed outside lowlat.
+/// Reason recorded for a step that was adopted as lowlat's own although its target was changed outside lowlat.
 const FORCED: &str = "changed outside lowlat, rolled back on request";
 
 impl UndoLog {
@@ -35,8 +35,8 @@ impl UndoLog {
         report
     }
 
-    /// What [`UndoLog::rollback_where`] would do if the targets named in `forced` were in lowlat's state. Reads the
-    /// host and changes nothing, neither there nor in the log. It does not show whether a write would fail, nor which
+    /// Previews [`UndoLog::rollback_where`] as if the targets named in `forced` were in lowlat's state. Reads the host
+    /// and changes nothing, neither there nor in the log. It does not show whether a write would fail, nor which
     /// directories would stay because they contain other files.
     pub fn preview_where(&self, wanted: impl Fn(&Entry) -> bool, forced: &[String]) -> RollbackPreview {
         let mut preview = RollbackPreview { damage: self.damage().cloned(), ..RollbackPreview::default() };
@@ -117,12 +117,12 @@ impl UndoLog {
         Ok(chosen.len())
     }
 
-    /// Whether a restart of the host reverts this step's change. An unknown kind counts as permanent.
+    /// True if a restart of the host reverts this step's change. An unknown kind counts as permanent.
     pub fn goes_with_boot(&self, entry: &Entry) -> bool {
         self.target(&entry.target).is_ok_and(|target| !target.outlives_boot(&entry.target))
     }
 
-    /// Whether the kind of target is known to this log.
+    /// True if this log knows the kind of target.
     pub fn knows(&self, kind: &str) -> bool {
         self.targets.iter().any(|target| target.kind() == kind)
     }

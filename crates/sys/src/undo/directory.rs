@@ -24,7 +24,7 @@ const TEMPORARY: &str = "new.tmp";
 const ASIDE: &str = ".lowlat-aside";
 /// Name of the file that lists the directories above lowlat's own that lowlat created, outermost first.
 const MADE: &str = "made-directories";
-/// Others may write.
+/// Write permission of group and others.
 const OTHERS_WRITE: RawMode = 0o022;
 /// Mode of a system's directories: /var, /var/lib.
 const OF_SYSTEM: Mode = Mode::RWXU.union(Mode::RGRP).union(Mode::XGRP).union(Mode::ROTH).union(Mode::XOTH);
@@ -237,7 +237,7 @@ impl PrivateDirectory {
         )))
     }
 
-    /// Its path, for messages.
+    /// Returns its path, for messages.
     pub fn path(&self) -> &Path {
         &self.shown
     }

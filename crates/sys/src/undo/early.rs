@@ -52,7 +52,7 @@ enum Journal {
     Xfs,
 }
 
-/// How a file that is read early is replaced, and the directory that contains it.
+/// Replacement of a file that is read early, and the directory that contains it.
 #[derive(Debug)]
 pub(super) struct Early<'p> {
     place: &'p Place,
@@ -92,8 +92,7 @@ impl<'p> Early<'p> {
     }
 }
 
-/// Whether there is no journal, or this process lacks permission (a container, a test). fsync must then
-/// suffice.
+/// True if there is no journal, or this process lacks permission (a container, a test). fsync must then suffice.
 fn says_nothing_to_do(errno: Errno) -> bool {
     matches!(errno, Errno::NODEV | Errno::PERM | Errno::ACCESS | Errno::OPNOTSUPP)
 }

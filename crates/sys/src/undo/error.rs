@@ -1,21 +1,20 @@
-//! Why a change cannot be made or rolled back. Every message names the path and the next step.
+//! Errors of changes and of their rollback. Every message names the path and the next step.
 
 use super::{Conflict, Damage, RollbackReport, State};
 use rustix::io::Errno;
 use std::io;
 use thiserror::Error;
 
-/// Why one access to the host or to the log failed.
+/// Error of one access to the host or to the log.
 #[derive(Debug, Error)]
 pub enum HostError {
     /// The system denied an operation or reported an error.
     #[error("{path}: cannot {doing}: {source}{}", advice(.source))]
     Io {
-        /// What was attempted: "rename", "fsync".
+        /// The failed operation: "rename", "fsync".
         doing: &'static str,
         /// The file, as the host names it.
         path: String,
-        /// The system's error.
         source: io::Error,
     },
     /// The kernel rejected a value that was written to one of its attributes.
@@ -23,14 +22,13 @@ pub enum HostError {
     Attribute {
         /// The attribute, as the host names it.
         path: String,
-        /// The kernel's error.
         source: io::Error,
     },
     /// The change had no effect but returned no error number: another value was read back, or a service
     /// rejected it.
     #[error("{path}: {what}")]
     Refused {
-        /// The target's name.
+        /// Name of the target, not always a path.
         path: String,
         /// The result: "wrote "7", read back "0"".
         what: String,
@@ -38,11 +36,9 @@ pub enum HostError {
     /// The name is taken by something that is not replaced: a directory, a device, a pipe.
     #[error("{path} is {found}, expected {expected}; move it away, or leave this step out")]
     Kind {
-        /// The path.
         path: String,
-        /// What exists there.
+        /// Object at the path: "a directory".
         found: &'static str,
-        /// What was expected.
         expected: &'static str,
     },
     /// More bytes than the log stores.
@@ -50,21 +46,16 @@ pub enum HostError {
         "{path}: {bytes} bytes or more, and the undo log stores at most {bytes_max}; leave this step out"
     )]
     TooLarge {
-        /// What is too large: a file, or the log's whole store.
+        /// The oversized file, or the log's whole store.
         path: String,
-        /// Its size.
         bytes: u64,
-        /// The limit.
         bytes_max: u64,
     },
     /// A kind of target in the log that this version does not know.
     #[error(
         "the undo log names a target of kind {kind:?}, which this version does not know; use the version that wrote it"
     )]
-    UnknownKind {
-        /// The kind.
-        kind: String,
-    },
+    UnknownKind { kind: String },
     /// A path, a link, a file or a state that lowlat does not use.
     #[error("{0}")]
     Unfit(String),
@@ -96,9 +87,8 @@ impl HostError {
         Self::Unfit(format!("{path}: a {kind} cannot become {wanted}; this plan is wrong, make a new one"))
     }
 
-    /// Whether the target itself rejected this one change permanently: the kernel manages that interrupt, the
-    /// driver has no such option, the device was removed. A full disk, an interrupted call or a dangling path
-    /// do not count.
+    /// True if the target itself rejected this one change permanently: the kernel manages that interrupt, the driver
+    /// has no such option, the device was removed. A full disk, an interrupted call or a dangling path do not count.
     ///
     /// It applies to errors of a [`Target`](super::Target) at the thing that it changes. For a file on a disk
     /// the same error numbers mean something else (EIO: the disk is failing), so there nothing counts as a
@@ -159,7 +149,7 @@ fn advice(source: &io::Error) -> &'static str {
     }
 }
 
-/// Why the undo log rejected a call, or a plan failed.
+/// Error of a call to the undo log, or of a failed plan.
 #[derive(Debug, Error)]
 pub enum UndoError {
     /// An access failed before anything was changed.
@@ -168,7 +158,7 @@ pub enum UndoError {
     /// Another process is using the log.
     #[error("cannot use {path}: {holder} is using it\nhint: wait until that process ends, or stop it")]
     Locked {
-        /// The lock file.
+        /// Path of the log's lock file.
         path: String,
         /// Process number and name, as the holder wrote it.
         holder: String,
@@ -178,21 +168,14 @@ pub enum UndoError {
         "cannot resume plan {plan}: its step {step} differs from the undo log, or its file was changed since\nhint: \
          use a new plan ID"
     )]
-    PlanDiffers {
-        /// The plan.
-        plan: String,
-        /// The step.
-        step: String,
-    },
+    PlanDiffers { plan: String, step: String },
     /// The log, the plan or the host does not allow the call. Nothing was changed.
     #[error("{0}")]
     Refused(String),
     /// A step failed. The earlier ones were rolled back as the report says.
     #[error("step {step} failed: {reason}; {rolled_back}")]
     Step {
-        /// The step.
         step: String,
-        /// Why.
         reason: String,
         /// Result for the earlier steps.
         rolled_back: Box<RollbackReport>,

@@ -29,14 +29,15 @@ impl UndoLog {
         Ok(expired)
     }
 
-    /// Whether a restart has reset the target since the change. For an unknown kind this cannot be determined.
+    /// True if a restart has reset the target since the change; false for an unknown kind, where this cannot be
+    /// determined.
     pub(super) fn is_reset(&self, entry: &Entry) -> bool {
         let is_earlier =
             entry.boot != self.boot() && entry.boot != UNKNOWN_BOOT && self.boot() != UNKNOWN_BOOT;
         is_earlier && self.target(&entry.target).is_ok_and(|target| !target.outlives_boot(&entry.target))
     }
 
-    /// Whether a restart has reset the target, and the record of its previous state is of no use.
+    /// True if a restart has reset the target, and the record of its previous state is not needed.
     pub(super) fn is_expired(&self, entry: &Entry) -> bool {
         let is_same = |other: &&Entry| other.target == entry.target && other.new == entry.new;
         let first = self.history.entries.iter().find(is_same);

@@ -8,10 +8,9 @@ use std::{
     },
 };
 
-/// What happens at the chosen operation.
+/// Fault to inject, and at which operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Plan {
-    /// Nothing ever fails.
     None,
     /// From this operation on, everything fails, as if the process had died. A write stores half of its
     /// bytes.
@@ -28,7 +27,7 @@ enum Plan {
 pub struct Faults {
     plan: Plan,
     count: Arc<AtomicU64>,
-    /// The operations, if requested.
+    /// Operations so far, if they are traced.
     trace: Option<Arc<Mutex<Vec<String>>>>,
 }
 
@@ -36,7 +35,6 @@ pub struct Faults {
 const CRASH: &str = "crash injected by a test";
 
 impl Faults {
-    /// No faults.
     pub fn none() -> Self {
         Self { plan: Plan::None, count: Arc::default(), trace: None }
     }
@@ -62,7 +60,7 @@ impl Faults {
         Self { trace: Some(Arc::default()), ..Self::none() }
     }
 
-    /// Operations so far.
+    /// Returns the number of operations so far.
     pub fn count(&self) -> u64 {
         self.count.load(Ordering::Relaxed)
     }

@@ -7,25 +7,19 @@ use super::{Event, LoggedState, Record, TargetSpec};
 pub struct Entry {
     /// The plan that it belongs to.
     pub plan: String,
-    /// The step's ID.
     pub step: String,
     /// The boot in which it was applied. Values do not survive it.
     pub boot: String,
     /// Start time in milliseconds since 1970.
     pub unix_ms: u64,
-    /// What it changed.
     pub target: TargetSpec,
-    /// Previous state.
     pub old: LoggedState,
-    /// Wanted state.
     pub new: LoggedState,
     /// Directories that it created, outermost first.
     pub directories: Vec<String>,
-    /// Progress of the step.
     pub progress: Progress,
 }
 
-/// Progress of a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Progress {
     /// It was about to change the host; only the host shows whether it did.
@@ -39,11 +33,10 @@ pub enum Progress {
 /// A plan in the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlanEntry {
-    /// Its ID.
     pub id: String,
     /// Time of its first start in milliseconds since 1970.
     pub unix_ms: u64,
-    /// Whether it was started and has neither been finished nor rolled back.
+    /// True if it was started and has neither been finished nor rolled back.
     pub is_open: bool,
 }
 
@@ -119,7 +112,7 @@ impl History {
         self.entries.iter().rfind(|e| e.plan == plan && e.step == step)
     }
 
-    /// Whether the plan was started and has neither been finished nor rolled back.
+    /// True if the plan was started and has neither been finished nor rolled back.
     pub fn is_open(&self, plan: &str) -> bool {
         self.plans.iter().any(|p| p.is_open && p.id == plan)
     }

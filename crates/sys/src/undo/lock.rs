@@ -13,7 +13,6 @@ use std::{
 /// Maximum number of bytes read of the holder's text.
 const HOLDER_BYTES_MAX: u64 = 256;
 
-/// The held lock.
 #[derive(Debug)]
 pub(super) struct Lock(File);
 
@@ -25,7 +24,7 @@ impl Drop for Lock {
     }
 }
 
-/// The file's name.
+/// Name of the lock file.
 const NAME: &str = "lock";
 
 /// Takes the lock of the log in `dir`. The kernel releases it when the process ends for any reason; the file

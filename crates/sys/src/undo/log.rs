@@ -28,11 +28,10 @@ const READ_BACK_PAUSES_MS: [u64; 5] = [1, 5, 15, 30, 50];
 /// Content of a log, read without its lock: for status, and for users who may only read.
 #[derive(Debug)]
 pub struct Inspection {
-    /// Plans and active steps.
     pub history: History,
     /// A record at the end of the log that a crash truncated.
     pub torn: Option<TornTail>,
-    /// Where the untrusted part of the log starts.
+    /// Start of the untrusted part of the log.
     pub damage: Option<Damage>,
     pub(super) chain: Chain,
 }
@@ -146,7 +145,7 @@ impl UndoLog {
         Ok(Inspection { history, torn: scan.torn, damage: scan.damage, chain: scan.chain })
     }
 
-    /// Whether opening has compacted the log, so that marks should be renewed.
+    /// True if opening has compacted the log, so that marks should be renewed.
     pub fn is_compacted(&self) -> bool {
         self.is_compacted
     }
@@ -158,12 +157,11 @@ impl UndoLog {
         self
     }
 
-    /// Plans and active steps.
     pub fn history(&self) -> &History {
         &self.history
     }
 
-    /// Where the untrusted part of the log starts, as found when opening.
+    /// Returns the start of the untrusted part of the log, as found when opening.
     pub fn damage(&self) -> Option<&Damage> {
         self.scan.damage.as_ref()
     }
@@ -213,8 +211,7 @@ impl UndoLog {
         Ok(self.read(spec)?)
     }
 
-    /// A name that is the same for all spellings of a target: two steps of one kind and place are one too
-    /// many.
+    /// A name that is the same for all spellings of a target. A plan may have only one step of a kind with this name.
     pub fn place(&self, spec: &TargetSpec) -> Result<String, UndoError> {
         Ok(self.target(spec)?.identity(&self.writer, spec)?)
     }

@@ -13,11 +13,12 @@ use std::fmt;
 pub struct LogMark {
     /// Number of the last record, counted over compactions; 0 for an empty log.
     pub sequence: u64,
-    /// Chained digest of all records up to that one: SHA-256 of the digest before and the record's bytes, in hexadecimal.
+    /// Chained digest of all records up to that one: SHA-256 of the digest before and the record's bytes, in
+    /// hexadecimal.
     pub digest: String,
 }
 
-/// How a log differs from a mark of it.
+/// Difference between a log and a mark of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogMismatch {
     /// There is no record at all.
@@ -27,12 +28,11 @@ pub enum LogMismatch {
     },
     /// Records are missing at the end.
     Shorter {
-        /// Records in the log.
+        /// Number of records in the log.
         found: u64,
         /// Records that the mark counts.
         expected: u64,
     },
-    /// The records differ.
     Different {
         /// Records that the mark counts.
         expected: u64,

@@ -20,7 +20,7 @@ pub(super) struct Place {
     pub(super) dir: OwnedFd,
     /// Missing directories below it, outermost first.
     pub(super) missing: Vec<String>,
-    /// The last name.
+    /// Last name in the path.
     pub(super) name: String,
     /// The path without links, as the host names it.
     pub(super) real: String,
@@ -147,7 +147,7 @@ impl Walk<'_> {
 }
 
 impl Place {
-    /// Whether the target cannot exist because its directory does not.
+    /// True if the target cannot exist because its directory does not.
     pub(super) fn has_no_directory(&self) -> bool {
         !self.missing.is_empty()
     }
@@ -187,7 +187,6 @@ impl Place {
         }
     }
 
-    /// The link's text.
     pub(super) fn link_text(&self) -> Result<String, HostError> {
         link_text(self.dir.as_fd(), &self.name, &self.real)
     }

@@ -6,13 +6,11 @@ use std::collections::BTreeMap;
 /// A step that a rollback would restore.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Restoration {
-    /// The plan.
     pub plan: String,
-    /// The step.
     pub step: String,
-    /// The target's kind.
+    /// The target's kind, such as "file".
     pub kind: String,
-    /// The target's name.
+    /// The target's name; for a file, its path.
     pub name: String,
     /// The state when its turn comes: later steps of the same target count as rolled back.
     pub present: State,
@@ -20,7 +18,7 @@ pub struct Restoration {
     pub old: State,
 }
 
-/// What a rollback would do, in order.
+/// Result that a rollback would have, in order of its steps.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RollbackPreview {
     /// Steps whose targets would be restored.

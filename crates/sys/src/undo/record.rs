@@ -4,12 +4,11 @@ use super::{Comparison, FileState, FileTime, HostError, State, hash};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Bytes before the payload.
+/// Length of a record's header, in bytes.
 pub(super) const HEAD_BYTES: usize = 20;
 /// Maximum size of a payload in bytes.
 pub(super) const PAYLOAD_BYTES_MAX: usize = 1 << 20;
 
-/// One record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
     /// The plan that it belongs to.
@@ -18,11 +17,9 @@ pub struct Record {
     pub boot: String,
     /// Time of writing in milliseconds since 1970. Informational only.
     pub unix_ms: u64,
-    /// What happened.
     pub event: Event,
 }
 
-/// Content of a record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Event {
@@ -30,45 +27,28 @@ pub enum Event {
     Begin,
     /// The step is about to change the host. Durable before the host is changed.
     Intend {
-        /// The step's ID.
         step: String,
-        /// What it changes.
         target: TargetSpec,
         /// Current state, or the state before the earlier entry that this one replaces.
         old: LoggedState,
-        /// Wanted state.
         new: LoggedState,
         /// Directories that the step will create, outermost first.
         directories: Vec<String>,
-        /// Whether this replaces an earlier entry of the same step, whose change no longer exists.
+        /// True if this replaces an earlier entry of the same step, whose change no longer exists.
         again: bool,
     },
     /// The step has changed the host, and the wanted state was read back.
-    Done {
-        /// The step's ID.
-        step: String,
-        /// The state read back.
-        read_back: LoggedState,
-    },
-    /// The step failed.
+    Done { step: String, read_back: LoggedState },
     Failed {
-        /// The step's ID.
         step: String,
-        /// Why.
         reason: String,
         /// The remaining state, if the old state could not be restored at once.
         present: Option<LoggedState>,
     },
     /// The host has the state from before the step.
-    Undone {
-        /// The step's ID.
-        step: String,
-    },
+    Undone { step: String },
     /// A restart of the host reverted the change; nothing was touched.
-    Expired {
-        /// The step's ID.
-        step: String,
-    },
+    Expired { step: String },
     /// The plan is no longer in progress.
     End,
     /// The first record of a compacted log: the end of the log that it replaces.
@@ -85,7 +65,7 @@ pub enum Event {
 pub struct TargetSpec {
     /// The kind, by [`Target::kind`](super::Target::kind): "value", "file".
     pub kind: String,
-    /// Which one; for "value" and "file" its path.
+    /// Identifier within the kind; for "value" and "file" the path.
     pub name: String,
     /// When two of its states count as the same.
     pub comparison: Comparison,
@@ -115,36 +95,27 @@ impl TargetSpec {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LoggedState {
-    /// Nothing exists.
     Absent,
-    /// A value.
     Value(String),
-    /// A regular file.
     File {
         /// SHA-256 of its bytes, which is also the name of the stored content.
         sha256: String,
-        /// Its length.
+        /// Length of its content in bytes.
         bytes: u64,
-        /// Permission bits.
+        /// Permission bits, at most 0o7777.
         mode: u32,
-        /// Owner.
         uid: u32,
-        /// Group.
         gid: u32,
         /// Modification time; `None` for a file that is not yet written.
         mtime: Option<FileTime>,
         /// Extended attributes, with values in hexadecimal.
         xattrs: BTreeMap<String, String>,
     },
-    /// A symbolic link.
     Link {
-        /// Target of the link.
         to: String,
-        /// Owner.
         uid: u32,
-        /// Group.
         gid: u32,
-        /// The link's own time.
+        /// Modification time of the link itself.
         mtime: Option<FileTime>,
     },
 }
@@ -170,8 +141,7 @@ impl LoggedState {
         }
     }
 
-    /// Whether `present` is this state, by `comparison`. For a file only the bytes count, for a link only its
-    /// target.
+    /// True if `present` is this state, by `comparison`. For a file only the bytes count, for a link only its target.
     pub fn describes(&self, present: &State, comparison: Comparison) -> bool {
         match (self, present) {
             (Self::File { sha256, .. }, State::File(file)) => *sha256 == hash::of(&file.bytes),
@@ -217,7 +187,7 @@ pub(super) fn encode(sequence: u64, record: &Record) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// What the bytes at a position of a segment are.
+/// Result of decoding the bytes at a position of a segment.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Decoded {
     /// A valid record, and its length including the header.

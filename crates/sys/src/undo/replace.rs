@@ -23,7 +23,7 @@ fn beside(place: &Place, end: &str) -> String {
     format!(".lowlat-{}.{end}", hash.get(..16).unwrap_or_default())
 }
 
-/// Runs one counted operation.
+/// Runs one operation, which `faults` counts and may fail.
 fn step<T, E: Into<std::io::Error>>(
     faults: &Faults,
     doing: &'static str,

@@ -7,19 +7,16 @@ use std::fmt;
 /// showing the difference.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Conflict {
-    /// The plan.
     pub plan: String,
-    /// The step.
     pub step: String,
-    /// The target's name.
+    /// Name of the target in conflict.
     pub name: String,
-    /// Previous state.
+    /// State before the change by lowlat.
     pub old: State,
     /// State that lowlat wrote or would write.
     pub ours: State,
-    /// Current state.
     pub present: State,
-    /// Whether the host was restarted since: values of the kernel do not survive that.
+    /// True if the host was restarted since; values of the kernel do not survive that.
     pub is_after_reboot: bool,
 }
 
@@ -31,20 +28,13 @@ impl fmt::Display for Conflict {
     }
 }
 
-/// Why a step stays.
+/// Reason why a step is not rolled back.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Left {
     /// The target was changed outside lowlat; it is not overwritten.
     Conflict(Box<Conflict>),
     /// It could not be restored.
-    Failed {
-        /// The plan.
-        plan: String,
-        /// The step.
-        step: String,
-        /// Why.
-        reason: String,
-    },
+    Failed { plan: String, step: String, reason: String },
 }
 
 impl fmt::Display for Left {
@@ -56,7 +46,6 @@ impl fmt::Display for Left {
     }
 }
 
-/// Result of a rollback.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RollbackReport {
     /// Steps whose targets were restored.
@@ -71,14 +60,14 @@ pub struct RollbackReport {
     pub left: Vec<Left>,
     /// Directories that a step created and that are not empty: they contain other files.
     pub directories_left: Vec<String>,
-    /// Why a restored step could not be recorded. Harmless: the next rollback finds it restored.
+    /// Error that kept a restored step from being recorded. Harmless: the next rollback finds it restored.
     pub not_recorded: Option<String>,
     /// Damage of the log: later steps are unknown.
     pub damage: Option<Damage>,
 }
 
 impl RollbackReport {
-    /// Whether everything has its previous state, according to the log.
+    /// True if everything has its previous state, according to the log.
     pub fn is_complete(&self) -> bool {
         self.left.is_empty() && self.directories_left.is_empty() && self.damage.is_none()
     }
@@ -110,7 +99,7 @@ impl fmt::Display for RollbackReport {
     }
 }
 
-/// How long a rollback counts.
+/// Time for which a rollback applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Until {
     /// The plan is no longer in force.
@@ -119,7 +108,7 @@ pub(super) enum Until {
     NextBoot,
 }
 
-/// What became of a step.
+/// Result of rolling back a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Undone {
     /// Its target has its previous state.
@@ -128,11 +117,11 @@ enum Undone {
     Expired,
     /// The same, and something else has set it since.
     Different,
-    /// It stays.
+    /// It is not rolled back.
     Left,
 }
 
-/// Why a step stays recorded although its target was restored.
+/// Reason recorded for a step that stays in the log although its target was restored.
 const NEXT_BOOT: &str = "restored until the next boot";
 
 impl UndoLog {
@@ -176,7 +165,7 @@ impl UndoLog {
         report
     }
 
-    /// Rolls back one step.
+    /// Rolls back one step, and adds the result to `report`.
     fn undo(&self, entry: &Entry, report: &mut RollbackReport) -> Result<Undone, HostError> {
         let spec = &entry.target;
         let same = |a: &State, b: &State| spec.comparison.same(a, b);

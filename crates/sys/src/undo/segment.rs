@@ -21,7 +21,7 @@ const SEGMENTS_MAX: usize = 100_000;
 const MAGIC: &[u8] = b"LLUNDO";
 const VERSION: u8 = 1;
 
-/// What the segment states about damage in what it continues.
+/// Damage in the log that a segment continues, as stated in the segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Before {
     Sound = 0,
@@ -69,11 +69,10 @@ impl Header {
 /// A position from which on the log cannot be trusted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Damage {
-    /// The segment's file name.
+    /// File name of the damaged segment.
     pub segment: String,
     /// Offset in the segment, in bytes.
     pub offset: u64,
-    /// What is wrong.
     pub what: String,
 }
 
@@ -92,11 +91,10 @@ impl fmt::Display for Damage {
 /// started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TornTail {
-    /// The segment's file name.
+    /// File name of its segment.
     pub segment: String,
     /// Offset of the torn record.
     pub offset: u64,
-    /// Its size in bytes.
     pub bytes: u64,
 }
 
@@ -122,7 +120,7 @@ pub(super) struct Scan {
     pub(super) segment: u32,
     /// Size of its valid part.
     pub(super) good_bytes: u64,
-    /// Whether the last segment ends there.
+    /// True if the last segment ends there.
     pub(super) is_whole: bool,
     /// The highest number of any segment file.
     pub(super) highest: u32,
@@ -139,7 +137,6 @@ pub(super) fn name(number: u32) -> String {
 }
 
 impl Scan {
-    /// A log without records.
     pub(super) fn empty() -> Self {
         Self { next_sequence: 1, is_whole: true, ..Self::default() }
     }

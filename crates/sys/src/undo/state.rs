@@ -21,13 +21,11 @@ pub struct FileTime {
 /// A regular file: its content and metadata.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileState {
-    /// Content, byte for byte.
     pub bytes: Vec<u8>,
     /// Permission bits, at most 0o7777.
     pub mode: u32,
     /// Owner, as a user ID.
     pub uid: u32,
-    /// Group ID.
     pub gid: u32,
     /// Modification time. `None` in a wanted state means the time of writing.
     pub mtime: Option<FileTime>,
@@ -45,19 +43,15 @@ impl FileState {
 /// The state of a place. Absence is a separate state, different from an empty file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum State {
-    /// Nothing exists.
     Absent,
     /// A value as text, without the newline that the kernel adds.
     Value(String),
-    /// A regular file.
     File(FileState),
-    /// A symbolic link.
     Link {
         /// Target, as written in the link.
         to: String,
         /// Owner, as a user ID.
         uid: u32,
-        /// Group ID.
         gid: u32,
         /// The link's own time. `None` in a wanted state means the time of writing.
         mtime: Option<FileTime>,
@@ -86,7 +80,7 @@ impl fmt::Display for State {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Comparison {
-    /// Character by character.
+    /// Character by character, without trailing white space.
     #[default]
     Exact,
     /// Word by word; the kernel separates words with spaces or tabs ("4096 87380" in tcp_rmem).
@@ -112,7 +106,7 @@ pub enum Comparison {
 }
 
 impl Comparison {
-    /// Whether `a` and `b` mean the same. Text in another format is compared character by character.
+    /// True if `a` and `b` mean the same. Text in another format is compared character by character.
     pub fn same_text(self, a: &str, b: &str) -> bool {
         let (a, b) = (a.trim_end(), b.trim_end());
         let by = |equal: Option<bool>| equal.unwrap_or(false) || a == b;
@@ -136,8 +130,8 @@ impl Comparison {
         }
     }
 
-    /// Whether two states are the same for apply and rollback. For files, bytes, mode and owner count. Times
-    /// do not (touching a file does not change it), nor do extended attributes (neither does relabelling).
+    /// True if two states are the same for apply and rollback. For files, bytes, mode and owner count. Times do not
+    /// (touching a file does not change it), nor do extended attributes (neither does relabelling).
     pub fn same(self, a: &State, b: &State) -> bool {
         match (a, b) {
             (State::Absent, State::Absent) => true,
@@ -153,9 +147,9 @@ impl Comparison {
         }
     }
 
-    /// Whether `present` lies between `a` and `b`. A unit's run state and its enablement are two things, and
-    /// so are a profile and its mode. A crash, or an earlier step (a stopped socket also stops its service),
-    /// may leave one changed and the other not. Other comparisons have no intermediate state.
+    /// True if `present` lies between `a` and `b`. A unit's run state and its enablement are two things, and so are a
+    /// profile and its mode. A crash, or an earlier step (a stopped socket also stops its service), may leave one
+    /// changed and the other not. Other comparisons have no intermediate state.
     pub fn is_between(self, present: &State, a: &State, b: &State) -> bool {
         let (State::Value(present), State::Value(a), State::Value(b)) = (present, a, b) else { return false };
         let pair = match self {
@@ -182,7 +176,7 @@ struct Pair<'a> {
 }
 
 impl<'a> Pair<'a> {
-    /// Whether a unit is up or down, or the word itself if it is not systemd's; and its enablement.
+    /// The run state of a unit (up, down, or the word itself if it is not systemd's), and its enablement.
     fn of_service(text: &'a str) -> Self {
         let line = text.lines().next().unwrap_or_default();
         let (run, enablement) = match line.split_once(',') {
@@ -225,8 +219,8 @@ pub(super) fn chosen(text: &str) -> &str {
     inner.unwrap_or(text).trim()
 }
 
-/// What an attribute that shows `choices` ("always madvise [never]") shows after choosing `word`; `None` if
-/// it shows no choices, or `word` is not one of them.
+/// Returns what an attribute that shows `choices` ("always madvise [never]") shows after choosing `word`; `None` if it
+/// shows no choices, or `word` is not one of them.
 pub(super) fn with_choice(choices: &str, word: &str) -> Option<String> {
     let is_one = |name: &str| name.trim_matches(['[', ']']) == word;
     if !choices.contains('[') || !choices.split_whitespace().any(is_one) {

@@ -13,7 +13,7 @@ pub(super) struct Store {
     bytes: u64,
 }
 
-/// Name of the directory.
+/// Name of the directory of stored contents.
 pub(super) const CONTENTS: &str = "contents";
 
 impl Store {

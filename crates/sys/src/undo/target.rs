@@ -10,20 +10,19 @@ pub trait Target: fmt::Debug + Send {
     /// Its name in the log. Never change it: old logs contain it.
     fn kind(&self) -> &'static str;
 
-    /// Reads the current state.
     fn read(&self, writer: &Writer, spec: &TargetSpec) -> Result<State, HostError>;
 
     /// Changes the state to `to`, durably and atomically. Repeating it must do no harm.
     fn write(&self, writer: &Writer, spec: &TargetSpec, to: &State) -> Result<(), HostError>;
 
-    /// Whether its changes survive a restart of the host. Others may be expired by
+    /// True if its changes survive a restart of the host. Others may be expired by
     /// [`UndoLog::expire`](super::UndoLog::expire) in the next boot.
     fn outlives_boot(&self, _spec: &TargetSpec) -> bool {
         true
     }
 
-    /// Whether its name means the same thing in each boot, so that what this boot set again by a file (sysctl.d, udev,
-    /// the command line) is lowlat's change too.
+    /// True if its name means the same thing in each boot, so that a value that a file (sysctl.d, udev, the command
+    /// line) set again in this boot is lowlat's change too.
     fn keeps_its_name(&self, spec: &TargetSpec) -> bool {
         self.outlives_boot(spec)
     }
@@ -52,7 +51,7 @@ pub trait Target: fmt::Debug + Send {
 /// Directories whose entries have other numbers or names in each boot: interrupts and interfaces.
 const NUMBERED: [&str; 2] = ["/proc/irq/", "/sys/class/net/"];
 
-/// Attributes of the kernel.
+/// Attributes of the kernel, of kind "value".
 #[derive(Debug)]
 pub(super) struct ValueFiles;
 

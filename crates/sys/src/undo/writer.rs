@@ -64,8 +64,8 @@ impl Writer {
         Ok(Self { root, is_live, faults: Faults::none() })
     }
 
-    /// Whether this writes to the running host. Services, threads and interfaces are not files but always
-    /// those of the running host, so a target of such a kind must reject any other writer.
+    /// True if this writes to the running host. Services, threads and interfaces are not files but always those of the
+    /// running host, so a target of such a kind must reject any other writer.
     pub fn is_live(&self) -> bool {
         self.is_live
     }
@@ -280,9 +280,8 @@ impl Writer {
     }
 }
 
-/// Whether the one other name of the file is the one that a replacement gives the old file while a boot
-/// loader may still use it ([`super::early`]). A crash leaves it behind, and the next write or settling of
-/// the path removes it.
+/// True if the one other name of the file is the one that a replacement gives the old file while a boot loader may
+/// still use it ([`super::early`]). A crash leaves it behind, and the next write or settling of the path removes it.
 fn is_kept_by_us(place: &Place, stat: &fs::Stat) -> bool {
     let kept = fs::statat(&place.dir, replace::old_name(place).as_str(), AtFlags::SYMLINK_NOFOLLOW);
     stat.st_nlink == 2 && kept.is_ok_and(|kept| (kept.st_dev, kept.st_ino) == (stat.st_dev, stat.st_ino))

@@ -25,7 +25,7 @@ const IOC_REFRESH: libc::c_ulong = 0x2402;
 const RECORD_SAMPLE: u32 = 9;
 /// Bytes of the ring: a page of control, a page of records.
 const RING_BYTES: usize = 8_192;
-/// Where the control page has the place of the next record (struct perf_event_mmap_page).
+/// Offset in the control page of the next record's position (struct perf_event_mmap_page).
 const HEAD: usize = 1_024;
 const RECORDS: usize = 4_096;
 /// Bytes of a record: its header, the address of the code, the CPU.
@@ -56,7 +56,7 @@ struct Attributes {
     reserved: u16,
 }
 
-/// Bytes that are watched.
+/// Range of bytes to watch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Spot {
     /// First address, a multiple of the length.
@@ -65,32 +65,27 @@ pub struct Spot {
     pub bytes: u8,
 }
 
-/// What a breakpoint counts. Processors of x86 have none for reads alone.
+/// Accesses that a breakpoint counts. x86 processors have no breakpoints for reads alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// Writes.
     Write,
     /// Reads and writes.
     Any,
 }
 
-/// A breakpoint to set.
+/// Breakpoint to set in one thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Probe {
-    /// The thread.
     pub tid: u32,
-    /// The bytes.
     pub spot: Spot,
-    /// What is counted.
     pub access: Access,
 }
 
-/// What a breakpoint counted.
+/// Accesses that a breakpoint counted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Count {
     /// The number of its probe.
     pub probe: usize,
-    /// Accesses of the thread.
     pub count: u64,
     /// Address after the instruction, and the CPU, of each access.
     pub hits: Vec<(u64, u32)>,
@@ -108,8 +103,8 @@ struct Event {
 }
 
 impl Breakpoints {
-    /// Counts accesses, and stops after so many of each probe: every one costs the thread microseconds. Threads that have
-    /// ended are left out.
+    /// Counts accesses, and stops after so many of each probe: every one costs the thread microseconds. Threads that
+    /// have ended are left out.
     ///
     /// # Errors
     /// The kernel's, if counting is not permitted (`ACCES`, `PERM`) or another program uses the breakpoints (`NOSPC`).

@@ -7,20 +7,18 @@ use std::{
     io::{self, Read},
 };
 
-/// One mapping.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mapping {
-    /// First address.
     pub start: u64,
-    /// First address after it.
+    /// First address after the mapping.
     pub end: u64,
-    /// Its letters: "rw-p".
+    /// Access letters, such as "rw-p".
     pub access: String,
-    /// Place of its first byte in the file.
+    /// Offset in the file of its first byte.
     pub offset: u64,
     /// The file, `[heap]` or the like; empty if it has no name.
     pub name: String,
-    /// Device of the file's system, and the inode; `00:00` and 0 without a file.
+    /// Device of the file system that contains the file; `00:00` without a file.
     pub device: String,
     /// Inode of the file; 0 without one.
     pub inode: u64,
@@ -35,27 +33,25 @@ pub struct Mapping {
 }
 
 impl Mapping {
-    /// Bytes.
+    /// Returns the size in bytes.
     pub fn bytes(&self) -> u64 {
         self.end.saturating_sub(self.start)
     }
 
-    /// Whether the program may write to it.
     pub fn is_writable(&self) -> bool {
         self.access.contains('w')
     }
 
-    /// Whether it may hold code.
     pub fn is_executable(&self) -> bool {
         self.access.contains('x')
     }
 
-    /// Whether other processes see its writes.
+    /// True if other processes see its writes.
     pub fn is_shared(&self) -> bool {
         self.access.ends_with('s')
     }
 
-    /// Whether it holds an address.
+    /// True if it contains the address.
     pub fn has(&self, address: u64) -> bool {
         (self.start..self.end).contains(&address)
     }

@@ -1,4 +1,4 @@
-//! What a program does with its memory: its mappings, who writes to its pages, who writes to its words.
+//! A program's use of its memory: its mappings, writes to its pages, and accesses to its words.
 //!
 //! [`Tracer`] stops a program to make a userfaultfd(2) in it, [`PageWatch`] is that descriptor, and [`Breakpoints`] are
 //! the processor's own. All of them end with this process, also if it is killed: the kernel then detaches the tracer,
@@ -22,10 +22,9 @@ pub use written::WrittenPages;
 
 use thiserror::Error;
 
-/// Bytes of a page.
 pub const PAGE_BYTES: u64 = 4_096;
 
-/// What happened to the program.
+/// Event of a traced program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TraceEvent {
     /// A thread is about to end, and waits for [`Tracer::let_end`].
@@ -34,7 +33,7 @@ pub enum TraceEvent {
     Replaced(u32),
 }
 
-/// Why a program's memory cannot be watched.
+/// Reason why a program's memory cannot be watched.
 #[derive(Debug, Error)]
 #[error("{text}")]
 pub struct WatchError {
@@ -47,12 +46,12 @@ impl WatchError {
         Self { text: text.into(), is_nothing_missed: false }
     }
 
-    /// Why a process cannot be watched, with its hint.
+    /// Returns the error for a process that cannot be watched, with its hint.
     fn of(pid: u32, why: &str) -> Self {
         Self::new(format!("cannot watch process {pid}: {why}"))
     }
 
-    /// The same where there is nothing to be watched.
+    /// Returns the same error where there is nothing to watch.
     fn of_nothing(pid: u32, why: &str) -> Self {
         Self { is_nothing_missed: true, ..Self::of(pid, why) }
     }
@@ -62,7 +61,7 @@ impl WatchError {
         Self::of_nothing(pid, "it has ended\nhint: watch a program that runs for some seconds")
     }
 
-    /// Whether there was nothing to watch: the process is gone, or has no memory of its own.
+    /// True if there was nothing to watch: the process is gone, or has no memory of its own.
     pub fn is_nothing_missed(&self) -> bool {
         self.is_nothing_missed
     }

@@ -1,4 +1,4 @@
-//! Other processors: making a call in a program takes their registers, which are not known here.
+//! Stub for other processors: making a call in a program needs their registers, which are not known here.
 
 use super::{TraceEvent, WatchError};
 use crate::Root;
@@ -7,13 +7,12 @@ use std::{marker::PhantomData, os::fd::OwnedFd};
 /// Traced programs: none on this processor.
 #[derive(Debug)]
 pub struct Tracer<'a> {
-    /// How long threads were stopped, in nanoseconds.
+    /// Time for which threads were stopped, in nanoseconds.
     pub stopped_ns: u64,
     root: PhantomData<&'a Root>,
 }
 
 impl<'a> Tracer<'a> {
-    /// Traces nothing.
     #[must_use]
     pub fn new(_: &'a Root) -> Self {
         Self { stopped_ns: 0, root: PhantomData }
@@ -37,11 +36,9 @@ impl<'a> Tracer<'a> {
         self.attach(pid).map(drop)
     }
 
-    /// No event.
     pub fn event(&mut self, _: bool) -> Option<TraceEvent> {
         None
     }
 
-    /// Nothing ends.
     pub fn let_end(&mut self, _: u32) {}
 }

@@ -20,7 +20,7 @@ const WRITEPROTECT_MODE_WP: u64 = 1;
 const EVENT_PAGEFAULT: u8 = 0x12;
 /// Bytes of a message (struct uffd_msg).
 const MESSAGE_BYTES: usize = 32;
-/// Messages read at once.
+/// Maximum number of messages read at once.
 const MESSAGES_MAX: usize = 16;
 
 /// Linux 6.7: writes are noted and not reported; pages that were never touched count too.
@@ -62,7 +62,6 @@ struct Protect {
 /// One write that waits until its page is released.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Write {
-    /// The thread.
     pub tid: u32,
     /// First byte that it writes.
     pub address: u64,
@@ -83,8 +82,8 @@ impl Write {
 pub struct PageWatch(OwnedFd);
 
 impl PageWatch {
-    /// Prepares a userfaultfd of another process. No other descriptor of it may be left, or the program would hang if this
-    /// process died.
+    /// Prepares a userfaultfd of another process. No other descriptor of it may be left, or the program would hang if
+    /// this process died.
     ///
     /// # Errors
     /// [`WatchError`] if the kernel reports no exact addresses or threads.

@@ -51,8 +51,8 @@ impl WrittenPages {
         File::open(format!("/proc/{pid}/pagemap")).map(Self)
     }
 
-    /// Stretches of pages that were written since the last call; in the first call, since the program's start. The range is
-    /// registered with [`super::PageWatch::noting`].
+    /// Stretches of pages that were written since the last call; in the first call, since the program's start. The
+    /// range is registered with [`super::PageWatch::noting`].
     ///
     /// # Errors
     /// The kernel's, if the memory is not registered, or the program has ended.

@@ -20,16 +20,14 @@ const SCRIPT: &str = include_str!("page.js");
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; \
                       base-uri 'none'; form-action 'none'";
 
-/// Section of the page.
 #[derive(Debug)]
 pub struct Section {
-    /// Its anchor.
+    /// Its anchor in the page.
     pub id: Cow<'static, str>,
     /// Its title in the navigation bar.
     pub title: Cow<'static, str>,
-    /// Its markup.
     pub body: Markup,
-    /// Additional style sheets.
+    /// Style sheets besides the page's own.
     pub styles: Vec<&'static str>,
 }
 
@@ -154,8 +152,8 @@ pub fn section(id: &str, title: &str, lead: &Markup, body: &Markup) -> Markup {
     }
 }
 
-/// Builds a table below a row of [`heads`]. `label` is its name for those who cannot see it; with one, it scrolls sideways where
-/// it is too wide. If `class` ends in `tall`, it also scrolls down.
+/// Builds a table below a row of [`heads`]. `label` is its name for those who cannot see it; with one, it scrolls
+/// sideways where it is too wide. If `class` ends in `tall`, it also scrolls down.
 pub fn data_table(label: &str, class: &str, of: &[&str], rows: &Markup) -> Markup {
     table_below(label, class, &heads(of), rows)
 }
@@ -174,7 +172,7 @@ pub fn heads(of: &[&str]) -> Markup {
     }
 }
 
-/// The same with heads of its own.
+/// Builds the same table with the given heads.
 pub fn table_below(label: &str, class: &str, heads: &Markup, rows: &Markup) -> Markup {
     let (class, tall) = class.strip_suffix(" tall").map_or((class, ""), |class| (class, " tall"));
     let table = html! { table class=(class) { thead { tr { (heads) } } tbody { (rows) } } };

@@ -70,7 +70,7 @@ impl SendDecoder {
         }
     }
 
-    /// A record as an event; `None` if it is none of the senders'.
+    /// A record as an event; `None` if it is not an event of senders.
     fn send<'a>(&self, cpu: u32, ticks: u64, entry: &Entry<'a>) -> Result<Option<Send<'a>>, Short> {
         let formats = &self.formats;
         let record = entry.record;
@@ -82,7 +82,7 @@ impl SendDecoder {
         if let Record::SendOne { cpu: target, .. } = known
             && number(target)? == u64::from(cpu)
         {
-            // A CPU that interrupts itself has deferred work to that moment; nobody else asked for it.
+            // A CPU that interrupts itself has deferred work to that moment; no other CPU requested it.
             return Ok(None);
         }
         let step = self.step(known, record).ok_or(Short)?;

@@ -8,14 +8,14 @@ use crate::{
 use lowlat_host::Unparsable;
 use std::collections::BTreeMap;
 
-/// The senders' events.
+/// Trace event of a sender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SendEvent {
     /// Its path below `events/`.
     pub path: &'static str,
     /// The field with the CPU or the CPUs that it concerns.
     pub target: Option<&'static str>,
-    /// Whether the kernel's stack is wanted after it.
+    /// True if the kernel's stack is wanted after it.
     pub has_stack: bool,
     kind: Kind,
 }
@@ -35,14 +35,14 @@ const fn event(path: &'static str, target: Option<&'static str>, has_stack: bool
     SendEvent { path, target, has_stack, kind }
 }
 
-/// Every event of a sender that is read. Those that a kernel lacks are left out there.
+/// Every event of a sender that is read. Those that a kernel lacks are left out on that kernel.
 pub const SEND_EVENTS: &[SendEvent] = &[
     event("csd/csd_queue_cpu", Some("cpu"), false, Kind::Queue),
     event("ipi/ipi_send_cpu", Some("cpu"), true, Kind::SendOne),
     event("ipi/ipi_send_cpumask", Some("cpumask"), true, Kind::SendMany),
     event("ipi/ipi_raise", None, true, Kind::Raise),
     event("sched/sched_process_exit", None, false, Kind::Exit),
-    // A thread that is woken on the CPU where it last ran, one that gets another CPU, and one that has just been made.
+    // A thread that is woken on the CPU where it last ran, one that gets another CPU, and a new one.
     event("sched/sched_waking", Some("target_cpu"), true, Kind::Wake),
     event("sched/sched_migrate_task", Some("dest_cpu"), true, Kind::Wake),
     event("sched/sched_wakeup_new", Some("target_cpu"), true, Kind::Wake),
@@ -50,13 +50,13 @@ pub const SEND_EVENTS: &[SendEvent] = &[
 ];
 
 impl SendEvent {
-    /// Whether a thread is woken or gets another CPU. Where that is the CPU on which it is done, no stack is wanted: it would
-    /// lengthen an interruption there, whose trace has what ran.
+    /// True if a thread is woken or gets another CPU. If that is the CPU that does it, no stack is wanted: it would
+    /// lengthen an interruption there, and the trace of that CPU has what ran.
     pub fn is_wake(&self) -> bool {
         self.kind == Kind::Wake
     }
 
-    /// Whether it must be switched on: stacks come with what they follow.
+    /// True if it must be switched on. Stacks come with the events that they follow.
     pub fn is_switched(&self) -> bool {
         self.kind != Kind::Stack
     }
@@ -76,7 +76,7 @@ pub struct SendFormats {
     pub(super) reasons: BTreeMap<u64, Vector>,
 }
 
-/// How to read one event.
+/// Fields needed to read one event.
 #[derive(Debug, Clone)]
 pub(super) enum Record {
     Queue { cpu: Field, function: Field, request: Field, callsite: Field },
@@ -90,7 +90,7 @@ pub(super) enum Record {
 
 impl SendFormats {
     /// Parses the formats; `format_of` returns the text of `events/PATH/format`, if the kernel has it.
-    /// `Ok(None)` if this kernel does not trace who sends interrupts between CPUs nor, `with_wakes`, who wakes threads.
+    /// `Ok(None)` if this kernel traces neither interrupts between CPUs at their sender nor, `with_wakes`, wake-ups.
     ///
     /// # Errors
     /// [`FormatError`] if sub-buffers or an event cannot be read.
@@ -106,7 +106,7 @@ impl SendFormats {
         for event in SEND_EVENTS {
             let has_send_one = formats.as_ref().is_some_and(|formats| formats.has(Kind::SendOne));
             let is_wanted = match event.kind {
-                // Where both exist they report the same interrupts.
+                // If both exist, they report the same interrupts.
                 Kind::Raise => !has_send_one,
                 Kind::Wake => with_wakes,
                 _ => true,
@@ -135,7 +135,7 @@ impl SendFormats {
         Ok(formats.filter(|formats| formats.has_sends() || formats.has(Kind::Wake)))
     }
 
-    /// Whether this kernel traces who sends interrupts between CPUs.
+    /// True if this kernel traces the senders of interrupts between CPUs.
     pub fn has_sends(&self) -> bool {
         self.has(Kind::SendOne) || self.has(Kind::Raise)
     }
@@ -144,7 +144,7 @@ impl SendFormats {
         self.present.iter().any(|event| event.kind == kind)
     }
 
-    /// What an interrupt of older arm64 kernels arrives as, by the address of its reason.
+    /// Returns the channel of an interrupt of older arm64 kernels, by the address of its reason.
     pub(super) fn channel_of(&self, reason: u64) -> Option<Channel> {
         match self.reasons.get(&reason)? {
             Vector::Reschedule => Some(Channel::Reschedule),

@@ -1,9 +1,9 @@
-//! Interrupts that CPUs send to each other, as the trace of the senders shows them: who requested what, of
-//! which CPU, from where in the kernel.
+//! Interrupts that CPUs send to each other, from the trace of the senders: what was requested, by which thread, of
+//! which CPU, and from where in the kernel.
 //!
 //! The events are csd_queue_cpu, ipi_send_cpu and ipi_send_cpumask (Linux 6.4), or ipi_raise of older arm64
 //! kernels, and the kernel's stack that a trigger writes after each interrupt. sched_process_exit has the
-//! names of processes that end before anybody can look them up.
+//! names of processes that end before they can be looked up.
 
 mod decode;
 mod formats;
@@ -11,35 +11,30 @@ mod formats;
 pub use decode::{SendCursor, SendDecoder};
 pub use formats::{SEND_EVENTS, SendEvent, SendFormats};
 
-/// What a CPU did, as its trace has it.
+/// Action of a CPU, as in its trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Send<'a> {
     /// Time in ticks of the samplers' counter.
     pub ticks: u64,
     /// The thread on the CPU.
     pub thread: i32,
-    /// What the CPU was doing.
     pub level: Level,
-    /// The event.
     pub step: SendStep<'a>,
 }
 
-/// What a CPU does when it sends: a thread's work, or something on top of it that the thread did not ask for.
+/// Activity of a CPU when it sends: a thread's work, or something on top that the thread did not request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum Level {
     /// The thread itself, in the kernel.
     #[default]
     Thread,
-    /// A softirq.
     Softirq,
     /// A device's or the processor's interrupt.
     Interrupt,
-    /// A non-maskable interrupt.
     Nmi,
 }
 
 impl Level {
-    /// Number of levels.
     pub const COUNT: usize = 4;
 
     /// From the flags that are common to all events (kernel: `TRACE_FLAG_NMI`, `TRACE_FLAG_HARDIRQ`,
@@ -59,22 +54,20 @@ impl Level {
 pub enum SendStep<'a> {
     /// A function is queued for another CPU.
     Queues {
-        /// That CPU.
         cpu: u32,
-        /// The function's address.
         function: u64,
         /// Address of the request, which its execution has as well.
         request: u64,
-        /// Address in the kernel that asked for it.
+        /// Address in the kernel that requested it.
         callsite: u64,
     },
     /// An interrupt is about to be sent.
     Sends {
         /// The CPUs that it interrupts.
         targets: Targets<'a>,
-        /// What it arrives as; `None` if that is another kind than those that are known.
+        /// Kind of the interrupt on arrival; `None` if it is not a known one.
         channel: Option<Channel>,
-        /// Address in the kernel that asked for it; 0 if unknown.
+        /// Address in the kernel that requested it; 0 if unknown.
         callsite: u64,
         /// Address of the function that handles it; 0 if it has none.
         callback: u64,
@@ -95,28 +88,24 @@ pub enum SendStep<'a> {
 /// Kinds of interrupts between CPUs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Channel {
-    /// The scheduler's.
     Reschedule,
-    /// Functions to run.
+    /// Calls of functions on the receiver.
     Call,
 }
 
 impl Channel {
-    /// Number of channels.
     pub const COUNT: usize = 2;
 }
 
 /// The CPUs that an interrupt goes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Targets<'a> {
-    /// One CPU.
     One(u32),
     /// The bits of a mask in this machine's order of bytes; x86-64 and aarch64 have the lowest first.
     Mask(&'a [u8]),
 }
 
 impl Targets<'_> {
-    /// Whether a CPU is among them.
     pub fn contains(self, cpu: u32) -> bool {
         match self {
             Self::One(one) => one == cpu,
@@ -133,7 +122,7 @@ impl Targets<'_> {
 pub struct Frames<'a>(&'a [u8]);
 
 impl<'a> Frames<'a> {
-    /// The addresses, innermost first.
+    /// Returns the addresses, innermost first.
     pub fn iter(self) -> impl Iterator<Item = u64> + 'a {
         let (words, _) = self.0.as_chunks::<8>();
         words.iter().map(|word| u64::from_ne_bytes(*word))

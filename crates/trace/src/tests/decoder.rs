@@ -299,7 +299,7 @@ fn switches_that_are_not_reported_show_in_the_next_event() {
     );
     assert_eq!((decoder.counts().missed_switch_count, decoder.counts().event_count), (2, 6));
 
-    // Where events are missing anyway, the switch may be one of them.
+    // If events are missing anyway, the switch may be one of them.
     let after_loss = page_with(100, 1 << 31, &[signal(8)], &[]);
     assert_eq!(decode(&mut decoder, &mut cursor, &after_loss), [(100, TraceStep::Lost(0)), (101, point)]);
     assert_eq!(decode(&mut decoder, &mut CpuCursor::default(), &page(200, &[signal(3)])), [(201, point)]);

@@ -30,7 +30,7 @@ fn a_format_tells_its_fields() {
     assert_eq!(format.field("nothing"), None);
 }
 
-/// Content of a `__data_loc`.
+/// Returns the content of a `__data_loc`.
 fn location(length: u32, offset: u32) -> u32 {
     (length << 16) + offset
 }

@@ -101,7 +101,7 @@ fn senders_are_read_with_their_targets_and_stacks() {
             record(1, 0, 7, &words(3, &[0x10, 0x20, 0x30])),
             record(2, 0x10, 7, &words(3, &[0x10, 0x40])),
             record(2, 0x08, 7, &words(3, &[0x10, 0])),
-            // To itself: nobody else's doing.
+            // To itself, so no other CPU requested it.
             record(2, 0, 7, &words(0, &[0x10, 0x50])),
             record(3, 0, 7, &words(mask_at, &[0x10, 0x40, 0b1010])),
             record(6, 0, 7, &words(2, &[0x60, 0x70, 0x80])),

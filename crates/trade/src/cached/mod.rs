@@ -17,10 +17,9 @@ pub use store::{Opened, Store, StoreError};
 
 use std::path::Path;
 
-/// State and store together.
+/// State in memory, with the store that saves it.
 #[derive(Debug)]
 pub struct Cached {
-    /// Its records.
     pub state: State,
     store: Store,
 }

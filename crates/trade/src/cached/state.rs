@@ -7,7 +7,6 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A record of the pipeline, with its stream.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct StreamRecord<'a> {
-    /// The stream's name.
     pub stream: &'a str,
     /// The record's sequence in it.
     pub sequence: u64,
@@ -17,18 +16,13 @@ pub struct StreamRecord<'a> {
     pub key: u32,
     /// The stamp's source: for orders the strategy.
     pub source: u32,
-    /// Its payload.
     pub what: Payload,
 }
 
-/// Payload of a record.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Payload {
-    /// A quote.
     Quote(Quote),
-    /// An order.
     Order(Order),
-    /// An answer.
     Answer(Answer),
 }
 
@@ -39,14 +33,12 @@ pub struct QuoteState {
     pub sequence: u64,
     /// When it was written, ns.
     pub generated_ns: u64,
-    /// The quote.
     pub quote: Quote,
 }
 
-/// Which order: strategy and number.
+/// Key of an order: the strategy's number and the order's number.
 pub type OrderKey = (u32, u64);
 
-/// Progress of an order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress {
     /// Sent, not answered.
@@ -57,27 +49,20 @@ pub enum Progress {
     Rejected,
 }
 
-/// An order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OrderState {
-    /// Its instrument.
     pub instrument: u32,
-    /// Buy or sell.
     pub side: Side,
-    /// Limit price.
     pub price: Price,
-    /// Its quantity.
     pub quantity: u32,
-    /// Quantity filled so far.
     pub filled: u32,
-    /// Its progress.
     pub progress: Progress,
-    /// Whether its own record was read. Streams are read one after the other, so answers may precede it.
+    /// Its own record was read. Streams are read one after the other, so answers may precede it.
     pub is_seen: bool,
 }
 
 impl OrderState {
-    /// Whether more records of it may follow.
+    /// True if more records of it may follow.
     pub fn is_open(&self) -> bool {
         match self.progress {
             Progress::Sent => true,
@@ -87,7 +72,7 @@ impl OrderState {
     }
 }
 
-/// Which position: the strategy's name, and the instrument.
+/// Key of a position: the strategy's name and the instrument.
 pub type PositionKey = (String, u32);
 
 /// A strategy's position in an instrument.
@@ -134,7 +119,8 @@ pub(super) struct Changed {
 }
 
 impl State {
-    /// Starts a run, once for each new master and before its records: streams, order numbers and the numbers of strategies restart, quotes and positions remain.
+    /// Starts a run, once for each new master and before its records: streams, order numbers and the numbers of
+    /// strategies restart, quotes and positions remain.
     pub fn begin_run(&mut self) {
         self.run += 1;
         self.streams.clear();
@@ -167,8 +153,8 @@ impl State {
         true
     }
 
-    /// Names a strategy: one of the run's own by its number, another by the process that sends its orders, because its number
-    /// follows the order of joining. Fills that were read before its first order come to its name then.
+    /// Names a strategy: one of the run's own by its number, another by the process that sends its orders, because its
+    /// number follows the order of joining. Fills that were read before its first order are then moved to its name.
     fn name(&mut self, strategy: u32, stream: &str) {
         if self.names.contains_key(&strategy) {
             return;

@@ -13,7 +13,7 @@ use thiserror::Error;
 const SCHEMA_VERSION: i64 = 2;
 /// Identifies the file as ours (`PRAGMA application_id`): "LLC1".
 const APPLICATION_ID: i64 = 0x4c4c_4331;
-/// How long to wait for another process's lock on the file.
+/// Longest wait for another process's lock on the file.
 const BUSY: Duration = Duration::from_secs(2);
 
 const TABLES: &str = "
@@ -31,62 +31,38 @@ create table runs (run integer primary key) strict;
 create table streams (name text primary key, sequence integer not null) strict, without rowid;
 ";
 
-/// Why the store failed. The state in memory is unchanged.
+/// Error of the store. The state in memory is unchanged.
 #[derive(Debug, Error)]
 pub enum StoreError {
-    /// The disk is full.
     #[error("cannot save to {}: the disk is full\nhint: free space; unsaved state is then saved", path.display())]
-    Full {
-        /// The file.
-        path: PathBuf,
-    },
+    Full { path: PathBuf },
     /// Another process has locked the file.
     #[error("cannot use {}: another process has locked it\nhint: end that process, or name another file", path.display())]
-    Locked {
-        /// The file.
-        path: PathBuf,
-    },
+    Locked { path: PathBuf },
     /// It was written by another version of lowlat.
     #[error(
         "cannot read {}: found tables of version {found}, expected {SCHEMA_VERSION}\nhint: use the lowlat version that wrote it, or another file",
         path.display()
     )]
     Version {
-        /// The file.
         path: PathBuf,
         /// The version of its tables.
         found: i64,
     },
     /// The database of another program.
     #[error("cannot use {}: it is the database of another program\nhint: name another file", path.display())]
-    Foreign {
-        /// The file.
-        path: PathBuf,
-    },
+    Foreign { path: PathBuf },
     /// It was damaged while it was in use.
     #[error("cannot use {}: it is damaged ({reason})\nhint: restart cached, which sets the file aside", path.display())]
-    Corrupt {
-        /// The file.
-        path: PathBuf,
-        /// The error from SQLite.
-        reason: String,
-    },
-    /// Any other error.
+    Corrupt { path: PathBuf, reason: String },
     #[error("cannot use {}: {reason}\nhint: check the path and the permissions of its directory", path.display())]
-    Other {
-        /// The file.
-        path: PathBuf,
-        /// The error.
-        reason: String,
-    },
+    Other { path: PathBuf, reason: String },
 }
 
 /// Result of opening a store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Opened {
-    /// An existing store.
     Found,
-    /// A new store.
     Made,
     /// The file was damaged and has been renamed; the store is new. State is restored from the streams, as far
     /// as they still have it.
@@ -96,7 +72,6 @@ pub enum Opened {
     },
 }
 
-/// A store.
 #[derive(Debug)]
 pub struct Store {
     path: PathBuf,

@@ -6,7 +6,7 @@ use crate::records::{Answer, Order, Outcome, Quote, Reject, Side};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
-/// How far each order of a strategy in the last run is filled, its progress, and whether its record was seen.
+/// Filled quantity and progress of each order of a strategy in the last run, and whether its record was seen.
 fn orders_in(store: &Path, strategy: u32) -> Vec<(u32, String, bool)> {
     let store = rusqlite::Connection::open(store).unwrap();
     let wanted = "select filled, progress, is_seen from orders where strategy = ? and run = (select max(run) from runs)";

@@ -129,12 +129,11 @@ impl Socket {
         self.queue.len()
     }
 
-    /// Whether messages are queued.
+    /// True if messages are queued.
     pub fn is_waiting(&self) -> bool {
         !self.queue.is_empty()
     }
 
-    /// Receives the next message.
     pub fn receive(&self) -> Result<Incoming, Refusal> {
         let received = match passing::receive(&self.fd) {
             // Reported once if the peer closed without having read everything; its last messages follow.
@@ -172,14 +171,10 @@ impl Socket {
     }
 }
 
-/// Result of a receive.
 #[derive(Debug)]
 pub enum Incoming {
-    /// No message is available.
     Nothing,
-    /// A message.
     Message(Received),
-    /// The peer has closed.
     Closed,
 }
 
@@ -189,7 +184,6 @@ pub(crate) fn timespec(ns: u64) -> Timespec {
     Timespec { tv_sec: part(ns / 1_000_000_000), tv_nsec: part(ns % 1_000_000_000) }
 }
 
-/// Parses a message.
 pub fn parse<M: DeserializeOwned>(bytes: &[u8]) -> Result<M, Refusal> {
     serde_json::from_slice(bytes).map_err(|error| {
         malformed(&String::from_utf8_lossy(bytes).chars().take(200).collect::<String>(), &error)

@@ -130,7 +130,7 @@ impl Master {
         })
     }
 
-    /// Whom memory of a node is charged to.
+    /// Returns the account to which memory of a node is charged.
     pub(super) fn whom(&self, number: u32, name: &str) -> ChargedTo {
         if self.has_program(name) { ChargedTo::Program(number) } else { ChargedTo::Guest(number) }
     }

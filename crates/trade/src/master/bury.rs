@@ -4,7 +4,6 @@ use super::{Happened, Master, Standing, member::Stream};
 use crate::control::ToNode;
 
 impl Master {
-    /// A node left.
     pub(super) fn leave(&mut self, number: u32) {
         self.bury(number, "it left", Standing::Left);
     }

@@ -15,7 +15,7 @@ use crate::{
 use lowlat_ipc::region::{Access, RegionError};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Who owns a number. Nodes are given by number.
+/// Owner of a strategy number. Nodes are given by number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Claim {
     owner: Option<u32>,
@@ -25,15 +25,15 @@ struct Claim {
     turns: u32,
 }
 
-/// All numbers ever claimed.
+/// All numbers ever claimed, and their owners.
 #[derive(Debug)]
 pub(super) struct Claims {
     claims: BTreeMap<u32, Claim>,
-    /// The same, for td.
+    /// The same owners, in the memory that td reads.
     area: Memory,
 }
 
-/// Why a node does not get a number.
+/// Reason why a node does not get a number.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Denied {
     /// It is out of range.
@@ -44,7 +44,6 @@ pub(super) enum Denied {
     Reserved(u32),
     /// Too many processes had it.
     NoTurn(u32),
-    /// No number is left.
     NoneFree,
 }
 
@@ -192,7 +191,6 @@ pub(super) fn add(claimed: &mut Strategies, more: Strategies) -> Result<(), Stri
     Ok(())
 }
 
-/// [`STRATEGIES_MAX`] as a length.
 const MOST: usize = STRATEGIES_MAX as usize;
 
 #[cfg(test)]

@@ -22,9 +22,9 @@ use std::os::fd::{AsFd, OwnedFd};
 
 /// Maximum number of connections that have not joined yet.
 const GREETING_MAX: usize = 1100;
-/// Connections accepted per turn.
+/// Maximum number of connections accepted per turn.
 const ACCEPTED_MAX: usize = 256;
-/// Pause of accepting when descriptors are short.
+/// Pause before accepting again when descriptors are short.
 const ACCEPT_PAUSE_NS: u64 = 100_000_000;
 /// Maximum number of keys that one node may list; [`crate::node::Keys::All`] is for more.
 const KEYS_LISTED_MAX: usize = 1 << 16;
@@ -32,7 +32,7 @@ const KEYS_LISTED_MAX: usize = 1 << 16;
 const GREETING_NS_MAX: u64 = 10_000_000_000;
 /// Time that a refused process has to read the reason.
 const LAST_WORD_NS_MAX: u64 = 2_000_000_000;
-/// Messages of one connection per turn.
+/// Maximum number of messages handled per connection and turn.
 const MESSAGES_MAX: usize = 64;
 /// Maximum number of `Reads` messages of one node.
 const READS_MAX: usize = 2048;
@@ -41,10 +41,9 @@ const REASON_CHARACTERS_MAX: usize = 600;
 /// Longest part of an invalid name that is shown, in characters.
 const NAME_CHARACTERS_MAX: usize = 32;
 
-/// State of a connection.
 #[derive(Debug)]
 pub(super) enum Phase {
-    /// It is introducing itself.
+    /// It has not joined yet.
     Greeting { since_ns: u64, hello: Option<(Owner, Join)> },
     /// It belongs to this member.
     Member(u32),
@@ -56,10 +55,10 @@ pub(super) enum Phase {
 pub(super) struct Connection {
     pub(super) socket: Socket,
     pub(super) phase: Phase,
-    /// Whether the master waits for room in it.
+    /// The master waits for room in its socket.
     pub(super) is_waited_for: bool,
     peer: UCred,
-    /// Its name, else its process.
+    /// Name of the node, or of its process before the node has given its name.
     name: String,
 }
 
@@ -73,7 +72,7 @@ impl Connection {
         pid_of(&self.peer)
     }
 
-    /// Whether it has not joined yet, and may.
+    /// True if it has not joined yet, and may.
     pub(super) fn is_greeting(&self) -> bool {
         matches!(self.phase, Phase::Greeting { .. })
     }
@@ -89,7 +88,7 @@ struct FirstMessage {
 }
 
 impl Master {
-    /// Accepts all pending connections.
+    /// Accepts pending connections, a limited number per turn.
     pub(super) fn accept(&mut self) -> Result<(), Refusal> {
         if now_ns() < self.accept_ns {
             return Ok(());
@@ -362,7 +361,7 @@ impl Master {
         }
     }
 
-    /// The peer has closed.
+    /// Handles a connection that its peer has closed.
     pub(super) fn closed(&mut self, id: u64, reason: &str) {
         if let Some(Connection { phase: Phase::Member(number), .. }) = self.connections.remove(&id) {
             self.bury(number, reason, Standing::Dead);
@@ -370,7 +369,7 @@ impl Master {
     }
 }
 
-/// Whether a text is a valid pattern of streams.
+/// True if the text is a valid pattern of streams.
 fn is_pattern(streams: &str) -> bool {
     is_name(streams) || streams.strip_suffix('*').is_some_and(|start| start.is_empty() || is_name(start))
 }

@@ -29,7 +29,7 @@ impl Master {
         u64::try_from(count).unwrap_or(u64::MAX)
     }
 
-    /// Whether one more connection leaves enough files for existing nodes.
+    /// True if one more connection leaves enough files for existing nodes.
     pub(super) fn has_descriptor(&mut self, is_program: bool) -> bool {
         let pieces = u64::try_from(self.maker.pieces()).unwrap_or(u64::MAX);
         self.descriptors_of_nodes().saturating_add(pieces) < Self::descriptors_max(is_program)

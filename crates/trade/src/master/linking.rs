@@ -97,7 +97,7 @@ impl Master {
         Ok(())
     }
 
-    /// Whether a node is known not to poll.
+    /// True if a node is known not to poll.
     fn is_silent(&self, number: u32) -> bool {
         self.member(number)
             .is_some_and(|member| member.standing == Standing::Silent || member.owner.life() == Life::Stopped)
@@ -116,8 +116,9 @@ impl Master {
         }
     }
 
-    /// Whether to link a joining stream to a node: the node is running, or records are kept for it. One that has not mapped
-    /// its memory learns of the ring when it has; before the begin, when nothing is published, it is linked then.
+    /// True if a joining stream should be linked to a node: the node is running, or records are kept for it. A node
+    /// that has not mapped its memory learns of the ring when it has; before the begin, when nothing is published, it
+    /// is linked then.
     fn is_served(&self, member: &Member) -> bool {
         (member.is_there() && (member.is_mapped || self.has_begun)) || member.standing == Standing::Dead
     }

@@ -15,7 +15,7 @@ pub(super) struct Channel {
     pub(super) generation: u64,
     /// The position from which the publisher has put records into it; `None` until it has connected it.
     pub(super) from: Option<u64>,
-    /// Whether the reader's present process has it.
+    /// The reader's present process has it.
     pub(super) is_told: bool,
 }
 
@@ -26,7 +26,7 @@ impl Channel {
             || index_ring::open(&*self.ring).is_none_or(|mut taker| !taker.has_more())
     }
 
-    /// Whether the publisher has evicted its reader.
+    /// True if the publisher has evicted its reader.
     pub(super) fn is_evicted(&self) -> bool {
         self.overrun != Overrun::Conflate
             && index_ring::open(&*self.ring).is_some_and(|taker| taker.is_evicted())
@@ -125,7 +125,6 @@ impl Links {
         links.flat_map(|(_, link)| &link.ways).map(Channel::waiting).sum()
     }
 
-    /// Publishers of a subscriber.
     pub(super) fn publishers(&self, subscriber: u32) -> Vec<u32> {
         self.links.keys().filter(|(_, to)| *to == subscriber).map(|(from, _)| *from).collect()
     }

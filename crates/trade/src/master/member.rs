@@ -28,11 +28,10 @@ pub(super) struct Stream {
     pub(super) first_sequence: u64,
     /// Abandoned markers before that record.
     pub(super) markers: u64,
-    /// Whether the segment is sealed and may be shared. Before that its writer could punch holes into it.
+    /// The segment is sealed and may be shared. Before that, its writer could punch holes into it.
     pub(super) is_shared: bool,
 }
 
-/// A node.
 #[derive(Debug)]
 pub(super) struct Member {
     pub(super) number: u32,
@@ -44,18 +43,16 @@ pub(super) struct Member {
     pub(super) standing: Standing,
     /// When it was admitted, ns.
     pub(super) admitted_ns: u64,
-    /// Whether this process has mapped its memory.
+    /// Its present process has mapped its memory.
     pub(super) is_mapped: bool,
     pub(super) wait: Wait,
     pub(super) reads: Vec<Reads>,
-    /// Numbers of its strategies.
     pub(super) strategies: Vec<u32>,
     pub(super) inbox: Memory,
     pub(super) counters: Counters,
     /// Totals of the earlier processes under that name.
     pub(super) past: Figures,
     pub(super) stream: Option<Stream>,
-    /// Its connection, if any.
     pub(super) connection: Option<u64>,
     /// Publishers that must connect it before it has joined, and since when it waits for each, ns.
     pub(super) waits: BTreeMap<u32, u64>,
@@ -74,12 +71,12 @@ pub(super) struct Last {
 }
 
 impl Member {
-    /// Whether its process is running.
+    /// True if its process is running.
     pub(super) fn is_there(&self) -> bool {
         self.standing.is_there()
     }
 
-    /// Whether it has joined and not ended.
+    /// True if it has joined and not ended.
     pub(super) fn is_running(&self) -> bool {
         matches!(self.standing, Standing::Running | Standing::Silent)
     }
@@ -116,14 +113,13 @@ impl Member {
         }
     }
 
-    /// What happens to records of the stream that it is too slow for: the first of its `Reads` that matches
-    /// decides.
+    /// Policy for records of the stream that it is too slow for, from the first of its `Reads` that matches.
     pub(super) fn overrun(&self, stream: &str) -> Overrun {
         let reads = self.reads.iter().find(|reads| matches(&reads.streams, stream));
         reads.map_or_else(Overrun::default, |reads| reads.overrun)
     }
 
-    /// Which records of the stream it wants; `None` if it does not read it.
+    /// Records of the stream that it wants; `None` if it does not read it.
     pub(super) fn wants(&self, stream: &str) -> Option<Keys> {
         let mut wanted: Option<Vec<u32>> = None;
         for reads in self.reads.iter().filter(|reads| matches(&reads.streams, stream)) {
@@ -139,7 +135,7 @@ impl Member {
     }
 }
 
-/// Whether a pattern matches a stream.
+/// True if a pattern (a name, or a prefix and a star) matches a stream.
 pub(super) fn matches(pattern: &str, stream: &str) -> bool {
     pattern.strip_suffix('*').map_or(pattern == stream, |start| stream.starts_with(start))
 }

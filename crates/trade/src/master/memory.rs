@@ -29,10 +29,9 @@ const BUDGET_BYTES_UNKNOWN: u64 = 4 << 30;
 const GUESTS_PART: u64 = 2;
 /// Fraction of the budget for each of them.
 const GUEST_PART: u64 = 4;
-/// The smallest page size.
 const PAGE_BYTES: u64 = 4096;
 
-/// Whom memory is charged to.
+/// Account to which memory is charged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum ChargedTo {
     /// The master, and so everyone.
@@ -43,7 +42,7 @@ pub(super) enum ChargedTo {
     Guest(u32),
 }
 
-/// Which processes write memory.
+/// Processes that write a piece of memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum WrittenBy {
     /// One node. The memory must be sealed ([`Memfd::seal_writes`]) before it is shared.
@@ -65,7 +64,7 @@ pub(super) struct Maker {
     /// Maximum number of pieces, because each takes a descriptor.
     pieces_max: usize,
     made: Vec<(ChargedTo, Weak<Memfd>)>,
-    /// Bytes by whom they are charged to, including some already freed: see [`Maker::recount`].
+    /// Bytes per account, including some already freed: see [`Maker::recount`].
     used: BTreeMap<ChargedTo, u64>,
 }
 
@@ -114,7 +113,6 @@ impl Maker {
         self.pieces_max = pieces_max;
     }
 
-    /// Number of pieces.
     pub(super) fn pieces(&mut self) -> usize {
         self.recount();
         self.made.len()

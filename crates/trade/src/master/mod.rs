@@ -60,13 +60,11 @@ use std::{
 
 /// Longest interval of its heartbeat.
 const HEARTBEAT: Duration = Duration::from_millis(100);
-/// Backlog of pending connections.
 const BACKLOG: i32 = 1024;
 /// Maximum messages queued for a node that does not read them: a few times what a publisher gets if all others
 /// join at once.
 const WAITING_MAX: usize = 8192;
 
-/// A master.
 #[derive(Debug)]
 pub struct Master {
     options: Options,
@@ -74,7 +72,6 @@ pub struct Master {
     ready_list: ReadyList,
     connections: BTreeMap<u64, Connection>,
     next_connection: u64,
-    /// Members by number.
     members: Vec<Member>,
     links: Links,
     areas: Vec<(Area, Memory)>,
@@ -149,7 +146,6 @@ impl Master {
         Ok(master)
     }
 
-    /// Its run folder.
     pub fn folder(&self) -> &RunFolder {
         &self.options.folder
     }
@@ -311,7 +307,6 @@ impl Master {
         }
     }
 
-    /// Sends queued messages.
     fn flush(&mut self, id: u64) {
         let Some(connection) = self.connections.get_mut(&id).filter(|other| other.socket.is_waiting()) else {
             return;
@@ -347,7 +342,7 @@ fn listen(folder: &RunFolder) -> Result<OwnedFd, Refusal> {
         .map_err(failed("create socket"))?;
     // Nodes wait until the socket has its name: it then listens.
     let unnamed = path.with_file_name("master.new");
-    // Of a master that was killed.
+    // Left by a master that was killed.
     std::fs::remove_file(&unnamed).ok();
     let address = SocketAddrUnix::new(&unnamed).map_err(failed("use the path of socket"))?;
     net::bind(&fd, &address).map_err(failed("bind socket"))?;

@@ -23,18 +23,15 @@ use std::{
 
 const MINUTE_NS: u64 = 60_000_000_000;
 
-/// A process to start.
+/// A process for the master to start.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Program {
     /// The name under which it joins.
     pub name: String,
     /// Its role: processes of one role are started one after the other and stopped together.
     pub role: String,
-    /// The executable.
     pub program: PathBuf,
-    /// Its arguments.
     pub arguments: Vec<String>,
-    /// Additions to its environment.
     pub environment: Vec<(String, String)>,
     /// The CPUs that it may use; empty: those of the master.
     pub cpus: Vec<u32>,
@@ -42,7 +39,6 @@ pub struct Program {
     pub restarts_per_minute_max: u32,
 }
 
-/// A started process.
 #[derive(Debug)]
 pub(super) struct Running {
     program: Program,
@@ -55,7 +51,7 @@ pub(super) struct Running {
     ended: Vec<(u32, Use)>,
 }
 
-/// How processes were stopped.
+/// Numbers of stopped processes, by the means that ended them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Stopped {
     /// Ended on request.
@@ -107,7 +103,6 @@ impl Master {
         children.map(Pid::from_child).any(|child| Some(child) == group)
     }
 
-    /// Number of restarts.
     pub fn restarts(&self) -> u64 {
         self.programs.iter().map(|running| running.restarts).sum()
     }

@@ -1,4 +1,4 @@
-//! What the master waits for: its listener, connections and processes, of which most are silent most of the time.
+//! Events of the master's listener, connections and processes, most of which are silent most of the time.
 
 use super::{Master, connection::Connection, socket_error};
 use crate::refusal::Refusal;
@@ -18,10 +18,9 @@ const EVENTS_MAX: usize = 512;
 /// Bits of a tag for its kind.
 const KIND_BITS: u32 = 2;
 
-/// A thing to wait for.
+/// A descriptor to wait for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tag {
-    /// The listener.
     Listener,
     /// A connection, by its number.
     Connection(u64),
@@ -54,7 +53,7 @@ impl Tag {
     }
 }
 
-/// What happened to the things that are waited for.
+/// Connections and processes with an event.
 #[derive(Debug, Default)]
 pub(super) struct Ready {
     /// Connections with messages, or with room for messages.
@@ -65,7 +64,8 @@ pub(super) struct Ready {
     pub(super) ended: Vec<u32>,
 }
 
-/// The kernel's list of them. A turn costs what has happened, not what there is. Closed descriptors leave it.
+/// The kernel's list of watched descriptors (epoll). A turn costs time per event, not per descriptor. Closed
+/// descriptors leave the list automatically.
 #[derive(Debug)]
 pub(super) struct ReadyList {
     fd: OwnedFd,
@@ -84,7 +84,7 @@ impl ReadyList {
         epoll::add(&self.fd, fd, tag.data(), EventFlags::IN)
     }
 
-    /// Adds the descriptor of a process that is not waited for without: its end is then found by looking.
+    /// Adds the descriptor of a process. Without one, the end of the process is found by checks instead.
     pub(super) fn add_process(&self, pidfd: Option<OwnedFd>, tag: Tag) -> Option<OwnedFd> {
         pidfd.filter(|fd| self.add(fd.as_fd(), tag).is_ok())
     }

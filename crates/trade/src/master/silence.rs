@@ -8,7 +8,7 @@ use lowlat_ipc::liveness::Life;
 const LOOK_NS: u64 = 250_000_000;
 
 impl Master {
-    /// Checks the heartbeats.
+    /// Reports nodes that fall silent, and those that are active again.
     pub(super) fn look_for_silence(&mut self, now_ns: u64) {
         let silence_ns_max = self.options.silence_ns_max;
         if now_ns.saturating_sub(self.looked_ns) < LOOK_NS.min(silence_ns_max) {

@@ -10,7 +10,6 @@ const NS_PER_S: u64 = 1_000_000_000;
 pub struct Use {
     /// CPU time in user and kernel mode, ns.
     pub cpu_ns: u64,
-    /// Minor page faults.
     pub minor_faults: u64,
     /// Major page faults, which read a disk.
     pub major_faults: u64,
@@ -76,8 +75,8 @@ impl Use {
     }
 }
 
-/// Memory that only this process uses: its own pages and its page tables, bytes. Unchanged pages of files are not its
-/// own: how many of them no other process maps right now changes with what else runs. `None` if the process has ended, or
+/// Memory that only this process uses: its own pages and its page tables, bytes. Unchanged pages of files are left out:
+/// how many of them no other process maps depends on what else runs. `None` if the process has ended, or
 /// /proc/PID/smaps_rollup is unavailable (Linux before 4.14).
 pub fn private_bytes(pid: u32) -> Option<u64> {
     let text = |name| fs::read_to_string(format!("/proc/{pid}/{name}")).ok();

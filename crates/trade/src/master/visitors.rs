@@ -11,12 +11,11 @@ use crate::{
 };
 use std::time::Duration;
 
-/// Which visitors are stopped.
+/// The visitors to be stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Visitors {
     /// Those that write a stream.
     Writers,
-    /// All of them.
     All,
 }
 

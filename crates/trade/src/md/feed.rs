@@ -10,15 +10,12 @@ use std::sync::Arc;
 /// A quote and its due time, ns after the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Due {
-    /// The due time.
     pub due_ns: u64,
-    /// Number of the instrument.
     pub instrument: u32,
     /// The quote; its `scheduled_ns` is `due_ns` until the start is known.
     pub quote: Quote,
 }
 
-/// Source of quotes.
 #[derive(Debug, Clone)]
 enum Origin {
     Simulated { schedule: Schedule, walk: Walk },
@@ -53,13 +50,13 @@ impl Feed {
         Self { origin: Origin::Recorded { ticks, speed, at: 0 }, records, instruments, skipped_ns: 0 }
     }
 
-    /// Moments of something else than quotes, ns after the start: the instrument is their number.
+    /// Times of other items than quotes, ns after the start: the instrument of each is its number.
     pub fn timed(times: Arc<[u64]>, speed: Speed) -> Self {
         let records = u64::try_from(times.len()).unwrap_or(u64::MAX);
         Self { origin: Origin::Timed { times, speed, at: 0 }, records, instruments: 0, skipped_ns: 0 }
     }
 
-    /// Leaves out the first quotes. The times of the others count from the first that is left.
+    /// Leaves out the first quotes. Times then count from the first remaining quote.
     pub fn skip_first(&mut self, count: u64) {
         if count > 0 {
             (0..count).take_while(|_| self.next().is_some()).for_each(drop);
@@ -67,12 +64,11 @@ impl Feed {
         }
     }
 
-    /// Total number of quotes.
+    /// Number of all quotes, including those returned or left out.
     pub fn records(&self) -> u64 {
         self.records
     }
 
-    /// Number of instruments.
     pub fn instruments(&self) -> u32 {
         self.instruments
     }

@@ -5,24 +5,20 @@ use super::{Due, Feed};
 /// Lateness of due quotes at the moment of publication.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Lateness {
-    /// Quotes returned.
     pub quotes: u64,
     /// Of those, quotes after whose due time the next one was due already: md could not keep up.
     pub behind: u64,
     /// Sum of all lateness, ns.
     pub sum_ns: u64,
-    /// The longest lateness, ns.
     pub max_ns: u64,
 }
 
-/// The next action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PacerStep {
     /// Publish this quote; its `scheduled_ns` is in the caller's clock.
     Publish(Due),
     /// Wait until this time, in the caller's clock, ns.
     WaitUntil(u64),
-    /// Everything is published.
     Done,
 }
 
@@ -42,7 +38,7 @@ impl Pacer {
         Self { feed, next, start_ns, lateness: Lateness::default() }
     }
 
-    /// The action at `now_ns`.
+    /// Returns the action at `now_ns`.
     #[inline]
     pub fn step(&mut self, now_ns: u64) -> PacerStep {
         let Some(mut due) = self.next else { return PacerStep::Done };
@@ -62,7 +58,6 @@ impl Pacer {
         PacerStep::Publish(due)
     }
 
-    /// Lateness so far.
     pub fn lateness(&self) -> Lateness {
         self.lateness
     }

@@ -3,12 +3,11 @@
 use crate::records::{Origin, Price, Quote};
 use fastrand::Rng;
 
-/// One price step.
+/// One price step: 0.01 of the currency.
 const TICK: Price = 100;
 /// Bounds of a walk: far from 0, and from overflow of sums.
 const MID_MIN: Price = 100 * TICK;
 const MID_MAX: Price = 100_000 * TICK;
-/// Upper bound of sizes.
 const SIZE_MAX: u32 = 1000;
 
 /// A walk per instrument. The same seed gives the same quotes in the same version of lowlat.

@@ -16,7 +16,6 @@ use crate::roles::{MD_STREAM, TD_STREAM};
 use lowlat_ipc::{region::Region, router::Delivered};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Bytes of their memory.
 pub(crate) const COUNTERS_BYTES: u64 = 4096;
 
 const PUBLISHED: usize = 0;
@@ -33,11 +32,11 @@ const QUOTES: usize = 11;
 const ANSWERS: usize = 13;
 const FENCED: usize = 32;
 
-/// The most that a counter holds if its node counted: a billion a second for three days. A process that writes beyond its memory
-/// leaves more.
+/// Largest plausible value of a counter: a billion a second for three days. A process that writes beyond its memory
+/// leaves larger values.
 pub const COUNT_MAX: u64 = 1 << 48;
 
-/// Whose records a stream has, for a node's counters.
+/// Kind of a stream's records, for a node's counters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct CountedAs(usize);
 
@@ -54,9 +53,7 @@ impl CountedAs {
 /// Records of one kind that a node received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Received {
-    /// Those it read.
     pub read: u64,
-    /// Those it lost.
     pub lost: u64,
 }
 
@@ -75,9 +72,7 @@ pub struct Counters {
 /// Values of all counters, each read separately.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Figures {
-    /// Records published.
     pub published: u64,
-    /// Records read.
     pub read: u64,
     /// Records that this node lost.
     pub lost: u64,
@@ -104,7 +99,6 @@ pub struct Figures {
 }
 
 impl Figures {
-    /// The sum of both.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self {
@@ -137,7 +131,6 @@ impl Counters {
         counters
     }
 
-    /// Records published.
     pub fn published(&self) -> u64 {
         self.get(PUBLISHED)
     }
@@ -175,7 +168,7 @@ impl Counters {
         }
     }
 
-    /// Whether the master dropped this process.
+    /// True if the master dropped this process.
     pub(crate) fn is_fenced(&self) -> bool {
         // Pairs with the store in `fence`.
         self.word(FENCED).is_some_and(|word| word.load(Ordering::Acquire) != 0)

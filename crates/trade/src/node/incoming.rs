@@ -1,4 +1,4 @@
-//! What a node reads of one stream: one ring and segment after the other.
+//! Reading of one stream by a node: one ring and segment after the other.
 //!
 //! Every restart of a writer or reader creates a new ring. The old ring is complete before the new one is
 //! announced, so it is emptied first and then dropped: no delivery is lost, and whatever a dropped process
@@ -17,7 +17,6 @@ use lowlat_ipc::{
 };
 use std::{collections::VecDeque, fmt, os::fd::OwnedFd, sync::Arc};
 
-/// Name of a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StreamName {
     name: String,
@@ -29,7 +28,6 @@ impl StreamName {
         Self { name, writer }
     }
 
-    /// Its name.
     pub fn as_str(&self) -> &str {
         &self.name
     }
@@ -142,8 +140,8 @@ impl Sources {
         self.missed += count;
     }
 
-    /// Whether an entry can be read, for streams that only deliver entries in the long run. One read of the
-    /// entry's own line.
+    /// True if an entry can be read, for streams that only deliver entries in the long run. One read of the entry's own
+    /// line.
     #[inline]
     pub(super) fn has_entry(&self) -> bool {
         // More than one: the first is empty or soon will be, and the next one is due.
@@ -153,7 +151,7 @@ impl Sources {
             || self.queue.front().is_some_and(|source| source.taking.has_entry())
     }
 
-    /// Whether it is fed only by rings, whose entries can be polled.
+    /// True if it is fed only by rings, whose entries can be polled.
     pub(super) fn tell_entries(&self) -> bool {
         self.queue.iter().all(|source| source.taking.tells_entries())
     }

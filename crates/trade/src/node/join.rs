@@ -32,66 +32,42 @@ use thiserror::Error;
 /// Time limit of the whole join.
 const ANSWER_NS_MAX: u64 = 30_000_000_000;
 
-/// Why a node could not join.
+/// Reason why a node could not join.
 #[derive(Debug, Error)]
 pub enum JoinError {
-    /// An invalid name.
     #[error(
         "invalid {what} {name:?}: expected 1 to 64 characters of a-z, A-Z, 0-9, '.', '_' and '-', not starting with '.'"
     )]
     Name {
-        /// What the name is for.
+        /// Kind of the name, such as "stream" or "role".
         what: &'static str,
-        /// The name.
         name: String,
     },
-    /// No master listens there.
     #[error(
         "cannot reach a master at {path}: {source}\nhint: start one, or name the socket of a running one"
     )]
-    Unreachable {
-        /// The socket.
-        path: String,
-        /// The system's error.
-        source: Errno,
-    },
+    Unreachable { path: String, source: Errno },
     /// The master refused the node.
     #[error("cannot join the master at {path}: it refuses node {name}: {reason}")]
-    Refused {
-        /// The socket.
-        path: String,
-        /// The node's name.
-        name: String,
-        /// The master's reason.
-        reason: String,
-    },
+    Refused { path: String, name: String, reason: String },
     /// The master did not answer.
     #[error(
         "cannot join the master at {path}: it did not {what} within {} s\nhint: check whether the master or a publisher hangs",
         ANSWER_NS_MAX / 1_000_000_000
     )]
     Silent {
-        /// The socket.
         path: String,
-        /// The missing step.
+        /// The step that took too long.
         what: &'static str,
     },
     /// The master closed the connection.
     #[error("cannot join the master at {path}: it closed the connection\nhint: check its log")]
-    Closed {
-        /// The socket.
-        path: String,
-    },
+    Closed { path: String },
     /// The master's answer is invalid.
     #[error(
         "cannot use the answer of the master at {path}: {reason}\nhint: use one lowlat version for all processes"
     )]
-    Unusable {
-        /// The socket.
-        path: String,
-        /// The problem.
-        reason: String,
-    },
+    Unusable { path: String, reason: String },
     /// Something else that its words explain.
     #[error(transparent)]
     Other(#[from] Refusal),
@@ -247,7 +223,7 @@ fn check_master(path: &Path, fd: &OwnedFd) -> Result<Result<(), Refusal>, Errno>
     ))))
 }
 
-/// What the answers are checked against.
+/// The master, the node and the deadline of a join.
 #[derive(Debug)]
 struct JoinDialog<'a> {
     path: &'a Path,
@@ -264,8 +240,8 @@ impl JoinDialog<'_> {
         JoinError::Unusable { path: self.path(), reason }
     }
 
-    /// What ended the join here: the master's refusal if there is one, because its earlier messages are then
-    /// useless, else the given reason.
+    /// Returns the error that ended the join: the master's refusal if there is one, because its earlier messages are
+    /// then useless, else the given reason.
     fn failed(&mut self, socket: Option<&mut Socket>, reason: String) -> JoinError {
         self.until_ns = 0;
         let mut refusal = socket.and_then(|socket| {
@@ -393,8 +369,8 @@ mod tests {
         }
     }
 
-    /// A writer is silent while its reader has died: the reader's successor fails to join, and dies. What was written for
-    /// the first is there for the third.
+    /// A writer is silent while its reader has died: the reader's successor fails to join, and dies. Records that were
+    /// kept for the first reader reach the third.
     #[test]
     fn a_failed_join_takes_nothing_from_the_next() {
         let folder = tempfile::tempdir().unwrap();
@@ -433,7 +409,7 @@ mod tests {
             for _ in 0..3 {
                 writer.publisher().publish(&Stamp::default(), b"order").unwrap();
             }
-            // It leaves without a word to the master, as when it is killed.
+            // It sends the master no message, as when it is killed.
             first.must_be_stopped();
             drop(first);
             let failed = join_within(&socket, &reader, 5_000_000);

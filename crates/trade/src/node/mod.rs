@@ -4,7 +4,9 @@
 //! let mut node = Node::join(&folder.socket(), &Join { name: "s1".into(), role: "strategy".into(), .. })?;
 //! while !is_over {
 //!     node.wait(None);
-//!     node.poll(&mut |publisher, event| match event { Event::Record { .. } => .., Event::Stop => is_over = true, .. });
+//!     node.poll(&mut |publisher, event| match event {
+//!         Event::Record { .. } => .., Event::Stop => is_over = true, ..
+//!     });
 //! }
 //! ```
 //!
@@ -57,9 +59,8 @@ use std::{collections::BTreeMap, path::Path, sync::Arc};
 use thiserror::Error;
 use waiting::Waiting;
 
-/// Memory that processes share.
 pub(crate) type Memory = Arc<Memfd>;
-/// What [`Memory`] points to.
+/// The type that [`Memory`] points to.
 pub(crate) type MemoryBehind = Memfd;
 
 /// Records of one stream that a poll takes before it continues with the next.
@@ -74,7 +75,7 @@ const BEAT_NS: u64 = 100_000_000;
 /// Word of the master's page with its last heartbeat, in the pipeline's clock.
 pub(crate) const MASTER_HEARTBEAT: usize = 0;
 
-/// How a process waits.
+/// Waiting mode of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Wait {
@@ -87,11 +88,10 @@ pub enum Wait {
     Adaptive,
 }
 
-/// Which records of a stream a node wants, by `stamp.instrument`.
+/// Records of a stream that a node wants, by `stamp.instrument`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Keys {
-    /// All of them.
     All,
     /// Those of these instruments; for answers, those for these strategies.
     Only(Vec<u32>),
@@ -118,14 +118,12 @@ pub enum Strategies {
 /// The stream that a node writes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Writes {
-    /// Its name.
     pub stream: String,
     /// Bytes of its ring: a power of two, at least 4 KiB.
     pub capacity_bytes: u64,
     /// Rows of its interest table: an upper bound of instruments.
     pub keys: u32,
-    /// Whether it supports being refused when a reader has no room ([`Overrun::Credit`]), and then does
-    /// something else.
+    /// The writer supports being refused when a reader has no room ([`Overrun::Credit`]), and then does something else.
     #[serde(default)]
     pub gives_credit: bool,
 }
@@ -135,9 +133,8 @@ pub struct Writes {
 pub struct Reads {
     /// A stream's name, or a prefix and a star (`orders.*`). The streams need not exist yet.
     pub streams: String,
-    /// Which of their records.
     pub keys: Keys,
-    /// What happens to records that it is too slow for.
+    /// Policy for records that the node is too slow for.
     #[serde(default)]
     pub overrun: Overrun,
 }
@@ -153,7 +150,6 @@ impl Reads {
         if let Keys::Only(keys) = &self.keys { keys.len() } else { 0 }
     }
 
-    /// With another policy.
     #[must_use]
     pub fn with(self, overrun: Overrun) -> Self {
         Self { overrun, ..self }
@@ -171,7 +167,6 @@ pub struct Join {
     pub writes: Option<Writes>,
     /// The streams that it reads.
     pub reads: Vec<Reads>,
-    /// How it waits.
     pub wait: Wait,
     /// Strategies whose orders it sends.
     pub strategies: Strategies,
@@ -181,21 +176,9 @@ pub struct Join {
 #[derive(Debug)]
 pub enum Event<'a> {
     /// A record of a stream that this node reads.
-    Record {
-        /// The stream.
-        stream: &'a StreamName,
-        /// The record.
-        record: &'a Record,
-        /// Its payload.
-        payload: &'a [u8],
-    },
+    Record { stream: &'a StreamName, record: &'a Record, payload: &'a [u8] },
     /// Records of that stream that this node lost: it was too slow, or its ring was full.
-    Lost {
-        /// The stream.
-        stream: &'a StreamName,
-        /// Number of records.
-        count: u64,
-    },
+    Lost { stream: &'a StreamName, count: u64 },
     /// All nodes have joined: publishing may start.
     Begin,
     /// The node should stop. [`Node::ended`] returns the reason, unless the master requested it.
@@ -204,7 +187,7 @@ pub enum Event<'a> {
     Command(&'a str),
 }
 
-/// Why a node ends without a request of its master.
+/// Reason why a node ends without a request of its master.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Ended {
     /// The master dropped this process and may have started another in its place.
@@ -230,25 +213,21 @@ pub enum Ended {
     },
 }
 
-/// What ends a node. The first cause counts.
+/// Cause of a node's end. The first one counts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum End {
-    /// The master requested it.
     Stopped,
-    /// Any other cause.
     Because(Ended),
 }
 
-/// What a node that is dropped tells its master.
+/// Message to the master from a node that is dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum OnDrop {
-    /// That it leaves.
     Leave,
-    /// Nothing, unless it was stopped: it counts as dead.
+    /// No message, unless it was stopped: it counts as dead.
     Die,
 }
 
-/// A node.
 #[derive(Debug)]
 pub struct Node {
     number: u32,
@@ -263,7 +242,7 @@ pub struct Node {
     pending: [u64; STREAMS_MAX as usize / 64],
     /// Streams that it polls itself, as bits: [`direct`].
     direct: u64,
-    /// Whether the next poll takes the bits of those too.
+    /// The next poll takes the bits of those too.
     takes_all: bool,
     /// Only in a node that spins.
     rehearsal: Option<Box<Rehearsal>>,
@@ -271,7 +250,6 @@ pub struct Node {
     payload: Vec<u8>,
     waiting: Waiting,
     areas: BTreeMap<String, Memory>,
-    /// Numbers of its strategies.
     strategies: Vec<u32>,
     /// Their turns, including released ones.
     turns: BTreeMap<u32, u32>,
@@ -279,7 +257,7 @@ pub struct Node {
     without_master: WithoutMaster,
     has_master: bool,
     end: Option<End>,
-    /// Whether [`Event::Stop`] was returned.
+    /// True once [`Event::Stop`] was returned.
     is_told: bool,
     polls: u32,
     drop: OnDrop,
@@ -310,7 +288,6 @@ impl Node {
         self.epoch
     }
 
-    /// Its name.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -336,7 +313,6 @@ impl Node {
         self.socket.send(&ToMaster::Release { strategy }, Vec::new()).ok();
     }
 
-    /// How it waits.
     pub fn waits(&self) -> Wait {
         self.waiting.wait
     }
@@ -346,7 +322,6 @@ impl Node {
         self.publisher.published()
     }
 
-    /// Its outgoing stream.
     pub fn publisher(&mut self) -> &mut Publisher {
         &mut self.publisher
     }
@@ -389,8 +364,8 @@ impl Node {
         self.socket.send(&ToMaster::Say { text }, Vec::new()).ok();
     }
 
-    /// Why the node ends without a request of its master. `None` while it may continue, and after the master
-    /// has stopped it.
+    /// Returns the reason why the node ends without a request of its master; `None` while it may continue, and after
+    /// the master has stopped it.
     pub fn ended(&self) -> Option<Ended> {
         if self.is_forked() {
             return Some(Ended::Forked { pid: self.mark().pid() });
@@ -482,12 +457,12 @@ impl Node {
         }
     }
 
-    /// Whether a poll would find something.
+    /// True if a poll would find something.
     fn is_ready(&self) -> bool {
         self.inbox.is_ready() || self.is_ready_beside()
     }
 
-    /// Whether it would find something outside the inbox.
+    /// True if a poll would find something outside the inbox.
     fn is_ready_beside(&self) -> bool {
         self.pending.iter().any(|bits| *bits != 0) || (!self.is_told && self.must_end())
     }
@@ -557,7 +532,7 @@ impl Node {
         self.stop(take)
     }
 
-    /// Whether it was dropped, or has another reason to end.
+    /// True if it was dropped, or has another reason to end.
     fn must_end(&self) -> bool {
         self.end.is_some() || self.counters.is_fenced()
     }

@@ -1,4 +1,4 @@
-//! What happens to records that a node is too slow for: chosen when it joins, per stream.
+//! Policy for records that a node is too slow for, chosen per stream when it joins.
 
 use super::Memory;
 use lowlat_ipc::{
@@ -8,7 +8,7 @@ use lowlat_ipc::{
 };
 use serde::{Deserialize, Serialize};
 
-/// What happens to records that a node is too slow for.
+/// Policy for records that a node is too slow for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Overrun {
@@ -68,7 +68,7 @@ impl Overrun {
     }
 }
 
-/// How a subscriber takes positions.
+/// A subscriber's side of a ring or table, from which it takes positions.
 #[derive(Debug)]
 pub(super) enum Taking {
     Ring(Taker<Memory>),
@@ -81,7 +81,7 @@ pub(super) enum Taking {
 }
 
 impl Taking {
-    /// Whether an entry is available: one read of the entry's own line. Tables are not polled this way.
+    /// True if an entry is available: one read of the entry's own line. Tables are not polled this way.
     #[inline]
     pub(super) fn has_entry(&self) -> bool {
         match self {

@@ -15,7 +15,7 @@ use std::{
 };
 use thiserror::Error;
 
-/// Why a record was not published.
+/// Reason why a record was not published.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum PublishError {
     /// The node joined without a stream.
@@ -33,21 +33,19 @@ pub enum PublishError {
     Refused(#[from] stream::PublishError),
 }
 
-/// Why a forked process cannot use a node, with a hint.
+/// Returns the reason why a forked process cannot use a node, with a hint.
 pub(super) fn forked(pid: u32) -> String {
     format!(
         "this node belongs to process {pid}, and this process was forked from it\nhint: join in this process"
     )
 }
 
-/// A published record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Published {
     /// Its position in the segment.
     pub position: u64,
     /// Its sequence in the stream.
     pub sequence: u64,
-    /// Which subscribers got it.
     pub delivered: Delivered,
 }
 
@@ -82,8 +80,8 @@ impl Publisher {
         self.own.as_ref().map(|own| own.writer.next_sequence())
     }
 
-    /// Number of records published in the stream by this process and its predecessors; 0 if the node writes none. Markers
-    /// of the processes' starts are no records, although each takes a sequence.
+    /// Number of records published in the stream by this process and its predecessors; 0 if the node writes none.
+    /// Markers at the start of processes are not counted, although each takes a sequence.
     pub fn published(&self) -> u64 {
         self.own.as_ref().map_or(0, |own| own.writer.next_sequence().saturating_sub(1 + own.markers))
     }
@@ -156,7 +154,7 @@ impl Publisher {
         Ok(())
     }
 
-    /// Leaves its thread alone, which a forked process does not have.
+    /// Drops the wake helper without stopping its thread, which a forked process does not have.
     pub(super) fn forget_wake_helper(&mut self) {
         if let Some(own) = &mut self.own {
             own.router.forget_wake_helper();
@@ -170,8 +168,8 @@ impl Publisher {
     }
 }
 
-/// Leaves the calling thread without descriptors, of which it needs none: while a table of them has one user, no system call
-/// of that one takes a reference to its file. On kernels before 5.11 the table stays shared.
+/// Gives the calling thread an empty table of descriptors, because it needs none: while a table has one user, no system
+/// call of that user takes a reference to a file. On kernels before 5.11 the table stays shared.
 fn drop_descriptors() {
     const FIRST: libc::c_uint = 3;
     // SAFETY: close_range(2) with CLOSE_RANGE_UNSHARE closes descriptors in a new table of the calling thread only. The

@@ -23,7 +23,7 @@ struct Attributes {
     period_ns: u64,
 }
 
-/// Its size.
+/// Size of that version of the structure.
 const BYTES: u32 = 48;
 const _: () = assert!(size_of::<Attributes>() == BYTES as usize);
 

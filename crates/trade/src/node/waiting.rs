@@ -1,4 +1,4 @@
-//! How a node waits: maps its mode to those of `lowlat-ipc`.
+//! Waiting modes of a node, mapped to those of `lowlat-ipc`.
 
 use super::{BEAT_NS, Event, Node, Publisher, Wait, slice};
 use crate::clock::now_ns;
@@ -27,7 +27,7 @@ pub(super) struct Waiting {
 }
 
 impl Waiting {
-    /// For the calling thread.
+    /// Waiting of the calling thread, whose time slice is shortened unless it spins.
     pub(super) fn new(wait: Wait) -> Self {
         if wait != Wait::Fast {
             slice::shorten();

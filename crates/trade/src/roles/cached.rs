@@ -21,16 +21,13 @@ const RECORDS_MAX: u64 = 10_000;
 /// or when one of them is this old.
 const AGE_NS_MAX: u64 = 100_000_000;
 
-/// Result of cached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CachedDone {
-    /// Records applied.
     pub applied: u64,
     /// Repeated records, which were recognized.
     pub known: u64,
     /// Records of other kinds, or damaged ones.
     pub others: u64,
-    /// Records that it lost.
     pub lost: u64,
 }
 
@@ -91,7 +88,6 @@ pub fn run(
     node.ended().map_or(Ok(done), |ended| Err(Refusal::of(ended)))
 }
 
-/// Decides when to save.
 struct Saver {
     /// Since when something is unsaved.
     since_ns: Option<u64>,

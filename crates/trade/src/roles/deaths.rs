@@ -44,7 +44,7 @@ fn strategy_join(number: u32) -> Join {
     strategy::join(&format!("s{number}"), "strategy", claims, &[], 1 << 16, Wait::Parked)
 }
 
-/// Without a word to the master, as a process that is killed.
+/// Ends a node without a message to the master, as a process that is killed.
 fn kill(mut node: Node) {
     node.must_be_stopped();
 }
@@ -163,7 +163,6 @@ impl World<'_> {
         }
     }
 
-    /// One random action.
     fn act(&mut self) {
         let at = usize::try_from(self.random.u64(..u64::from(STRATEGIES))).unwrap();
         match self.random.u64(..12) {

@@ -12,12 +12,9 @@ use std::{thread, time::Duration};
 /// Duration of a sleep between polls; like cached it never sleeps on its bell.
 const NAP: Duration = Duration::from_millis(10);
 
-/// Result of a follower.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct FollowerDone {
-    /// Records read.
     pub read: u64,
-    /// Records that it lost.
     pub lost: u64,
 }
 

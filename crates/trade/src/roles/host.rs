@@ -23,10 +23,8 @@ const CALLS_PER_POLL: u32 = 32;
 /// Strategies whose memory is touched per rehearsal.
 const WARMED: u32 = 2;
 
-/// Result of a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct HostDone {
-    /// Records delivered.
     pub records: u64,
     /// Records that its node lost.
     pub lost: u64,

@@ -19,28 +19,26 @@ use std::sync::Arc;
 
 /// Datagrams between two polls of the master's messages, and empty polls of a spinning md.
 const DATAGRAMS_PER_POLL: u32 = 64;
-/// How long after its duration md waits for the feed's end.
+/// Time that md waits for the feed's end after its duration.
 const END_NS_MAX: u64 = 500_000_000;
 
 /// Options of md with a feed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LiveOptions {
-    /// The socket.
     pub receiver: ReceiverOptions,
     /// Instruments of ITCH; `None` for a feed of quotes.
     pub symbols: Option<itch::Symbols>,
     /// Instruments of the run: numbers below this.
     pub instruments: u32,
-    /// How long it publishes, from the first quote, unless the feed ends before; ns.
+    /// Time that it publishes, from the first quote, unless the feed ends before; ns.
     pub duration_ns: u64,
 }
 
 /// Result of md with a feed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LiveDone {
-    /// Counts of the sequence.
+    /// Counts of the feed's datagrams and sequence.
     pub counts: Counts,
-    /// Other counts.
     pub beside: FeedCounts,
 }
 
@@ -55,8 +53,8 @@ impl LiveOptions {
     }
 }
 
-/// Publishes the feed's quotes from the begin message on, until the feed ends, the duration has passed, or it is stopped.
-/// Quotes before the begin message only tell where the sequence is.
+/// Publishes the feed's quotes from the begin message on, until the feed ends, the duration has passed, or it is
+/// stopped. Quotes before the begin message only show the position in the sequence.
 pub fn run(node: Node, mut socket: FeedSocket, options: &LiveOptions) -> Result<LiveDone, Refusal> {
     let mut live = Live::new(node, options);
     while !live.is_over() {
@@ -83,7 +81,7 @@ struct Live {
     /// Follows the sequence before the begin message.
     before: Tracker,
     beside: FeedCounts,
-    /// Of ITCH.
+    /// Books of ITCH; `None` for a feed of quotes.
     books: Option<itch::Books>,
     unapplied_before: u64,
     format: Format,
@@ -96,7 +94,7 @@ struct Live {
     until_poll: u32,
 }
 
-/// A datagram's moments, ns.
+/// Times of a datagram, ns.
 #[derive(Clone, Copy)]
 struct Arrival {
     /// The kernel's stamp, in its clock.
@@ -110,7 +108,7 @@ struct Arrival {
 impl Live {
     fn new(node: Node, options: &LiveOptions) -> Self {
         let tally = node.area(tally::MD_AREA).and_then(|area| Tally::new(Arc::clone(area)));
-        // What a previous process of md had counted.
+        // Counts of a previous process of md.
         let (counts, beside) = tally.as_ref().map(Tally::feed).unwrap_or_default();
         Self {
             node,

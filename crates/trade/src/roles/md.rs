@@ -24,38 +24,30 @@ const SLEEP_NS_MAX: u64 = 20_000_000;
 /// Quotes between two polls of the master's messages, if there is no time to wait.
 const QUOTES_PER_POLL: u32 = 64;
 
-/// Source of quotes.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Source {
     /// Random walks at the times of a scenario.
     Simulated {
-        /// The scenario.
         scenario: Scenario,
         /// The same seed gives the same quotes.
         seed: u64,
     },
-    /// Recorded ticks.
     Recorded {
         /// Ticks, read before md joins: a long file takes seconds.
         ticks: Arc<Ticks>,
-        /// Speed of the replay.
         speed: Speed,
     },
 }
 
-/// Options of md.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MdOptions {
-    /// Source of quotes.
     pub source: Source,
-    /// How it waits until a quote is due: spins, or sleeps.
+    /// Waiting mode until a quote is due: spins, or sleeps.
     pub wait: Wait,
 }
 
-/// Result of md.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct MdDone {
-    /// Lateness of its quotes.
     pub lateness: Lateness,
 }
 
@@ -90,16 +82,14 @@ pub fn run(node: Node, options: &MdOptions) -> Result<MdDone, Refusal> {
     }
 }
 
-/// Next action of md.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Next {
-    /// Act at once.
     Now,
     /// Publish a quote at that time, ns.
     At(u64),
     /// Wait for the master's message.
     Word,
-    /// Nothing more.
+    /// Nothing is left to do.
     Never,
 }
 
@@ -107,7 +97,7 @@ pub(super) enum Next {
 pub(super) struct Md {
     node: Node,
     tally: Option<Tally<Arc<Memfd>>>,
-    /// Until the begin message.
+    /// The feed until the begin message.
     feed: Option<Feed>,
     pacer: Option<Pacer>,
     until_poll: u32,

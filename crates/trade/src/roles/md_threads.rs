@@ -27,7 +27,7 @@ const LEAD_NS_EACH: u64 = 100_000;
 /// Interval at which the master's messages are handled.
 const LISTEN: Duration = Duration::from_millis(50);
 
-/// What the threads share, one at a time.
+/// State that the threads share, one at a time.
 struct Desk {
     node: Node,
     tally: Option<Tally<Arc<Memfd>>>,
@@ -62,7 +62,7 @@ pub fn run(node: Node, scenario: &Scenario, seed: u64) -> Result<md::MdDone, Ref
         tally.set_scheduled(scenario.records());
     }
     let mut walk = Walk::new(seed, scenario.instruments);
-    // What a predecessor published, round after round; its threads may have changed the order of the last few.
+    // A predecessor published round after round; its threads may have changed the order of the last few.
     let (published, instruments) = (node.published(), u64::from(scenario.instruments.max(1)));
     let done = |instrument: u32| {
         let more = u64::from(u64::from(instrument) < published % instruments);

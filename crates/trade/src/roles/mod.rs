@@ -30,9 +30,7 @@ pub use sink::{OrderStream, StageSink, numbers_of};
 use crate::{master::Area, records::DecodeError, refusal::Refusal, run::tally};
 use lowlat_ipc::region::Access;
 
-/// The stream of quotes.
 pub const MD_STREAM: &str = "md";
-/// The stream of answers.
 pub const TD_STREAM: &str = "td";
 /// Prefix of the streams of orders.
 pub const ORDERS_PREFIX: &str = "orders.";

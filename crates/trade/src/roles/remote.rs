@@ -28,7 +28,7 @@ pub(super) struct Remote {
     figures: GatewayFigures,
     /// Sequence of the last order read, + 1, by the writer of its stream.
     read: Box<[u64]>,
-    /// Why the connection was lost, until it is reported to the master.
+    /// Reason why the connection was lost, until it is reported to the master.
     said: Option<String>,
 }
 
@@ -53,7 +53,7 @@ impl Remote {
         self.connection.send(&Message::of(Kind::Start), None);
     }
 
-    /// Whether answers or stamps are outstanding.
+    /// True if answers or stamps are outstanding.
     pub(super) fn is_busy(&self) -> bool {
         self.connection.lost().is_none() && (self.flights.count() > 0 || self.connection.has_trips())
     }
@@ -131,7 +131,7 @@ enum Answered {
 }
 
 impl Remote {
-    /// What a message of the exchange means, or why it is wrong.
+    /// Interprets a message of the exchange. The error is what is wrong with it.
     fn answered(&mut self, message: &Message) -> Result<Answered, String> {
         let Message { id, quantity, price, .. } = *message;
         let flight =

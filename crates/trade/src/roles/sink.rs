@@ -12,9 +12,7 @@ use lowlat_ipc::{
     stream::{self, Stamp},
 };
 
-/// Receives latencies.
 pub trait StageSink {
-    /// Counts one latency.
     fn record(&self, stage: Stage, latency_ns: u64);
 }
 
@@ -24,7 +22,7 @@ impl<R: Region> StageSink for StageRecorder<R> {
     }
 }
 
-/// Discards them.
+/// Discards all latencies.
 impl StageSink for () {
     fn record(&self, _: Stage, _: u64) {}
 }

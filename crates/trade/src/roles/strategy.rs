@@ -22,11 +22,8 @@ pub struct StrategyOptions {
 /// Result of a strategy's process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct StrategyDone {
-    /// Quotes delivered.
     pub quotes: u64,
-    /// Answers delivered.
     pub answers: u64,
-    /// Records lost.
     pub lost: u64,
 }
 

@@ -20,20 +20,18 @@ use lowlat_ipc::{
 };
 use std::sync::Arc;
 
-/// How long td continues after the stop request while orders are pending.
+/// Time that td continues after the stop request while orders are pending.
 const LAST_ORDERS_NS: u64 = 1_000_000_000;
-/// Longest sleep while the exchange has orders to answer: its answers do not wake td, so that nothing is between an order
-/// and its send call.
+/// Longest sleep while the exchange has orders to answer: its answers do not wake td, so that nothing is between an
+/// order and its send call.
 const ANSWERS_NS: u64 = 1_000_000;
 /// The same for a td that spins.
 const ANSWERS_FAST_NS: u64 = 20_000;
 /// Longest sleep with a connection.
 const CONNECTION_NS: u64 = 100_000_000;
 
-/// Options of td.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TdOptions {
-    /// Rules for its answers.
     pub rules: Rules,
     /// Exchange to which it sends the orders; `None`: it answers them itself.
     pub gateway: Option<GatewayAddress>,
@@ -42,9 +40,7 @@ pub struct TdOptions {
 /// Result of this process of td. Totals over all its processes are in the ledger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TdDone {
-    /// Orders answered.
     pub orders: u64,
-    /// Of those, rejected.
     pub rejected: u64,
     /// Answers to an order that the predecessor had not completed.
     pub finished: u64,
@@ -95,7 +91,6 @@ pub fn run(node: Node, options: &TdOptions) -> Result<TdDone, Refusal> {
     td.end()
 }
 
-/// td between two polls.
 pub(super) struct Td {
     node: Node,
     gateway: Gateway<Arc<Memfd>, Option<StageRecorder<Arc<Memfd>>>>,
@@ -136,7 +131,7 @@ impl Td {
         Ok(Self { node, gateway, end_ns: None, events: 0, is_spinning })
     }
 
-    /// Whether it continues. Orders from before the stop request are answered.
+    /// True while td continues. Orders from before the stop request are answered.
     #[inline]
     pub(super) fn is_open(&self) -> bool {
         let is_busy = self.events > 0 || self.gateway.remote.as_ref().is_some_and(Remote::is_busy);
@@ -228,7 +223,7 @@ pub(super) struct Gateway<R, S> {
     pub(super) done: TdDone,
     /// The exchange of another process.
     pub(super) remote: Option<Remote>,
-    /// Whether limits depend on orders in flight.
+    /// Limits depend on orders in flight.
     pub(super) is_limited: bool,
 }
 

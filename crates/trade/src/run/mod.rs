@@ -40,12 +40,10 @@ const _: () = assert!(HOSTED_MAX < crate::roles::STRATEGIES_MAX);
 /// Last lines of a log that an error quotes.
 const LOG_LINES: usize = 5;
 
-/// Phase of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
     /// Processes start and join.
     Joining,
-    /// md publishes.
     Publishing,
     /// Orders and answers come to rest, processes end.
     Ending,
@@ -54,19 +52,15 @@ pub enum Phase {
 /// State of a run, reported about once a second.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Progress {
-    /// Its phase.
     pub phase: Phase,
-    /// Processes that have joined.
     pub joined: u32,
     /// Processes that the run has.
     pub processes: u32,
     /// Time since md may publish, seconds.
     pub elapsed_s: f64,
-    /// Quotes published so far.
     pub ticks_published: u64,
     /// Orders that td has read so far.
     pub orders: u64,
-    /// Records lost so far.
     pub lost: u64,
     /// Median of tick to order so far; `None` before there is one.
     pub t2o_p50_ns: Option<u64>,
@@ -116,15 +110,13 @@ pub trait Runner {
 pub struct Turn<'a> {
     /// Its number, from 1.
     pub number: usize,
-    /// Runs in all.
     pub total: usize,
-    /// What it is for: a row, or a step of a sizing.
+    /// Purpose of the run: a row, or a step of a sizing.
     pub name: &'a str,
-    /// What is asked of it.
     pub parameters: &'a PipelineParameters,
 }
 
-/// Sees each run and how far it is.
+/// Callback that gets each run and its progress.
 pub type Watch<'a> = dyn FnMut(&Turn<'_>, &Progress) + 'a;
 
 /// An error with its hint on one line, for a warning.
@@ -167,7 +159,7 @@ pub fn remove_folder() {
     }
 }
 
-/// Whether this process is, or was, the master of that folder.
+/// True if this process is, or was, the master of that folder.
 fn is_ours(folder: &RunFolder) -> bool {
     folder.open_lock().ok().as_ref().and_then(holder) == Some(std::process::id())
 }

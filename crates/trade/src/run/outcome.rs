@@ -90,17 +90,18 @@ fn look(master: &Master) -> Option<Ledger<Arc<Memfd>>> {
     Ledger::look(Arc::clone(master.area(ledger::AREA)?)).ok()
 }
 
-/// What td has answered, by its ledger.
+/// Answers of td in all, from its ledger.
 pub(super) fn totals(master: &Master) -> Totals {
     look(master).map_or_else(Totals::default, |ledger| ledger.totals())
 }
 
-/// What was sent, from the memory of the streams, and what arrived, from td's ledger and the counters of strategies.
+/// Returns the records sent, from the memory of the streams, and those that arrived, from td's ledger and the counters
+/// of strategies.
 fn balance(asked: &PipelineOptions, ended: &Ended, td: Option<&Tally<Arc<Memfd>>>) -> Balance {
     let Ended { master, .. } = ended;
     let nodes = master.nodes();
     let ledger = look(master);
-    // What is in a stream is counted in its writer's memory too.
+    // The records of a stream are counted in its writer's memory too.
     let in_stream = |number| master.published(number).filter(|count| *count <= COUNT_MAX);
     let overwritten = nodes.iter().filter(|node| {
         node.figures.implausible > 0 || master.published(node.number).is_some_and(|count| count > COUNT_MAX)
@@ -194,7 +195,7 @@ fn shared_cpu(record: &PipelineRecord) -> Option<String> {
     ))
 }
 
-/// What the figures themselves say against the run. `None` CPUs of this process: unknown.
+/// Returns warnings that follow from the figures alone. `cpus` of this process: `None` if unknown.
 pub(super) fn of_figures(record: &PipelineRecord, cpus: Option<usize>) -> Vec<String> {
     let mut warnings = Vec::new();
     let spinners = spinning(&record.parameters);

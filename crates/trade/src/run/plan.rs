@@ -133,7 +133,7 @@ fn live(
     arguments
 }
 
-/// Whether a process with this name is auxiliary: its end costs no figure of the run.
+/// True if a process with this name is auxiliary: its end costs no figure of the run.
 pub fn is_beside(name: &str) -> bool {
     [RECORDER, CACHED].contains(&name) || name.starts_with(FOLLOWER)
 }

@@ -13,11 +13,9 @@ use lowlat_ipc::region::Region;
 use lowlat_pipeline::{FeedFigures, GatewayFigures, SequenceRange};
 use std::sync::atomic::Ordering;
 
-/// Name of md's area.
 pub const MD_AREA: &str = "tally.md";
-/// Name of td's area.
 pub const TD_AREA: &str = "tally.td";
-/// Size of each.
+/// Size of each area, in bytes.
 pub const BYTES: u64 = 4096;
 
 const SCHEDULED: usize = 0;
@@ -31,7 +29,6 @@ const GATEWAY: usize = 32;
 /// Counts of a feed beside those of its sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct FeedCounts {
-    /// Quotes published.
     pub published: u64,
     /// Quotes of instruments that the run does not have.
     pub foreign: u64,
@@ -109,7 +106,7 @@ impl<R: Region> Tally<R> {
         Some(self.get(LAST).saturating_sub(first))
     }
 
-    /// md: sets what it has received of a feed, with counts beside the sequence.
+    /// md: sets its counts of a feed, and those beside its sequence.
     pub fn set_feed(&self, counts: &Counts, beside: &FeedCounts) {
         let FeedCounts { published, foreign, unstamped, unapplied, clock_steps, over_loopback } = *beside;
         let words = counts.words().into_iter().chain([
@@ -123,7 +120,7 @@ impl<R: Region> Tally<R> {
         (FEED..).zip(words).for_each(|(at, word)| self.set(at, word));
     }
 
-    /// What md has received of a feed.
+    /// Returns md's counts of a feed, and those beside its sequence.
     pub fn feed(&self) -> (Counts, FeedCounts) {
         let word = |at| self.get(FEED + at);
         let counts = Counts::of(std::array::from_fn(word));
@@ -161,7 +158,7 @@ impl<R: Region> Tally<R> {
         }
     }
 
-    /// td: sets what it has exchanged with an exchange.
+    /// td: sets the figures of its connection to an exchange.
     pub fn set_gateway(&self, of: &GatewayFigures) {
         let words = [
             of.sent,
@@ -181,7 +178,7 @@ impl<R: Region> Tally<R> {
         (GATEWAY..).zip(words).for_each(|(at, word)| self.set(at, word));
     }
 
-    /// What td has exchanged with an exchange.
+    /// Returns the figures of td's connection to an exchange.
     pub fn gateway(&self) -> GatewayFigures {
         // In the order of `set_gateway`: fields are evaluated as they are written.
         let mut words = (GATEWAY..).map(|at| self.get(at));

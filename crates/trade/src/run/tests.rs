@@ -1,4 +1,4 @@
-//! What a run refuses, and when it warns.
+//! Refusals and warnings of runs.
 
 use super::{check, is_ours, outcome::of_figures, plan, run, tally::Tally};
 use crate::{

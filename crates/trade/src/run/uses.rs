@@ -58,7 +58,8 @@ pub(super) fn machine_idle() -> Idle {
     idle_of(&fs::read_to_string("/proc/stat").ok()?)
 }
 
-/// The fields idle and iowait of the line of all CPUs, which dynticks count by the clock, unlike those of busy time (proc(5)).
+/// Idle time of all CPUs: fields idle and iowait, which dynticks count by the clock, unlike those of busy time
+/// (proc(5)).
 fn idle_of(stat: &str) -> Idle {
     let fields = stat.lines().next()?.strip_prefix("cpu ")?.split_ascii_whitespace();
     let ticks: Option<u64> = fields.skip(3).take(2).map(|field| field.parse::<u64>().ok()).sum();
@@ -66,8 +67,7 @@ fn idle_of(stat: &str) -> Idle {
     Some((ticks? as f64 / rustix::param::clock_ticks_per_second() as f64, cpus))
 }
 
-/// CPU time that was taken by others than these processes while so much time went by, seconds: interrupts and a hypervisor are
-/// among the others.
+/// CPU time that others than these processes used during `elapsed_s`, seconds, including interrupts and a hypervisor.
 pub(super) fn others_cpu_s([before, after]: [Idle; 2], elapsed_s: f64, own: &[ProcessUse]) -> Option<f64> {
     let ((before_s, cpus), (after_s, _)) = before.zip(after).filter(|((_, were), (_, are))| were == are)?;
     let own_s: f64 = own.iter().map(|used| used.cpu_s).sum();

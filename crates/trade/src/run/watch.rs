@@ -33,7 +33,7 @@ const JOIN_NS_EACH: u64 = SECOND_NS / 4;
 const OVERTIME_NS_MAX: u64 = 30 * SECOND_NS;
 /// Orders and answers have come to rest if nothing was counted for this long.
 const REST_NS: u64 = SECOND_NS / 5;
-/// Longest wait for that.
+/// Longest wait until they have.
 const REST_NS_MAX: u64 = 10 * SECOND_NS;
 /// Time for a process to end on request.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -67,7 +67,7 @@ pub(super) struct Ended {
     pub(super) incidents: Vec<String>,
     /// Auxiliary processes that failed, and processes that failed at their end.
     pub(super) failed: BTreeSet<String>,
-    /// Whether a strategy has left its host.
+    /// A strategy has left its host.
     pub(super) has_moved: bool,
 }
 
@@ -76,12 +76,11 @@ struct Watch<'a> {
     names: BTreeSet<String>,
     /// Programs whose strategies may get separate processes, as they were started.
     hosts: Vec<Program>,
-    /// Strategies of the run.
     strategies: u32,
     /// Strategies that have left their host.
     moved_out: BTreeSet<u32>,
     joined: BTreeSet<String>,
-    /// Whether md has ended.
+    /// md has ended without a failure.
     is_published: bool,
     begun_ns: Option<u64>,
     /// From the first start of a process until all had joined.
@@ -89,7 +88,7 @@ struct Watch<'a> {
     told_ns: u64,
     progress: &'a mut dyn FnMut(&Progress),
     stop: &'a AtomicBool,
-    /// Whether another process of the user asked for its end.
+    /// Another process of the user asked for its end.
     is_asked: bool,
     incidents: Vec<String>,
     failed: BTreeSet<String>,
@@ -344,7 +343,7 @@ impl Watch<'_> {
         Refusal::new(format!("process {name} ended: {reason}{}", self.last_words(name)))
     }
 
-    /// Whether a node is that of one strategy, without which the others go on.
+    /// True for the node of one strategy, without which the others continue.
     fn is_strategy(&self, name: &str) -> bool {
         self.master.nodes().iter().any(|node| node.name == name && node.is_sender && node.role != "host")
     }

@@ -1,7 +1,7 @@
 //! Decimal numbers as integers of a smaller unit, without a float in between.
 
-/// Reads `12.5` with 4 decimals as 125000. None when it is no decimal number, has more digits behind the point than
-/// that (zeros aside), or does not fit.
+/// Parses `12.5` with 4 decimals as 125000. `None` if it is no decimal number, has more digits after the point than
+/// that (apart from zeros), or does not fit.
 pub fn parse(text: &str, decimals: u32) -> Option<i64> {
     let (is_negative, digits) = match text.strip_prefix('-') {
         Some(digits) => (true, digits),

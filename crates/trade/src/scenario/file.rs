@@ -1,4 +1,4 @@
-//! A scenario: how many quotes of which instruments, and when.
+//! A scenario: number and times of the quotes of each instrument.
 
 use crate::refusal::Refusal;
 use serde::{Deserialize, Serialize};
@@ -10,11 +10,10 @@ use std::{
 
 /// Largest file that is read.
 const JSON_BYTES_MAX: u64 = 1 << 30;
-/// Instruments at most.
 pub const INSTRUMENTS_MAX: u32 = 65_536;
 
-/// What md's threads did in the Kungfu report, one of them for each instrument, as its JSON file says it. Here one loop
-/// does the work of all threads.
+/// Work of md's threads in the Kungfu report, one thread for each instrument, as in its JSON file. Here one loop does
+/// the work of all threads.
 ///
 /// ```json
 /// { "name": "A11", "instruments": 80, "records_per_instrument": 1000,
@@ -23,24 +22,22 @@ pub const INSTRUMENTS_MAX: u32 = 65_536;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
-    /// What it is called; for people.
+    /// Its name, for display only.
     #[serde(default)]
     pub name: String,
-    /// How many instruments, numbered from 0: the report's threads.
+    /// Number of instruments, numbered from 0: the report's threads.
     pub instruments: u32,
-    /// Quotes of each instrument.
     pub records_per_instrument: u64,
     /// From one quote of an instrument to its next one, ns.
     pub interval_ns: u64,
     /// From the first quote of an instrument to the first one of the next instrument, ns. 0: all begin at once.
     pub start_delay_ns: u64,
-    /// So many instruments, the first ones, have one quote more.
+    /// Number of instruments, the first ones, that have one quote more.
     #[serde(default)]
     pub instruments_with_one_more: u32,
 }
 
 impl Scenario {
-    /// Reads a scenario's file.
     pub fn read(path: &Path) -> Result<Self, Refusal> {
         let mut text = String::new();
         let read = File::open(path).and_then(|file| file.take(JSON_BYTES_MAX + 1).read_to_string(&mut text));
@@ -64,14 +61,14 @@ impl Scenario {
         Ok(scenario)
     }
 
-    /// So many quotes per second over all instruments, spread evenly, and no more than fit into that time, but one at least.
-    /// None when a number is not above 0 or the times do not fit.
+    /// A scenario with this rate over all instruments, spread evenly, and as many quotes as fit into the duration, but
+    /// at least one. `None` if a number is not above 0 or the times do not fit.
     pub fn at_rate(instruments: u32, rate_per_s: f64, duration_s: f64) -> Option<Self> {
         let is_positive = |number: f64| number.is_finite() && number > 0.0;
         if instruments == 0 || !is_positive(rate_per_s) || !is_positive(duration_s) {
             return None;
         }
-        // Of a product that is a whole number but for rounding, all count.
+        // If the product is a whole number except for rounding, all its quotes count.
         let quotes = (rate_per_s * duration_s + 1e-6).floor().max(1.0);
         let rounds = (quotes / f64::from(instruments)).floor();
         let (instruments, records) =
@@ -89,12 +86,12 @@ impl Scenario {
         scenario.check().is_ok().then_some(scenario)
     }
 
-    /// How many quotes it holds.
+    /// Number of quotes of all instruments.
     pub fn records(&self) -> u64 {
         u64::from(self.instruments) * self.records_per_instrument + u64::from(self.instruments_with_one_more)
     }
 
-    /// How many quotes an instrument has.
+    /// Number of quotes of an instrument.
     pub fn records_of(&self, instrument: u32) -> u64 {
         self.records_per_instrument + u64::from(instrument < self.instruments_with_one_more)
     }
@@ -115,8 +112,7 @@ impl Scenario {
         f64::from(self.instruments) * 1e9 / self.interval_ns as f64
     }
 
-    /// A field that is of the right type and still wrong is an error: its name in the file, what it holds, and what
-    /// would be right.
+    /// Checks the values. The error is a field's name in the file, its value, and the expected value.
     fn check(&self) -> Result<(), (&'static str, u64, &'static str)> {
         let fault = |field, found, expected| Err((field, found, expected));
         if self.instruments == 0 || self.instruments > INSTRUMENTS_MAX {
@@ -159,7 +155,7 @@ fn wrong_json(path: &Path, text: &str, error: &serde_json::Error) -> Refusal {
     wrong(path, (error.line(), error.column()), &found, &expected, "correct the file there")
 }
 
-/// `line` and `column` count from 1; zeros: the file, or the line, as a whole.
+/// `line` and `column` count from 1; zeros stand for the whole file or line.
 fn wrong(path: &Path, (line, column): (usize, usize), found: &str, expected: &str, hint: &str) -> Refusal {
     Refusal::new(format!(
         "cannot parse {}, line {line}, column {column}: found {found}, expected {expected}\nhint: {hint}",
@@ -167,7 +163,7 @@ fn wrong(path: &Path, (line, column): (usize, usize), found: &str, expected: &st
     ))
 }
 
-/// Line and column of a field's name; zeros when the file leaves the field out.
+/// Line and column of a field's name; zeros if the file leaves the field out.
 fn place_of(text: &str, field: &str) -> (usize, usize) {
     let quoted = format!("\"{field}\"");
     (1..)
@@ -179,7 +175,7 @@ fn place_of(text: &str, field: &str) -> (usize, usize) {
         .unwrap_or((0, 0))
 }
 
-/// A float without a fraction as an integer; none when it is too large for one.
+/// A float without a fraction as an integer; `None` if it is too large for one.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked right here")]
 fn whole(number: f64) -> Option<u64> {
     (0.0..9e18).contains(&number).then_some(number as u64)

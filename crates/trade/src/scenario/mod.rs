@@ -1,4 +1,4 @@
-//! What md publishes and when: a scenario, or recorded ticks.
+//! Content and times of md's quotes: a scenario, or recorded ticks.
 
 mod decimal;
 mod file;

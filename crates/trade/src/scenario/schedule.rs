@@ -9,15 +9,14 @@ use std::{
 /// One quote that is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Due {
-    /// When, ns after the start.
+    /// Due time, ns after the start.
     pub due_ns: u64,
-    /// Of which instrument.
     pub instrument: u32,
     /// Its number among the instrument's own, from 0.
     pub number: u64,
 }
 
-/// Gives every quote of a scenario in the order of time; at one time that of the lower instrument comes first.
+/// Returns every quote of a scenario in order of time; at equal times, the lower instrument comes first.
 ///
 /// It allocates when it is made and never after. Each step costs the logarithm of the number of instruments.
 #[derive(Debug, Clone)]
@@ -68,7 +67,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// What the report's threads would do, each by itself.
+    /// Quotes of the report's threads, each thread simulated separately.
     fn of_threads(scenario: &Scenario) -> Vec<Due> {
         let mut all: Vec<_> = (0..scenario.instruments)
             .flat_map(|instrument| {

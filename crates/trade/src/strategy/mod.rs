@@ -22,7 +22,6 @@ use crate::{
 /// A quote as delivered to a strategy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QuoteSeen {
-    /// Its instrument.
     pub instrument: u32,
     /// Its sequence in md's stream.
     pub sequence: u64,
@@ -30,7 +29,6 @@ pub struct QuoteSeen {
     pub generated_ns: u64,
     /// When this process had read it, in the pipeline's clock, ns.
     pub received_ns: u64,
-    /// The quote.
     pub quote: Quote,
 }
 
@@ -43,7 +41,6 @@ pub struct AnswerSeen {
     pub generated_ns: u64,
     /// When this process had read it, in the pipeline's clock, ns.
     pub received_ns: u64,
-    /// The answer.
     pub answer: Answer,
 }
 
@@ -64,7 +61,7 @@ pub trait Strategy: Send {
     fn on_answer(&mut self, orders: &mut Orders<'_>, seen: &AnswerSeen) {
         let _ = (orders, seen);
     }
-    /// Records were lost.
+    /// Called when records were lost.
     fn on_gap(&mut self, orders: &mut Orders<'_>, gap: Gap) {
         let _ = (orders, gap);
     }

@@ -27,7 +27,6 @@ impl Numbers {
         self.last
     }
 
-    /// The next number.
     #[inline]
     pub fn take(&mut self) -> u64 {
         self.last += 1;

@@ -16,7 +16,7 @@ pub struct OnEachRecord {
     pub quotes_per_order: u32,
     /// CPU time that it computes for each quote of its instrument, ns.
     pub cost_ns: u64,
-    /// Quotes of its instrument.
+    /// Quotes of its instrument so far.
     pub quotes: u64,
     /// Orders sent, plus 1 if it started with a piece that its predecessor had bought.
     pub sent: u64,
@@ -24,31 +24,29 @@ pub struct OnEachRecord {
     pub unsent: u64,
     /// Orders answered with accepted or rejected.
     pub answered: u64,
-    /// Records lost.
     pub lost: u64,
 }
 
 impl OnEachRecord {
-    /// Of one instrument.
     pub fn of(instrument: u32) -> Self {
         Self { instrument: Some(instrument), ..Self::default() }
     }
 
-    /// The same with an order for each so many quotes.
+    /// The same with one order per this many quotes.
     #[must_use]
     pub fn per_quotes(self, quotes_per_order: u32) -> Self {
         Self { quotes_per_order, ..self }
     }
 
-    /// The same with so much work for each quote.
+    /// The same with this much CPU time for each quote.
     #[must_use]
     pub fn costing(self, cost_ns: u64) -> Self {
         Self { cost_ns, ..self }
     }
 }
 
-/// Computes until this thread has used so much CPU time: a preemption adds to it as to real work, which a wait by the clock would
-/// hide.
+/// Computes until this thread has used this much CPU time. A preemption delays it like real work, which a wait by the
+/// clock would hide.
 fn compute(cost_ns: u64) {
     let used_ns = || {
         let used = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);

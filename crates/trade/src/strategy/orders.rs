@@ -5,7 +5,7 @@ use crate::records::{Order, Origin, PAYLOAD_BYTES, Price, Quote, SCHEMA, Side, k
 use lowlat_ipc::stream::Stamp;
 use thiserror::Error;
 
-/// Why an order was not sent.
+/// Reason why an order was not sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum SendError {
     /// The stream is closed: another process has replaced this one.
@@ -19,7 +19,6 @@ pub enum SendError {
     Refused,
 }
 
-/// Destination of orders.
 pub trait OrderSink {
     /// Writes one order. Fills in its time of writing.
     fn send(&mut self, stamp: Stamp, payload: &[u8; PAYLOAD_BYTES]) -> Result<(), SendError>;
@@ -27,7 +26,7 @@ pub trait OrderSink {
     fn number(&mut self) -> u64;
 }
 
-/// Cause of an order.
+/// The record, or the time, that caused an order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Cause {
     /// When the causing record was written, ns.
@@ -38,7 +37,7 @@ pub struct Cause {
     pub received_ns: u64,
     /// Its sequence in its stream.
     pub sequence: u64,
-    /// Where a quote came from.
+    /// Origin of the causing quote; zeros for any other cause.
     pub origin: Origin,
 }
 
@@ -79,7 +78,6 @@ impl<'a> Orders<'a> {
         Self { sink, strategy, cause, sent: 0 }
     }
 
-    /// The strategy's number.
     pub fn strategy(&self) -> u32 {
         self.strategy
     }

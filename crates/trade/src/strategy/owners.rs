@@ -7,11 +7,9 @@ use crate::roles::STRATEGIES_MAX;
 use lowlat_ipc::region::Region;
 use std::sync::atomic::Ordering;
 
-/// Name of the area.
 pub const AREA: &str = "owners";
 /// Words of one strategy.
 const STRIDE: usize = 2;
-/// Bytes of the area.
 pub const BYTES: u64 = STRATEGIES_MAX as u64 * STRIDE as u64 * 8;
 
 /// The table in some memory.

@@ -14,14 +14,12 @@ use lowlat_ipc::{interest::SUBSCRIBERS_MAX, region::Region, stream::Stamp};
 /// Maximum number of fills per order.
 pub const FILLS_MAX: u32 = 16;
 
-/// Rules of the exchange.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rules {
     /// Known instruments: numbers below this.
     pub instruments: u32,
     /// Number of parts in which an accepted order is filled at once, up to [`FILLS_MAX`]; 0: it stays open.
     pub fills: u32,
-    /// Limits of an order.
     pub limits: Limits,
 }
 
@@ -34,7 +32,7 @@ pub struct Exchange<R> {
     market: Vec<Price>,
 }
 
-/// An order as read.
+/// An order as td read it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReadOrder {
     /// Number of the node that writes the stream.
@@ -43,11 +41,10 @@ pub struct ReadOrder {
     pub sequence: u64,
     /// Its stamp: the instrument, and the strategy as `source`.
     pub stamp: Stamp,
-    /// The order.
     pub order: Order,
 }
 
-/// How an order is handled.
+/// Result of handling an order.
 #[expect(clippy::large_enum_variant, reason = "almost all are answers, and a box would allocate")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decision {
@@ -71,7 +68,7 @@ pub struct Pending {
 }
 
 impl Pending {
-    /// Whether it is rejected.
+    /// True if the order is rejected.
     pub fn is_rejected(&self) -> bool {
         matches!(self.order.outcome, Outcome::Rejected(_))
     }
@@ -118,7 +115,7 @@ fn part(quantity: u32, number: u32, parts: u32) -> u32 {
     size + u32::from(number < more)
 }
 
-/// What an order adds to a position.
+/// Change of a position by an order.
 fn signed(order: &Order) -> i64 {
     match order.side {
         Side::Buy => i64::from(order.quantity),
@@ -133,15 +130,13 @@ impl<R: Region> Exchange<R> {
         Ok(Self { ledger: Ledger::open(region, epoch)?, rules, market })
     }
 
-    /// The ledger.
     pub fn ledger(&self) -> &Ledger<R> {
         &self.ledger
     }
 
-    /// What the previous td left unfinished: answers that it had decided and not published; `published`, the number of
-    /// records that all of them have published, tells how many are left. To be published
-    /// before anything else, followed by [`Exchange::finish`], even if none is left. `td` is this node's
-    /// number.
+    /// Returns the answers that the previous td had decided and not published, if any. `published`, the number of
+    /// records that all of them have published, shows how many are left. They must be published before anything else,
+    /// followed by [`Exchange::finish`], even if none is left. `td` is this node's number.
     pub fn recover(&self, td: u32, published: u64) -> Result<Option<Pending>, Refusal> {
         let Some(order) = self.ledger.in_hand()? else { return Ok(None) };
         let of_it = published.saturating_sub(order.first_answer);

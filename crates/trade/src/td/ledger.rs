@@ -38,7 +38,6 @@ const WORDS: usize = POSITIONS + 2 * POSITIONS_MAX;
 const _: () = assert!(IN_HAND + 1 + IN_HAND_WORDS <= ANSWERED);
 /// Bytes of memory of a ledger.
 pub const BYTES: u64 = WORDS as u64 * 8;
-/// Name of the area.
 pub const AREA: &str = "ledger";
 
 fn damaged(reason: &str) -> Refusal {
@@ -52,19 +51,16 @@ fn damaged(reason: &str) -> Refusal {
 pub struct InHand {
     /// Records in td's stream before its first answer, without markers.
     pub first_answer: u64,
-    /// Number of its answers.
     pub answers: u32,
     /// Number of the node that writes the orders stream.
     pub writer: u32,
     /// The order's sequence in that stream.
     pub sequence: u64,
-    /// The order's stamp.
     pub stamp: Stamp,
-    /// The order.
     pub order: Order,
     /// When td had read it.
     pub read_ns: u64,
-    /// The first answer.
+    /// Outcome of the first answer.
     pub outcome: Outcome,
     /// The strategy's last number, including this one.
     pub number_after: u64,
@@ -78,18 +74,15 @@ pub struct InHand {
     pub totals_after: Totals,
 }
 
-/// What td has answered in all.
+/// Answers of all processes of td.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Totals {
     /// Orders accepted or rejected.
     pub answered: u64,
-    /// Of those, rejected.
     pub rejected: u64,
-    /// Fills.
     pub fills: u64,
 }
 
-/// A ledger in memory.
 #[derive(Debug)]
 pub struct Ledger<R> {
     region: R,
@@ -123,7 +116,7 @@ impl<R: Region> Ledger<R> {
         }
     }
 
-    /// What was answered in all.
+    /// Totals over all processes of td.
     pub fn totals(&self) -> Totals {
         let [answered, rejected, fills] = [ANSWERED, REJECTED, FILLS].map(|at| self.get(at));
         Totals { answered, rejected, fills }
@@ -134,7 +127,7 @@ impl<R: Region> Ledger<R> {
         place(writer).map_or(0, |at| self.get(STREAMS + 2 * at + 1))
     }
 
-    /// Whether no later td has taken over the ledger.
+    /// True if no later td has taken over the ledger.
     pub fn is_own(&self) -> bool {
         self.get(EPOCH) == self.epoch
     }

@@ -2,7 +2,7 @@
 
 use crate::records::Price;
 
-/// Limits. Those that are none do not apply.
+/// Limits of orders; those that are `None` do not apply.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Limits {
     /// Quantity of one order.

@@ -3,10 +3,9 @@
 use crate::refusal::Refusal;
 use std::{fmt, net::SocketAddr, str::FromStr};
 
-/// Format of a feed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
-    /// lowlat's quotes.
+    /// Quotes in lowlat's own format.
     Quotes,
     /// ITCH 5.0 in packets of MoldUDP64.
     Itch,
@@ -15,7 +14,6 @@ pub enum Format {
 /// Address of a feed: `udp:239.1.1.1:5000`, `itch:[ff15::1]:5000`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FeedAddress {
-    /// Format of its datagrams.
     pub format: Format,
     /// Group, or address of this host, and port.
     pub to: SocketAddr,

@@ -6,7 +6,7 @@
 use crate::clock::now_ns;
 use rustix::time::{ClockId, clock_gettime};
 
-/// Measurements at the start.
+/// Number of measurements at the start.
 const MEASUREMENTS: u32 = 32;
 /// A later difference that is this far outside both measurements' bounds is a step of the clock.
 const STEP_NS_MIN: u64 = 1_000;
@@ -21,7 +21,7 @@ pub struct StampClock {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Difference {
     ns: i64,
-    /// How long its measurement took.
+    /// Time that its measurement took.
     width_ns: u64,
 }
 

@@ -32,7 +32,6 @@ const INPUT_BYTES: usize = MESSAGE_BYTES * 128;
 pub(crate) struct Trip {
     /// Number of its last byte in the connection.
     pub(crate) key: u32,
-    /// Origin of the quote.
     pub(crate) origin: Origin,
     /// Receive stamp of the packet.
     pub(crate) packet_ns: u64,
@@ -62,13 +61,13 @@ pub(crate) struct Connection {
     /// Bytes given to the kernel, as it counts them for stamps.
     bytes: u32,
     trips: VecDeque<Trip>,
-    /// Trips without a stamp.
+    /// Trips that got no stamp.
     pub(crate) unstamped: u64,
-    /// Why it is lost.
+    /// Reason why it is lost; `None` while it is open.
     lost: Option<String>,
-    /// Whether both ends have one address.
+    /// Both ends have the same address.
     pub(crate) is_loopback: bool,
-    /// Whether the exchange runs on this machine.
+    /// The exchange runs on this machine.
     pub(crate) is_same_machine: bool,
     /// Its CPU on this machine.
     pub(crate) exchange_cpu: Option<u32>,
@@ -120,18 +119,18 @@ impl Connection {
         })
     }
 
-    /// Why the connection is lost, if it is.
+    /// Reason why the connection is lost, if it is.
     pub(crate) fn lost(&self) -> Option<&str> {
         self.lost.as_deref()
     }
 
-    /// Gives it up.
+    /// Marks it as lost; the first reason is kept.
     #[cold]
     pub(crate) fn lose(&mut self, why: &impl ToString) {
         self.lost.get_or_insert_with(|| why.to_string());
     }
 
-    /// Whether send stamps are outstanding.
+    /// True if send stamps are outstanding.
     pub(crate) fn has_trips(&self) -> bool {
         !self.trips.is_empty()
     }

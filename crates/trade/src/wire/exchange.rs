@@ -24,29 +24,25 @@ use std::{
 /// Quotes whose send time is known, a power of two: the latest ones.
 const SENT_MAX: usize = 1 << 20;
 
-/// Options of an exchange.
 #[derive(Debug)]
 pub struct ExchangeOptions {
-    /// Where to publish; `None`: nowhere.
+    /// Address to which it publishes; `None`: it publishes nothing.
     pub feed: Option<FeedAddress>,
     /// Name or address of the interface on which the group is sent; `None`: that of the route.
     pub interface: Option<String>,
-    /// Where to accept orders; `None`: nowhere, and publishing starts at once.
+    /// Address at which it accepts orders; `None`: it accepts none, and publishes at once.
     pub gateway: Option<GatewayAddress>,
-    /// What to publish.
     pub content: Content,
     /// Speed of messages of ITCH, as a multiple of the recorded one.
     pub speed: Speed,
-    /// Whether it spins until a quote is due; else it sleeps, and sends what is due together.
+    /// Spins until a quote is due; else it sleeps, and sends what is due together.
     pub is_spinning: bool,
 }
 
-/// What an exchange publishes.
+/// Content of an exchange's feed.
 #[derive(Debug)]
 pub enum Content {
-    /// Quotes.
     Quotes(Feed),
-    /// Messages of ITCH.
     Itch(ItchMessages),
 }
 
@@ -64,8 +60,8 @@ const MESSAGES_MAX: usize = 20_000_000;
 const ITCH_INSTRUMENTS: u32 = 1 << 16;
 
 impl ItchMessages {
-    /// Reads the messages of a capture, whose channel may have to be named, or of a plain file, up to a limit. Gaps of a
-    /// capture are left out. The sentences are what makes the messages doubtful.
+    /// Reads the messages of a capture, whose channel may have to be named, or of a plain file, up to a limit. Gaps of
+    /// a capture are left out. Also returns doubts about the messages, one sentence each.
     pub fn read(path: &Path, channel: Option<&str>) -> Result<(Self, Vec<String>), Refusal> {
         let wrong = |error| unreadable(path, &error);
         let (bytes, cut) = open(path).and_then(read_all).map_err(wrong)?;
@@ -104,33 +100,23 @@ pub enum ExchangeEvent {
     Starts,
 }
 
-/// Result of an exchange.
 #[derive(Debug)]
 pub struct ExchangeDone {
-    /// Messages published.
     pub published: u64,
-    /// Datagrams that carried them.
     pub datagrams: u64,
     /// From the first to the last, ns.
     pub published_ns: u64,
-    /// Lateness of the messages.
     pub lateness: Lateness,
-    /// Results of its connections.
     pub served: Served,
 }
 
 /// Results of an exchange's connections.
 #[derive(Debug)]
 pub struct Served {
-    /// Orders received.
     pub orders: u64,
-    /// Of those, accepted.
     pub accepted: u64,
-    /// Of those, rejected.
     pub rejected: u64,
-    /// Fills sent.
     pub fills: u64,
-    /// Connections accepted.
     pub connections: u64,
     /// Reasons for which connections were closed, each once with the first client, up to a limit.
     pub refused: Vec<String>,
@@ -144,9 +130,9 @@ pub struct Served {
 struct Shared {
     /// When each quote was sent, by its sequence number.
     sent: Box<[AtomicU64]>,
-    /// Whether the first client has asked for quotes.
+    /// The first client has asked for quotes.
     has_started: AtomicBool,
-    /// Whether everything is published.
+    /// All messages of the feed are published.
     is_published: AtomicBool,
 }
 

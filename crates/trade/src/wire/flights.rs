@@ -12,7 +12,7 @@ pub(crate) struct Flight {
     pub(crate) taken: ReadOrder,
     /// When td had read it, ns.
     pub(crate) read_ns: u64,
-    /// Whether the exchange has accepted it.
+    /// The exchange has accepted it.
     pub(crate) is_accepted: bool,
     /// Quantity that is not filled.
     pub(crate) left: u32,
@@ -41,7 +41,6 @@ impl Flights {
         self.places.get(place(self.next))?.is_none().then_some(self.next)
     }
 
-    /// Enters the next order.
     pub(crate) fn push(&mut self, flight: Flight) {
         if let Some(place) = self.places.get_mut(place(self.next)) {
             *place = Some(flight);
@@ -57,7 +56,6 @@ impl Flights {
         self.places.get_mut(place(id)).filter(|_| is_known)?.as_mut()
     }
 
-    /// Removes an order.
     pub(crate) fn remove(&mut self, id: u64) -> Option<Flight> {
         self.get(id)?;
         let taken = self.places.get_mut(place(id))?.take();

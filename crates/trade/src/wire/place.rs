@@ -1,4 +1,4 @@
-//! Where an end runs, as both ends tell each other.
+//! Machine and CPU of an end of a connection, which both ends tell each other.
 
 use lowlat_feed::gateway::{Kind, Message};
 use rustix::thread::sched_getaffinity;

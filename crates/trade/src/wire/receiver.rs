@@ -20,7 +20,7 @@ use std::{
 
 /// Longest sleep in a call, so that md handles messages of its master.
 const SLEEP: Duration = Duration::from_millis(20);
-/// How long the adaptive mode polls the NIC's queue before it sleeps, us.
+/// Time that the adaptive mode polls the NIC's queue before it sleeps, us.
 const BUSY_POLL_US: u32 = 50;
 /// Longest datagram that is received whole; longer ones are of another format.
 const BYTES_MAX: usize = 2048;
@@ -28,26 +28,23 @@ const BYTES_MAX: usize = 2048;
 /// Options of a feed's socket.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReceiverOptions {
-    /// Address of the feed.
     pub address: FeedAddress,
     /// Name or address of the interface on which it joins the group; `None`: that of the route.
     pub interface: Option<String>,
-    /// Receive buffer, bytes.
+    /// Size of the socket's receive buffer.
     pub buffer_bytes: usize,
-    /// How it waits: spins, sleeps, or polls the NIC before it sleeps.
+    /// Waiting mode: spins, sleeps, or polls the NIC before it sleeps.
     pub wait: Wait,
 }
 
-/// A received datagram.
 #[derive(Debug, Clone, Copy)]
 pub struct Packet<'a> {
-    /// Its bytes.
     pub bytes: &'a [u8],
     /// The kernel's receive stamp in CLOCK_REALTIME, ns; 0 if there is none.
     pub stamp_ns: u64,
     /// The kernel's counter of datagrams that it dropped because the socket's buffer was full.
     pub drops: u32,
-    /// Whether it arrived over lo.
+    /// It arrived over the loopback interface.
     pub is_loopback: bool,
 }
 

@@ -10,7 +10,6 @@ use std::{
 pub struct AllocatorRequests {
     /// Number of allocations; a resized block counts as one.
     pub allocations: u64,
-    /// Number of frees.
     pub releases: u64,
     /// Peak bytes in addition to those before.
     pub bytes_max: i64,

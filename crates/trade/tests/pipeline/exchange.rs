@@ -80,7 +80,7 @@ fn order(id: u64) -> Message {
     }
 }
 
-/// Whether the exchange has closed it.
+/// True if the exchange has closed it.
 fn is_closed(mut stream: TcpStream) -> bool {
     matches!(stream.read(&mut [0; 4096]), Ok(0) | Err(_))
 }

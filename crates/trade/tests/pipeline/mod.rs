@@ -39,7 +39,7 @@ fn area(master: &MasterThread, name: &'static str) -> Arc<Memfd> {
     master.with(move |master, _| Arc::clone(master.area(name).unwrap()))
 }
 
-/// How far each order of a strategy in the last run is filled, its progress, and whether its record was seen.
+/// Filled quantity and progress of each order of a strategy in the last run, and whether its record was seen.
 fn orders_in(store: &Path, strategy: u32) -> Vec<(u32, String, bool)> {
     let store = rusqlite::Connection::open(store).unwrap();
     let wanted = "select filled, progress, is_seen from orders where strategy = ? and run = (select max(run) from runs)";
@@ -58,7 +58,7 @@ fn read_by(master: &MasterThread, role: &'static str) -> u64 {
     })
 }
 
-/// What must hold for a run without deaths.
+/// Checks the figures of a run without deaths.
 fn check_run(master: &MasterThread) {
     let stages = StageRecorder::new(area(master, roles::STAGES_AREA)).unwrap();
     for stage in Stage::ALL {

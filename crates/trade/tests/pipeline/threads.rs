@@ -19,14 +19,12 @@ use std::{
 
 /// Number of strategies, with one instrument each.
 pub const STRATEGIES: u32 = 8;
-/// Quotes of a run.
 pub const QUOTES: u64 = 2000;
 /// Low enough for a busy machine.
 const RATE_PER_S: f64 = 1000.0;
 /// Rings large enough not to be lapped.
 pub const RING_BYTES: u64 = 1 << 20;
 
-/// Result of md.
 pub type Md = MdDone;
 
 fn md_options(wait: Wait) -> MdOptions {
@@ -35,7 +33,7 @@ fn md_options(wait: Wait) -> MdOptions {
     MdOptions { source: Source::Simulated { scenario, seed: 1 }, wait }
 }
 
-/// Both in one process.
+/// Starts md and td in one loop.
 pub fn start_platform(master: &MasterThread, wait: Wait) -> JoinHandle<(MdDone, TdDone)> {
     let td = master.join(&roles::td::join(RING_BYTES, &Limits::default(), wait));
     let md = master.join(&roles::md::join(STRATEGIES, RING_BYTES, wait));
@@ -70,7 +68,7 @@ pub fn start_strict_td(master: &MasterThread, per_mille: u32) -> JoinHandle<TdDo
     thread::spawn(move || roles::td::run(node, &TdOptions { rules, gateway: None }).unwrap())
 }
 
-/// In a separate process.
+/// Runs td; called in a separate process.
 pub fn run_td(socket: &Path) {
     let node = Node::join(socket, &roles::td::join(RING_BYTES, &Limits::default(), Wait::Parked)).unwrap();
     roles::td::run(node, &td_options()).unwrap();

@@ -1,4 +1,4 @@
-//! Why a node ends: each end has one reason, which the node reports.
+//! Ends of a node: each has one reason, which the node reports.
 
 use crate::{
     master_thread::{MasterThread, join, until, writes},

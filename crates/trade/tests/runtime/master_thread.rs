@@ -14,7 +14,7 @@ use std::{
 
 type Work = Box<dyn FnOnce(&mut Master, &mut Vec<Happened>) + Send>;
 
-/// How long a test waits for something that must happen.
+/// Longest time that a test waits for something that must happen.
 pub const LONG: Duration = Duration::from_secs(60);
 
 pub struct MasterThread {
@@ -85,7 +85,6 @@ impl Drop for MasterThread {
     }
 }
 
-/// Waits for a condition.
 pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let start = Instant::now();
     while !is_so() {

@@ -12,7 +12,6 @@ use lowlat_plan::boot_files::{
 use lowlat_settings::change::BootToken;
 use lowlat_sys::Root;
 
-/// Directory of the entries.
 pub(super) const ENTRIES: &str = "/boot/loader/entries";
 /// The variable with the command line of all entries on Red Hat 8.
 const KERNELOPTS: &str = "kernelopts";
@@ -38,7 +37,7 @@ impl GrubBls {
             ));
         };
         let menu = GrubMenu::parse(&files::text(root, &self.menu.path)?.unwrap_or_default());
-        // If the block does not set it, the menu does. An empty value would boot the host without root=.
+        // If the block does not set it, the menu does. With an empty value the host would boot without root=.
         let present = env.get(KERNELOPTS).filter(|value| !value.trim().is_empty());
         let Some(present) = present.or_else(|| menu.variable(KERNELOPTS).map(str::to_owned)) else {
             return Err(fault(
@@ -47,7 +46,7 @@ impl GrubBls {
             ));
         };
         let new = boot_files::edited(&present, tokens);
-        // Whether it fits, before anything is changed.
+        // Checks that it fits before anything is changed.
         env.with(KERNELOPTS, &new).map_err(|fault| BootLoaderError::grubenv(&path, &fault))?;
         Ok((files::variable(root, &path, KERNELOPTS, new.clone()), new))
     }
@@ -63,7 +62,6 @@ impl GrubBls {
     }
 }
 
-/// The command line of an entry.
 fn line(menu: &GrubMenu, text: &str) -> String {
     let image = entry::values(text, "linux").first().copied().unwrap_or_default();
     menu.line_of(image, &entry::options(text)).unwrap_or_default()
@@ -155,7 +153,7 @@ fn future_kernels(root: &Root, tokens: &[BootToken]) -> Result<Vec<FileChange>, 
     Ok(changes)
 }
 
-/// The note on what writes the entries again. Entries boot without /etc/default/grub, so a line there that
+/// The note on programs that write the entries again. Entries boot without /etc/default/grub, so a line there that
 /// cannot be edited is no error.
 fn defaults_note(menu: &MenuFile, root: &Root, tokens: &[BootToken]) -> Option<String> {
     let (path, program) = (grub_defaults::PATH, menu.generator(root));

@@ -26,11 +26,11 @@ pub(super) enum ByHand {
 #[derive(Debug)]
 pub(super) struct Other {
     name: &'static str,
-    /// Files of which each shows it.
+    /// Files each of which shows that it is installed.
     files: &'static [&'static str],
-    /// Where the command line is set; empty for the file that was found.
+    /// The file that sets the command line; empty for the file that was found.
     place: &'static str,
-    /// What must run after a change; empty if nothing.
+    /// The command to run after a change; empty if there is none.
     then: &'static str,
 }
 
@@ -72,7 +72,7 @@ const OWNERS: [Other; 5] = [
     row("GRUB of Flatcar", &["/usr/share/oem/grub.cfg"], "/oem/grub.cfg (set linux_append=)", ""),
 ];
 
-/// Where Limine's configuration may be.
+/// Possible paths of Limine's configuration.
 const LIMINE: [&str; 8] = [
     "/boot/limine.conf",
     "/boot/limine/limine.conf",
@@ -115,8 +115,7 @@ impl ByHand {
         let named = OWNERS.iter().find(|row| !id.is_empty() && row.name.to_lowercase().starts_with(&id));
         let named = named.map(|row| (row, "/etc/os-release".to_owned()));
         let (row, file) = first(root, OWNERS.iter()).or(named)?;
-        // Generations are entries like any others. Other programs keep entries out of reach, or sort them
-        // differently.
+        // Generations are ordinary entries. Entries of other programs cannot be read, or are sorted differently.
         let reader = if row.name == "NixOS" { reader() } else { None };
         Some(Self::Other { row, file, reader })
     }

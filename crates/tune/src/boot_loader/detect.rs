@@ -40,7 +40,7 @@ pub fn detect(root: &Root) -> Result<Box<dyn BootLoader>, BootLoaderError> {
     configured(root)
 }
 
-/// The boot loader itself.
+/// The boot loader itself, whichever program owns its entries.
 fn configured(root: &Root) -> Result<Box<dyn BootLoader>, BootLoaderError> {
     let loader = efi::variable(root, "LoaderInfo").unwrap_or_default();
     if loader.starts_with("systemd-boot") {
@@ -73,7 +73,7 @@ fn configured(root: &Root) -> Result<Box<dyn BootLoader>, BootLoaderError> {
     Ok(Box::new(ByHand::unknown(looked_at(root))))
 }
 
-/// How GRUB's command line is configured on this host.
+/// The way in which this host configures GRUB's command line.
 fn grub(root: &Root, menu: MenuFile) -> Result<Box<dyn BootLoader>, BootLoaderError> {
     if menu.has_blscfg && !files::entries(root, super::bls::ENTRIES)?.is_empty() {
         return Ok(Box::new(GrubBls { menu }));
@@ -95,7 +95,7 @@ pub(crate) fn container(root: &Root) -> Option<String> {
     })
 }
 
-/// The places searched in vain, and a possible reason.
+/// The paths that were checked, and a possible reason why none was found.
 fn looked_at(root: &Root) -> String {
     let there: Vec<&str> = LOOKED_AT.into_iter().filter(|path| root.exists(path)).collect();
     let mut text = if there.is_empty() { "no /boot and no /efi".to_owned() } else { there.join(", ") };

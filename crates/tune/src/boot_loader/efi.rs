@@ -1,17 +1,17 @@
-//! What boot loaders leave in the firmware's variables for the system (Boot Loader Interface).
+//! EFI variables that boot loaders set for the operating system (Boot Loader Interface).
 
 use lowlat_host::Reading;
 use lowlat_sys::Root;
 
-/// Letters of one variable at most.
+/// Maximum length of a variable, in UTF-16 units.
 const LETTERS_MAX: usize = 1024;
 
-/// Whether the firmware is EFI.
+/// True if the firmware is EFI.
 pub(super) fn is_efi(root: &Root) -> bool {
     root.exists("/sys/firmware/efi")
 }
 
-/// A text variable of the interface: `LoaderInfo` is "systemd-boot 252.30-1~deb12u2". None when it is not set.
+/// A text variable of the interface, such as `LoaderInfo` with "systemd-boot 252.30-1~deb12u2"; none if it is not set.
 pub(super) fn variable(root: &Root, name: &str) -> Option<String> {
     let path = format!("/sys/firmware/efi/efivars/{name}-4a67b082-0a4c-41cf-b6c7-440b29bb8c4f");
     let Reading::Known(bytes) = root.read_bytes(&path) else { return None };

@@ -1,4 +1,4 @@
-//! Why the command line cannot be set.
+//! Errors of setting the command line.
 
 use lowlat_plan::{
     boot_files::{DefaultsFault, GrubEnvFault, TokenFault},
@@ -8,7 +8,7 @@ use lowlat_settings::change::BootToken;
 use std::fmt;
 use thiserror::Error;
 
-/// Why the command line cannot be set.
+/// Reason why the command line cannot be set.
 #[derive(Debug, Error)]
 pub enum BootLoaderError {
     /// A container shares its host's kernel.
@@ -17,23 +17,17 @@ pub enum BootLoaderError {
          host"
     )]
     Container {
-        /// The evidence.
+        /// The file or fact that shows the container.
         found: String,
     },
-    /// Permission denied.
     #[error("cannot read {path}: permission denied; run as root")]
-    Denied {
-        /// The path.
-        path: String,
-    },
+    Denied { path: String },
     /// A file has unexpected content.
     #[error("{path}: {fault}; {advice}")]
     File {
-        /// The file.
         path: String,
-        /// What was found, and what was expected.
+        /// The content found, and the one expected.
         fault: String,
-        /// The next step.
         advice: String,
     },
     /// The command line is set elsewhere, or a change of it would not work.

@@ -1,4 +1,4 @@
-//! Reading files for a change of them.
+//! Reads files that are about to be changed.
 
 use super::{BootLoaderError, FileChange};
 use lowlat_host::Reading;
@@ -10,7 +10,7 @@ use lowlat_sys::{
     undo::{FILE_BYTES_MAX, FileState, State},
 };
 
-/// Entries of one directory at most; boot menus have a few.
+/// Maximum number of entries in a directory; boot menus have a few.
 const ENTRIES_MAX: usize = 512;
 /// Command line of kernels that are installed later.
 pub(super) const KERNEL_COMMAND_LINE: &str = "/etc/kernel/cmdline";
@@ -70,7 +70,7 @@ pub(super) fn change(root: &Root, path: &str, bytes: impl Into<Vec<u8>>) -> File
     FileChange { path, variable: None, new: State::File(state) }
 }
 
-/// The entries of a directory of the Boot Loader Specification, by name; none when there is no such directory.
+/// The entries of a directory of the Boot Loader Specification, by name; empty if the directory is missing.
 pub(super) fn entries(root: &Root, directory: &str) -> Result<Vec<EntryFile>, BootLoaderError> {
     let mut names = match root.list(directory) {
         Reading::Known(names) => names,
@@ -105,7 +105,7 @@ pub(super) fn later_kernels(
     }))
 }
 
-/// Refuses a line that the kernel would cut off.
+/// Rejects a line that the kernel would truncate.
 pub(super) fn check_length(place: &str, line: &str) -> Result<(), BootLoaderError> {
     if line.len() <= LINE_BYTES_MAX {
         return Ok(());
@@ -117,7 +117,7 @@ pub(super) fn check_length(place: &str, line: &str) -> Result<(), BootLoaderErro
     )))
 }
 
-/// The answer to "which line is next", where a file could not be read.
+/// The result of a query for the next line; an error becomes a reading without a value.
 pub(super) fn as_reading<T>(result: Result<Option<T>, BootLoaderError>) -> Reading<T> {
     match result {
         Ok(value) => Reading::from_option(value),

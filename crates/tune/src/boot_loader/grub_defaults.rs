@@ -1,4 +1,5 @@
-//! GRUB whose generator reads /etc/default/grub alone (Red Hat 7, SUSE, Arch): that file's line, and a new menu.
+//! GRUB whose generator reads only /etc/default/grub (Red Hat 7, SUSE, Arch): changes that file's line, and generates a
+//! new menu.
 
 use super::{
     BootLoader, BootLoaderError, FileChange, files,
@@ -10,7 +11,6 @@ use lowlat_plan::boot_files::{self, defaults};
 use lowlat_settings::change::BootToken;
 use lowlat_sys::Root;
 
-/// The file.
 pub(super) const PATH: &str = "/etc/default/grub";
 
 #[derive(Debug)]

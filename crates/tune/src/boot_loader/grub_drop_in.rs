@@ -1,4 +1,4 @@
-//! GRUB whose generator reads /etc/default/grub.d (Debian, Ubuntu): a drop-in of lowlat's own, and a new menu.
+//! GRUB whose generator reads /etc/default/grub.d (Debian, Ubuntu): writes lowlat's drop-in, and generates a new menu.
 
 use super::{
     BootLoader, BootLoaderError, FileChange, files,
@@ -10,7 +10,6 @@ use lowlat_plan::boot_files::{self, drop_in};
 use lowlat_settings::change::BootToken;
 use lowlat_sys::{Root, undo::State};
 
-/// Where drop-ins are.
 const DIRECTORY: &str = "/etc/default/grub.d";
 
 #[derive(Debug)]
@@ -18,7 +17,7 @@ pub(super) struct GrubDropIn {
     pub(super) menu: MenuFile,
 }
 
-/// The files of the directory: the names of others', and lowlat's own with their content.
+/// The files of the directory: the names of others, and lowlat's own with their content.
 #[derive(Debug, Default)]
 struct Directory {
     others: Vec<String>,
@@ -36,7 +35,7 @@ impl Directory {
         names.retain(|name| drop_in::is_read(name));
         let mut directory = Self::default();
         for name in names {
-            // Others' files may hold anything; what is not text is not lowlat's.
+            // Other files may contain anything; a file that is not text is not lowlat's.
             let text = files::text(root, &format!("{DIRECTORY}/{name}")).ok().flatten().unwrap_or_default();
             if drop_in::is_own(&text) {
                 directory.own.push((name, text));
@@ -57,8 +56,7 @@ impl Directory {
 }
 
 impl GrubDropIn {
-    /// Whether the generator reads drop-ins, according to its source, or to the distribution if that cannot
-    /// be read.
+    /// True if the generator reads drop-ins, according to its script, or to the distribution if that cannot be read.
     pub(super) fn is_read(root: &Root) -> bool {
         let texts = ["/usr/sbin/grub-mkconfig", "/usr/bin/grub-mkconfig"].map(|path| root.read(path));
         match texts.iter().find_map(Reading::known) {

@@ -1,4 +1,4 @@
-//! GRUB's menu as a file of the host: where it is, what it boots, and a new one from GRUB's own generator.
+//! GRUB's menu as a file of the host: its path, the entry that boots, and a new menu from GRUB's own generator.
 
 use super::{BootLoaderError, FileChange, efi, files};
 use crate::Programs;
@@ -12,23 +12,22 @@ use lowlat_plan::boot_files::{
 use lowlat_sys::Root;
 use std::io;
 
-/// Faults of a generated menu that are told.
+/// Maximum number of a generated menu's faults in an error.
 const FAULTS_MAX: usize = 3;
-/// Letters of what a program said that are told.
+/// Longest quote of a program's output in an error, in characters.
 const SAID_MAX: usize = 400;
 
 /// The menu that GRUB reads on this host.
 #[derive(Debug)]
 pub(super) struct MenuFile {
-    /// Its path.
     pub(super) path: String,
-    /// Whether it takes its entries from /boot/loader/entries.
+    /// The menu takes its entries from /boot/loader/entries.
     pub(super) has_blscfg: bool,
 }
 
 impl MenuFile {
-    /// Finds the menu. On EFI it can be beside GRUB itself on the EFI partition; what only leads to another menu (a
-    /// few lines that end in `configfile`) is none.
+    /// Finds the menu. On EFI it can be beside GRUB itself on the EFI partition. A file that only loads another menu (a
+    /// few lines that end in `configfile`) does not count.
     pub(super) fn find(root: &Root) -> Result<Option<Self>, BootLoaderError> {
         let mut paths = Vec::new();
         if efi::is_efi(root) {
@@ -45,7 +44,7 @@ impl MenuFile {
         Ok(None)
     }
 
-    /// "grub2" where the distribution calls GRUB's programs so, else "grub".
+    /// "grub2" if the distribution's programs are named so, otherwise "grub".
     fn prefix(&self, root: &Root) -> &'static str {
         let is_two = self.path.starts_with("/boot/grub2/")
             || !self.path.starts_with("/boot/grub/") && root.exists("/boot/grub2");
@@ -62,7 +61,7 @@ impl MenuFile {
         format!("{} -o {}", self.generator(root), self.path)
     }
 
-    /// Where GRUB's block of variables is.
+    /// Path of GRUB's block of variables.
     pub(super) fn grubenv(&self, root: &Root) -> String {
         let beside = self.path.rsplit_once('/').map_or("", |(directory, _)| directory);
         let paths =
@@ -71,7 +70,7 @@ impl MenuFile {
         paths.iter().find(|path| root.exists(path)).unwrap_or(first).clone()
     }
 
-    /// The block of variables; none when there is none.
+    /// The block of variables; none if it is missing.
     pub(super) fn read_grubenv(&self, root: &Root) -> Result<Option<GrubEnv>, BootLoaderError> {
         let path = self.grubenv(root);
         let Some(bytes) = files::bytes(root, &path)? else { return Ok(None) };
@@ -81,7 +80,7 @@ impl MenuFile {
     /// The menu with the block's variables, and that block.
     pub(super) fn read(&self, root: &Root) -> Result<(GrubMenu, Option<GrubEnv>), BootLoaderError> {
         let mut menu = GrubMenu::parse(&files::text(root, &self.path)?.unwrap_or_default());
-        // GRUB itself goes on without a block that it cannot read.
+        // GRUB itself continues without a block that it cannot read.
         let env = match self.read_grubenv(root) {
             Err(BootLoaderError::File { .. }) => None,
             other => other?,
@@ -90,7 +89,7 @@ impl MenuFile {
         Ok((menu, env))
     }
 
-    /// The line of the entry that boots next, as GRUB itself finds it.
+    /// The line of the entry that boots next, found as GRUB does.
     pub(super) fn next_line(&self, root: &Root, entries: &[EntryFile]) -> Reading<String> {
         let menu = match files::text(root, &self.path) {
             Ok(text) => GrubMenu::parse(&text.unwrap_or_default()),
@@ -110,7 +109,7 @@ impl MenuFile {
         }
     }
 
-    /// What GRUB finds at a path of the device that has the menu: the host's root, or a partition for /boot.
+    /// Finds a path as GRUB does on the device of the menu: the host's root, or a partition for /boot.
     fn find_file(&self, root: &Root, directory: &str, path: &str) -> Found {
         let is_beside = path.strip_prefix(directory).is_some_and(|rest| rest.starts_with('/'));
         let boot = format!("/boot{path}");
@@ -118,7 +117,7 @@ impl MenuFile {
             _ if is_beside && path.ends_with("/grubenv") => &self.grubenv(root),
             _ if is_beside || root.exists(path) => path,
             _ if root.exists(&boot) => boot.as_str(),
-            // It can be in a subvolume.
+            // The file can be in a subvolume.
             _ => return Found::NotKnown,
         };
         match root.read_bytes(path) {
@@ -129,7 +128,7 @@ impl MenuFile {
         }
     }
 
-    /// A new menu from GRUB's generator, as a change of the file. It is not used unless `faults` finds none.
+    /// Generates a new menu with GRUB's own program, as a change of the file. It is rejected if `faults` finds any.
     pub(super) fn generate(
         &self,
         root: &Root,
@@ -173,7 +172,8 @@ impl MenuFile {
     }
 }
 
-/// The builds of GRUB that the distribution can have. Red Hat's sorted as rpm does before it took 2.14's way.
+/// The builds of GRUB that the distribution can have. Red Hat's sorted as rpm does until it adopted the order of GRUB
+/// 2.14.
 fn builds(root: &Root) -> &'static [Build] {
     const ALL: [Build; 3] = [
         Build { is_name_first: true, order: Order::Package },

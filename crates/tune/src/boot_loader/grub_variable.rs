@@ -1,6 +1,6 @@
-//! One variable of GRUB's block (grubenv) as a target of the undo log. The rest of the block is others': GRUB itself
-//! writes there at each boot, `grub2-set-bootflag` after a login, packages of kernels, and TuneD. So the variable alone is
-//! compared and restored, in the block as it is by then.
+//! One variable of GRUB's block (grubenv) as a target of the undo log. Others write to the rest of the block: GRUB
+//! itself at each boot, `grub2-set-bootflag` after a login, kernel packages, and TuneD. So only the variable is
+//! compared and restored, in the block's state at that time.
 
 use lowlat_plan::boot_files::{GrubEnvFault, grubenv::GrubEnv};
 use lowlat_sys::undo::{Comparison, FileState, HostError, State, Target, TargetSpec, Writer};
@@ -11,7 +11,6 @@ use std::io;
 pub(crate) struct GrubVariable;
 
 impl GrubVariable {
-    /// The kind of this target.
     pub(crate) const KIND: &str = "grub-variable";
 
     /// A variable of the block at `path` as a target.

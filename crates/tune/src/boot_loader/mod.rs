@@ -1,4 +1,4 @@
-//! Where the kernel's command line is configured, and how it is changed. One file per boot loader.
+//! Configures the kernel's command line. One file per boot loader.
 //!
 //! A change has two steps: the *sources* that an administrator edits (or drop-ins next to them), then the
 //! files that the boot loader's program *generates* from them. Both go through the undo log, so a rollback
@@ -48,11 +48,9 @@ pub fn default_line(root: &Root) -> Reading<String> {
 /// A change of a boot loader's file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileChange {
-    /// Its path.
     pub path: String,
     /// The variable that changes, in GRUB's block of variables; none for a whole file.
     pub variable: Option<&'static str>,
-    /// The new state.
     pub new: State,
 }
 
@@ -69,7 +67,6 @@ impl FileChange {
 /// The line of one entry of a boot menu.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EntryLine {
-    /// The entry's file.
     pub path: String,
     /// Its kernel parameters, with variables unexpanded.
     pub options: String,

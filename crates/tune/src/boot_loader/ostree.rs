@@ -1,6 +1,6 @@
 //! Hosts deployed by ostree (Silverblue, CoreOS, `bootc` images): the line belongs to the deployment. The tool that
-//! changes it makes a new deployment, and rolls back to the one before; lowlat prints the command, and
-//! writes nothing.
+//! changes it makes a new deployment, and can roll back to the previous one. lowlat prints the command and writes
+//! nothing.
 
 use super::{BootLoader, BootLoaderError, FileChange, files};
 use lowlat_host::{Reading, shell};

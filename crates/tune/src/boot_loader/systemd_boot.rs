@@ -14,7 +14,7 @@ use lowlat_plan::boot_files::{
 use lowlat_settings::change::BootToken;
 use lowlat_sys::Root;
 
-/// Where the EFI partition and the partition for kernels are mounted.
+/// Mount points of the EFI partition and of the partition for kernels.
 const PARTITIONS: [&str; 3] = ["/efi", "/boot", "/boot/efi"];
 
 #[derive(Debug)]
@@ -58,7 +58,7 @@ fn entries(root: &Root) -> Result<Vec<Placed>, BootLoaderError> {
     Ok(placed)
 }
 
-/// Whether an entry of that name is an image. The specification writes it in small letters.
+/// True if an entry of that name is an image. The specification requires lowercase.
 fn is_image(id: &str) -> bool {
     id.rsplit_once('.').is_some_and(|(_, end)| end == "efi")
 }

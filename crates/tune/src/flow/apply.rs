@@ -17,17 +17,14 @@ use lowlat_settings::change::Target;
 use lowlat_sys::undo::{ApplyReport, Entry, OnFailure, UndoError, UndoLog, UndoStep};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The results so far.
 #[derive(Debug, Default)]
 struct Progress {
     /// Fate and reasons by the change's index in the plan.
     changes: BTreeMap<usize, ChangeOutcome>,
-    /// Changed files.
     paths: Vec<String>,
     notes: Vec<String>,
     /// Changes that were refused, wholly or in part.
     refused: Vec<Refusal>,
-    /// Whether anything was written.
     is_changed: bool,
 }
 
@@ -50,7 +47,7 @@ impl Progress {
     }
 }
 
-/// Whether a change lasts over reboots, and is not made again in each boot.
+/// True if a change survives reboots instead of being made again in each boot.
 fn is_lasting(refusal: &Refusal) -> bool {
     !matches!(refusal.target.kind().part(), steps::Part::RunTime | steps::Part::Queues)
 }
@@ -66,7 +63,7 @@ impl Ready {
     ) -> Result<ApplyOutcome, FlowError> {
         let mut log = site.open_log()?;
         log_check::refuse(site, &log)?;
-        // The dead-man switch may have gone off while the user was asked.
+        // The dead-man switch may have fired while the user was asked.
         if site.state.in_force()?.map(|(now, _)| now) != self.seen {
             return Err(FlowError::obstacle(
                 "another process changed the plan in force; check with `lowlat tune status`, and run it again",
@@ -103,8 +100,8 @@ impl Ready {
         Ok(self.finish(site, plan_id, progress, tell))
     }
 
-    /// Records the plan as in force: incomplete before the first change; after the last complete, with the lasting
-    /// changes that were refused.
+    /// Records the plan as in force: as incomplete before the first change; as complete after the last one, with the
+    /// lasting changes that were refused.
     fn mark(
         &self,
         site: &Site,
@@ -430,7 +427,7 @@ pub(super) fn file_steps(log: &UndoLog, files: &[FileChange]) -> Result<Vec<Undo
     files.iter().map(step).collect()
 }
 
-/// Whether an earlier round of the stage wrote the same state.
+/// True if an earlier round of the stage wrote the same state.
 fn is_in_earlier_round(
     log: &UndoLog,
     plan_id: &str,

@@ -25,7 +25,6 @@ pub struct Again {
     pub done: Vec<String>,
     /// Steps rejected in the last round, with the reason.
     pub refused: Vec<String>,
-    /// Number of rounds.
     pub rounds: usize,
 }
 
@@ -162,13 +161,13 @@ fn refusals(plan: &Plan, steps: &[Prepared], report: &ApplyReport) -> Vec<Refusa
         .collect()
 }
 
-/// Whether a reboot is needed to complete the plan. In a directory tree, where no kernel runs, a command
-/// line always needs one.
+/// True if a reboot is needed to complete the plan. In a directory tree, where no kernel runs, a command line always
+/// needs one.
 pub(super) fn is_reboot_pending(site: &Site, plan: &Plan, refused: &[Refusal]) -> bool {
     matches!(reboot(site, plan, true, refused), RebootStatus::Pending | RebootStatus::Unknown)
 }
 
-/// Whether the command line of a plan is in effect.
+/// Returns the state of the plan's command line.
 pub(super) fn reboot(site: &Site, plan: &Plan, is_of_this_boot: bool, refused: &[Refusal]) -> RebootStatus {
     let line = site.root.read("/proc/cmdline");
     let status = reboot_status(plan, &CommandLine::parse(line.text()), is_of_this_boot);
@@ -177,7 +176,7 @@ pub(super) fn reboot(site: &Site, plan: &Plan, is_of_this_boot: bool, refused: &
         RebootStatus::NotNeeded => status,
         RebootStatus::Done if line.is_known() => status,
         _ if refused.iter().any(is_of_line) => {
-            // Perhaps set manually since.
+            // It may have been set manually since.
             if comes_next(site, plan) { RebootStatus::Pending } else { RebootStatus::Refused }
         }
         _ if line.is_known() => status,
@@ -185,7 +184,7 @@ pub(super) fn reboot(site: &Site, plan: &Plan, is_of_this_boot: bool, refused: &
     }
 }
 
-/// Whether the entry that boots next is known to have the parameters of a plan.
+/// True if the entry that boots next is known to have the parameters of a plan.
 pub(super) fn comes_next(site: &Site, plan: &Plan) -> bool {
     let next = (site.detect)(&site.root).map(|loader| loader.next_boot_line(&site.root));
     let Ok(Reading::Known(next)) = next else { return false };

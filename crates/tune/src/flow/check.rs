@@ -19,7 +19,7 @@ const SYS_ADMIN: u32 = 21;
 /// Space that the undo log needs for its segments and the plan.
 const SPACE_BYTES_MIN: u64 = 16 << 20;
 
-/// What prevents applying a plan; empty if nothing does.
+/// Obstacles to applying a plan; empty if there are none.
 pub(super) fn obstacles(site: &Site, plan: &Plan) -> Vec<String> {
     let mut lines = Vec::new();
     if site.is_live() {
@@ -30,7 +30,7 @@ pub(super) fn obstacles(site: &Site, plan: &Plan) -> Vec<String> {
     lines
 }
 
-/// The obstacles that every user has.
+/// The obstacles that do not depend on the user.
 fn of_host(site: &Site, plan: &Plan) -> Vec<String> {
     let mut lines = Vec::new();
     if site.is_live() {
@@ -42,7 +42,7 @@ fn of_host(site: &Site, plan: &Plan) -> Vec<String> {
     lines
 }
 
-/// What `tune apply` would refuse here if root ran it: the whole plan or parts of it, one sentence each.
+/// Reasons why `tune apply`, run by root, would refuse the plan or parts of it on this host, one sentence each.
 pub fn hindrances(site: &Site, plan: &Plan) -> Vec<String> {
     let mut lines = of_host(site, plan);
     if site.is_live() && site.manager.is_none() {
@@ -57,7 +57,7 @@ pub fn hindrances(site: &Site, plan: &Plan) -> Vec<String> {
     lines
 }
 
-/// Said where no unit can keep a plan in force.
+/// Reason on hosts where no unit can keep a plan in force.
 pub(super) const NO_SYSTEMD: &str =
     "systemd is not running, so no unit applies the run-time part at the next boot";
 

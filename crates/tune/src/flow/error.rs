@@ -6,7 +6,7 @@ use lowlat_sys::undo::{HostError, UndoError};
 use std::{fmt, io};
 use thiserror::Error;
 
-/// Why a flow was rejected, or failed.
+/// Reason why a flow was rejected or failed.
 #[derive(Debug, Error)]
 pub enum FlowError {
     /// Access to lowlat's state files failed.
@@ -21,12 +21,10 @@ pub enum FlowError {
 }
 
 impl FlowError {
-    /// Obstacles were found.
     pub(super) fn obstacles(lines: &[String]) -> Self {
         Self::Refused(format!("cannot continue, and nothing was changed:\n{}", list(lines)))
     }
 
-    /// One obstacle was found.
     pub(super) fn obstacle(line: impl fmt::Display) -> Self {
         Self::obstacles(&[line.to_string()])
     }

@@ -39,7 +39,7 @@ impl Log for Inspection {
     }
 }
 
-/// Why a log cannot be relied on: a rollback with it may leave changes in force.
+/// Evidence that a log is unreliable: a rollback with it may leave changes in force.
 #[derive(Debug)]
 pub(super) struct Doubt {
     /// The reason, as a clause.
@@ -75,7 +75,7 @@ pub(super) fn doubt(state: &StateDir, log: &impl Log) -> Result<Option<Doubt>, S
     Ok(Some(Doubt { reason: reasons.join("; "), unknown }))
 }
 
-/// What contradicts a complete plan if the end of the log is not recorded.
+/// Returns the contradiction between a log whose end is not recorded and a complete plan, if any.
 fn unsealed(history: &History) -> Option<String> {
     let is_cut = |plan: &&PlanEntry| plan.is_open && !super::stage::is_again(&plan.id);
     if history.plans.is_empty() && history.entries.is_empty() {
@@ -85,7 +85,7 @@ fn unsealed(history: &History) -> Option<String> {
     Some(format!("the end of {} is missing", cut.id))
 }
 
-/// Why a host's log cannot be relied on, as text; none if it can. Takes no lock and changes nothing.
+/// Returns the reason why a host's log is unreliable, as text; none if it is intact. Takes no lock and changes nothing.
 ///
 /// # Errors
 /// lowlat's own files or the log cannot be read.
@@ -94,7 +94,7 @@ pub fn log_doubt(state: &StateDir) -> Result<Option<String>, FlowError> {
     Ok(doubt(state, &inspection)?.map(|doubt| doubt.reason))
 }
 
-/// Rejects a log that cannot be relied on.
+/// Returns an error if the log is unreliable.
 pub(super) fn refuse(site: &Site, log: &UndoLog) -> Result<(), FlowError> {
     if let Some(damage) = log.damage() {
         return Err(UndoError::damaged(damage).into());
@@ -143,7 +143,7 @@ pub(super) fn remaining(log: Option<&UndoLog>, lost: &[Wrote]) -> Vec<Wrote> {
     lost.iter().filter(is_there).cloned().collect()
 }
 
-/// The change as text.
+/// The change, with a remedy as text.
 pub(super) fn not_restored(wrote: &Wrote) -> NotRestored {
     let (kind, name) = (wrote.target.kind.as_str(), wrote.target.name.as_str());
     let is_path = matches!(kind, "file" | "grub-variable");

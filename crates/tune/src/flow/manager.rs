@@ -5,7 +5,6 @@ use std::{fmt, io};
 
 /// Starts and stops units. Tests replace it.
 pub trait Manager: fmt::Debug {
-    /// Reloads the unit files.
     fn daemon_reload(&self) -> io::Result<()>;
     /// Starts a unit and waits for it.
     fn start(&self, unit: &str) -> io::Result<()>;
@@ -15,11 +14,9 @@ pub trait Manager: fmt::Debug {
     fn restart(&self, unit: &str) -> io::Result<()>;
     /// When a unit became active, in microseconds of the monotonic clock; none if it is not active.
     fn active_since_us(&self, unit: &str) -> io::Result<Option<u64>>;
-    /// Reboots the host.
     fn reboot(&self) -> io::Result<()>;
 }
 
-/// systemd, controlled with `systemctl`.
 #[derive(Debug)]
 pub struct Systemctl<P>(pub P);
 

@@ -10,7 +10,6 @@ use lowlat_plan::outcome::{NotRestored, Restored, RollbackOutcome};
 use lowlat_sys::undo::{Conflict, History, Left, State, UndoLog};
 use std::collections::BTreeSet;
 
-/// Previews a rollback.
 pub(super) fn look(site: &Site, request: &RollbackRequest) -> Result<RollbackOutcome, FlowError> {
     let log = site.look_at_log()?;
     look_at(site, log.as_ref(), request)
@@ -89,13 +88,13 @@ fn preview(
     outcome
 }
 
-/// Why a conflict needs no decision of the user.
+/// Reason why a conflict needs no decision by the user.
 pub(super) enum Excuse {
-    /// It does need one.
+    /// The conflict needs one.
     None,
     /// A generated boot file, which is generated again.
     Generated,
-    /// There is nothing to restore.
+    /// There is nothing to restore, with the reason.
     Because(String),
 }
 

@@ -19,17 +19,16 @@ const CONFIRM_MIN: Duration = Duration::from_secs(30);
 /// Maximum time of the dead-man switch.
 const CONFIRM_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// How a plan is applied.
+/// Options of applying a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ApplyOptions {
-    /// Whether units keep it in force over reboots.
+    /// Units keep the plan in force over reboots.
     pub persist: bool,
-    /// Whether and how drift is watched.
+    /// Checks for drift; none if drift is not watched.
     pub watch: Option<Watch>,
     /// Time after each boot within which it must be confirmed.
     pub confirm_within: Option<Duration>,
-    /// Whether only changes that take effect at once are applied: no file, service enablement, command line
-    /// or unit.
+    /// Only changes that take effect at once are applied: no file, service enablement, command line or unit.
     pub only_run_time: bool,
 }
 
@@ -39,7 +38,6 @@ impl Default for ApplyOptions {
     }
 }
 
-/// Origin of a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PlanFrom {
     /// Made just now from the present host.
@@ -53,7 +51,7 @@ pub enum PlanFrom {
 pub struct Ready {
     /// The plan that will be in force: the requested one on top of the one in force.
     pub plan: Plan,
-    /// Whether this completes an interrupted apply.
+    /// This completes an interrupted apply.
     pub is_resumed: bool,
     /// Changes that cannot be made here, with the reason.
     pub left: Vec<(usize, String)>,
@@ -138,7 +136,7 @@ impl Ready {
         Ok(ready)
     }
 
-    /// Whether the plan is already in force.
+    /// True if the plan is already in force.
     pub fn is_in_force(&self) -> bool {
         self.now.as_ref().is_some_and(|now| now.is_complete)
     }
@@ -212,8 +210,8 @@ impl Ready {
     }
 }
 
-/// Whether run-time values need a change: the switch of TuneD's profile, a profile's file, or the file of a
-/// unit that a run-time change starts.
+/// True for targets that run-time values depend on: TuneD's profile, its files, or a unit file, because a run-time
+/// change may start that unit.
 fn comes_first(target: &Target) -> bool {
     match target {
         Target::TunedProfile => true,

@@ -11,7 +11,7 @@ use lowlat_plan::outcome::{NotRestored, Restored, RollbackOutcome};
 use lowlat_sys::undo::{Conflict, Entry, Left, OnFailure, RollbackReport, UndoLog};
 use std::collections::BTreeSet;
 
-/// What a rollback includes.
+/// Changes that a rollback includes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Scope {
     /// All changes in the log.
@@ -27,14 +27,13 @@ pub enum Scope {
 /// The request for a rollback.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RollbackRequest {
-    /// What to roll back.
     pub scope: Scope,
-    /// Whether this is a preview.
+    /// Nothing is changed.
     pub is_preview: bool,
     /// Paths to restore even if another tool has changed them.
     pub forced: Vec<String>,
-    /// Whether to restore what an incomplete or damaged log still contains, and give up the rest, so that
-    /// plans can be applied again.
+    /// Restores what an incomplete or damaged log still contains, and gives up the rest, so that plans can be applied
+    /// again.
     pub accept_damage: bool,
 }
 

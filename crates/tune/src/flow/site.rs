@@ -14,7 +14,6 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Turns the changes of a plan into steps.
 pub type Prepare = fn(&Plan, &HostSnapshot, &UndoLog, Part) -> Result<Preparation, UndoError>;
-/// Finds a boot loader.
 pub type Detect = fn(&Root) -> Result<Box<dyn BootLoader>, BootLoaderError>;
 
 /// Paths of lowlat's binary in a directory tree.
@@ -33,7 +32,6 @@ const LOCK_PAUSE: Duration = Duration::from_millis(200);
 #[derive(Debug)]
 pub struct Site {
     dir: PathBuf,
-    /// Source of facts.
     pub root: Root,
     /// The settings that plans can change.
     pub catalogue: Catalogue,
@@ -45,22 +43,18 @@ pub struct Site {
     pub programs: Option<Box<dyn Programs>>,
     /// Kinds of targets beyond files, values and GRUB's variables.
     pub targets: fn() -> Vec<Box<dyn Target>>,
-    /// How changes become steps.
     pub prepare: Prepare,
-    /// How its boot loader is detected.
     pub detect: Detect,
     /// The path of lowlat's binary for units; none if it is not installed.
     pub lowlat: Option<PathBuf>,
     /// Pause between two rounds at boot.
     pub pause: Duration,
-    /// How long to wait for another process to release the undo log.
+    /// Longest wait for another process to release the undo log.
     pub log_wait: Duration,
-    /// Faults for tests.
     pub faults: Faults,
 }
 
 impl Site {
-    /// The running host.
     pub fn live(catalogue: Catalogue) -> Self {
         let is_systemd = Path::new("/run/systemd/system").is_dir();
         let manager: Option<Box<dyn Manager>> =
@@ -114,17 +108,15 @@ impl Site {
         if dir == Path::new("/") { Ok(Self::live(catalogue)) } else { Self::below(dir, catalogue) }
     }
 
-    /// Whether this is the running host.
     pub fn is_live(&self) -> bool {
         self.root.is_live()
     }
 
-    /// Reads the host again.
     pub fn snapshot(&self) -> HostSnapshot {
         snapshot::read(&self.root, self.catalogue)
     }
 
-    /// The running boot.
+    /// ID of the running boot (/proc/sys/kernel/random/boot_id).
     pub fn boot_id(&self) -> Reading<String> {
         self.root.read("/proc/sys/kernel/random/boot_id")
     }

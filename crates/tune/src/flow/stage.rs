@@ -6,7 +6,6 @@ pub(super) const ROUNDS_MAX: usize = 64;
 /// A stage. A rollback runs them backwards, so the dead-man switch, which is armed first, stays until the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stage {
-    /// The dead-man switch.
     Confirm,
     /// TuneD's profile: its file, then the switch to it. The first stage that changes the host, because
     /// TuneD sets further values. Files of units that run-time changes start are written here too.
@@ -17,16 +16,16 @@ pub(super) enum Stage {
     Run,
     /// Files, and which services start at boot.
     Files,
-    /// The boot loader's configuration.
+    /// Sources of the boot loader's configuration.
     Boot,
     /// The files that the boot loader's program generates.
     Loader,
-    /// The units that keep it in force.
+    /// The units that keep the plan in force.
     Persist,
 }
 
 impl Stage {
-    /// Its word in IDs.
+    /// The stage's name in IDs.
     pub(super) fn word(self) -> &'static str {
         match self {
             Self::Confirm => "confirm",
@@ -49,7 +48,7 @@ impl Stage {
         }
     }
 
-    /// Whether an id of the undo log is one of this stage.
+    /// True if an id of the undo log belongs to this stage.
     pub(super) fn is_of(self, log_id: &str) -> bool {
         word_of(log_id) == self.word()
     }
@@ -65,12 +64,12 @@ pub(super) fn again_id(plan_id: &str, stage: Stage, boot_id: &str, round: usize)
     }
 }
 
-/// Whether an id of the undo log is that of the run-time stage in a later boot.
+/// True if an id of the undo log belongs to the run-time stage in a later boot.
 pub(super) fn is_again(log_id: &str) -> bool {
     word_of(log_id).starts_with("boot-")
 }
 
-/// Whether an id of the undo log is one of the run-time stage, of whichever boot.
+/// True if an id of the undo log belongs to a run-time stage, of any boot.
 pub(super) fn is_run_time(log_id: &str) -> bool {
     Stage::Run.is_of(log_id) || Stage::Queues.is_of(log_id) || is_again(log_id)
 }

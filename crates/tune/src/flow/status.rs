@@ -63,7 +63,7 @@ pub fn status(site: &Site) -> Result<TuneStatus, FlowError> {
     })
 }
 
-/// Why the log cannot be relied on, or which changes have lost their records.
+/// The reason why the log is unreliable, or the changes whose records are lost; none if it is intact.
 fn damage(site: &Site, log: &Inspection) -> Result<Option<String>, StateError> {
     if let Some(doubt) = doubt(&site.state, log)? {
         return Ok(Some(doubt.reason));
@@ -96,7 +96,7 @@ fn facts(site: &Site, now: &InForce, plan: &Plan) -> PlanInForce {
     }
 }
 
-/// Whether a plan was made on a machine with another ID.
+/// True if a plan was made on a machine with another ID.
 pub(super) fn is_of_other_host(site: &Site, plan: &Plan) -> bool {
     let now = HostMark { machine_id_digest: machine_id_digest(&site.root), ..plan.host.clone() };
     plan.host.is_other_machine(&now)

@@ -26,7 +26,7 @@ impl<'a> Gathering<'a> {
         self.result
     }
 
-    /// Whether this is the first change with the name.
+    /// Returns true for the first change with the name.
     pub(super) fn is_first_of(&mut self, kind: &'static str, name: &str) -> bool {
         self.groups.insert((kind, name.to_owned()))
     }
@@ -132,7 +132,7 @@ impl<'a> Gathering<'a> {
     }
 }
 
-/// Why the text does not fit the comparison; none if it does.
+/// The reason why the text does not fit the comparison; none if it does.
 fn unparsable(spec: &TargetSpec, text: &str) -> Option<String> {
     let expected = match spec.comparison {
         Comparison::CpuList if CpuSet::parse_list(text).is_err() => "a CPU list such as 0-3,8",

@@ -1,5 +1,5 @@
-//! Turns the changes of a plan into steps of the undo log: which path, which number, which present state.
-//! One file per kind of target.
+//! Turns the changes of a plan into steps of the undo log with paths, numbers and present states of this host. One file
+//! per kind of target.
 //!
 //! A plan uses names that survive a reboot: an interrupt's handlers, a thread's name, an idle state's name.
 //! Preparing finds them on the present host, so the same plan works after each later boot. A value that is
@@ -39,7 +39,6 @@ pub struct Prepared {
     /// Indexes of further changes that the same step applies: other lines of the same file, or the same
     /// value again.
     pub also: Vec<usize>,
-    /// The step.
     pub step: UndoStep,
 }
 
@@ -48,7 +47,7 @@ pub struct Prepared {
 pub struct NotPrepared {
     /// The change's index in [`Plan::changes`].
     pub change: usize,
-    /// Why: "interrupt nvme0q0 no longer exists".
+    /// Reason, such as "interrupt nvme0q0 no longer exists".
     pub reason: String,
 }
 
@@ -57,7 +56,7 @@ pub struct NotPrepared {
 pub struct Note {
     /// The change's index in [`Plan::changes`].
     pub change: usize,
-    /// What: "3 interrupts are named ens2; 41 is used for 25, by their order".
+    /// Text, such as "3 interrupts are named ens2; 41 is used for 25, by their order".
     pub text: String,
 }
 
@@ -99,10 +98,10 @@ pub fn prepare(
     Ok(gathering.finish())
 }
 
-/// The changes in the order of applying. The limit of what deadline servers may reserve comes first, because kernels refuse
-/// to change the servers under it; a rollback restores it last. Partitions come last. Those of caches need their mount. A rollback starts with
-/// those of CPUs: while one exists, the kernel keeps its CPUs out of other masks, whose old values could not be
-/// restored.
+/// The changes in the order of applying. The limit on what deadline servers may reserve comes first, because kernels
+/// refuse to change the servers below it; a rollback restores it last. Partitions come last. Those of caches need their
+/// mount. A rollback starts with those of CPUs: while one exists, the kernel keeps its CPUs out of other masks, whose
+/// old values could not be restored.
 fn in_order(plan: &Plan) -> Vec<(usize, &Change)> {
     let place = |change: &Change| match &change.target {
         Target::Sysctl { key } if key == servers::LIMIT => 0,
@@ -114,8 +113,8 @@ fn in_order(plan: &Plan) -> Vec<(usize, &Change)> {
     all
 }
 
-/// Whether a change belongs to the part. If queues change, the default affinity of interrupts is set before
-/// them too; the later part then finds it set.
+/// True if a change belongs to the part. If queues change, the default affinity of interrupts is set before them too;
+/// the later part then finds it set.
 fn is_in(target: &Target, part: Part, plan: &Plan) -> bool {
     let is_queue = |target: &Target| target.kind().part() == Part::Queues;
     target.kind().part() == part

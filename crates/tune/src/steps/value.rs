@@ -41,7 +41,7 @@ fn goes_along(gathering: &mut Gathering<'_>, change: usize, path: &str) -> Resul
     }
 }
 
-/// How to compare two texts of the attribute. The result must be the same before and after the value is
+/// Returns how to compare two texts of the attribute. The result must be the same before and after the value is
 /// written, so that a step is recognized after a crash.
 fn comparison(path: &str, present: &str, after: &str) -> Comparison {
     let is_choice = present.split_once('[').is_some_and(|(_, rest)| rest.contains(']'));

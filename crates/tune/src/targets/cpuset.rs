@@ -21,10 +21,8 @@ pub struct Partitions<M = Systemd> {
 }
 
 impl Partitions {
-    /// The kind of these targets.
     pub const KIND: &str = "cpuset-partition";
 
-    /// Those of the running host.
     pub fn live() -> Self {
         Self { manager: Systemd::live() }
     }
@@ -40,7 +38,7 @@ impl<M: ServiceManager> Partitions<M> {
         if self.manager.is_live() {
             is_live_or(writer, spec)?;
         }
-        // A dash would put the slice below another one, which is no partition root.
+        // A dash would put the slice below another one, which is not a partition root.
         let is_top = spec.name.strip_suffix(".slice").is_some_and(|name| !name.contains('-'));
         if is_top && is_unit_name(&spec.name) {
             return Ok(());
@@ -49,7 +47,7 @@ impl<M: ServiceManager> Partitions<M> {
         Err(failed("use as a slice", &spec.name, why))
     }
 
-    /// Starts the slice, and has systemd read its file if the group has no cpuset.
+    /// Starts the slice, and makes systemd read its file again if the group has no cpuset.
     fn start(&self, writer: &Writer, slice: &str) -> Result<(), HostError> {
         let start = || self.manager.start(slice).map_err(|error| of_systemd("start", slice, &error));
         if text(writer, slice, "cpuset.cpus.partition")?.is_some() {
@@ -216,7 +214,7 @@ mod tests {
         assert_eq!(case.read(), State::Absent);
         case.write(&State::Value("1-3".into())).unwrap();
         assert_eq!(case.read(), State::Value("1-3".into()));
-        // Repeating it does no harm.
+        // Repeating it is harmless.
         case.write(&State::Value("1-3".into())).unwrap();
         case.write(&State::Absent).unwrap();
         assert_eq!(case.read(), State::Absent);

@@ -16,7 +16,7 @@ const PF_NO_SETAFFINITY: u64 = 0x0400_0000;
 const MOVE: &str = "move the thread";
 const SCHEDULE: &str = "schedule the thread";
 
-/// What of a kernel thread is changed.
+/// The changed attribute of a kernel thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KernelThreads {
     /// CPUs on which a thread may run, as a CPU list.
@@ -26,7 +26,6 @@ pub enum KernelThreads {
 }
 
 impl KernelThreads {
-    /// The kind of these targets.
     pub const fn kind(self) -> &'static str {
         match self {
             Self::Affinity => "kthread-affinity",
@@ -115,7 +114,7 @@ impl<'a> Thread<'a> {
         }
     }
 
-    /// Whether the number still belongs to this thread.
+    /// True if the number still belongs to this thread.
     fn is_there(&self) -> Result<bool, HostError> {
         Ok(self.file("comm")?.is_some_and(|comm| comm.trim_end_matches('\n') == self.comm))
     }
@@ -125,7 +124,7 @@ impl<'a> Thread<'a> {
             return Ok(State::Absent);
         }
         let found = read();
-        // Again: the number may have a new owner.
+        // Checked again, because the number may have a new owner.
         if !self.is_there()? {
             return Ok(State::Absent);
         }
@@ -202,13 +201,13 @@ mod tests {
     use lowlat_sys::undo::{OnFailure, PrivateDirectory, UndoLog, UndoStep};
     use std::process::{Child, Command};
 
-    /// A process of our own that sleeps, and ends with the test.
+    /// A sleeping child process that ends with the test.
     struct Sleeper(Child);
 
     impl Sleeper {
         fn new() -> Self {
             let sleeper = Self(Command::new("sleep").arg("600").spawn().unwrap());
-            // It has our name until it has become the program.
+            // It has the test's name until it has executed the program.
             while !std::fs::read_to_string(format!("/proc/{}/comm", sleeper.pid()))
                 .unwrap()
                 .starts_with("sleep")

@@ -45,7 +45,7 @@ pub fn of_trees() -> Vec<Box<dyn Target>> {
     vec![Box::new(resctrl::CacheGroups)]
 }
 
-/// The error of a target that is no file: the attempt, the target and the cause.
+/// An error of a target that is no file: the attempt, the target and the cause.
 fn failed(doing: &'static str, name: &str, why: impl fmt::Display) -> HostError {
     HostError::Io { doing, path: name.to_owned(), source: io::Error::other(why.to_string()) }
 }
@@ -55,7 +55,7 @@ fn refused(doing: &'static str, name: &str, why: impl fmt::Display) -> HostError
     HostError::Refused { path: name.to_owned(), what: format!("cannot {doing}: {why}") }
 }
 
-/// The CPUs that a target is to have.
+/// Parses the CPUs that a target should have.
 fn cpu_list(doing: &'static str, spec: &TargetSpec, text: &str) -> Result<CpuSet, HostError> {
     CpuSet::parse_list(text.trim())
         .map_err(|error| failed(doing, &spec.name, format!("{error}; expected a CPU list such as 0,8")))
@@ -117,7 +117,7 @@ mod tests {
             };
             let target = targets.iter().find(|target| target.kind() == kind).unwrap();
             let live = Writer::live().unwrap();
-            // Present or absent, or systemd is not there to be asked; but the name is good.
+            // It may be present, absent, or systemd may not be running; only the name is tested.
             if let Err(error) = target.read(&live, &spec(&name)) {
                 assert!(!error.to_string().contains("make a new plan"), "{error}");
             }

@@ -18,7 +18,6 @@ impl Nics {
         KINDS.iter().filter_map(|kind| kind.ethtool()).map(Self)
     }
 
-    /// Interface and setting.
     fn parts<'a>(&self, writer: &Writer, spec: &'a TargetSpec) -> Result<(&'a str, Setting), HostError> {
         is_live_or(writer, spec)?;
         let parts = spec.name.split_once(' ').filter(|(nic, _)| !nic.is_empty());
@@ -67,8 +66,8 @@ mod tests {
     use lowlat_sys::undo::{Comparison, OnFailure, PrivateDirectory, UndoLog, UndoStep};
     use std::process::Command;
 
-    /// Runs the test in a network namespace of its own, which goes away with the thread, with a pair of virtual
-    /// interfaces and a tap; false when this user may not make them.
+    /// Runs the test in a private network namespace with a pair of virtual interfaces and a tap. The namespace ends
+    /// with the thread. Returns false if this user may not create them.
     fn in_namespace(test: impl FnOnce() + Send + 'static) -> bool {
         let in_thread = move || {
             // SAFETY: only the network namespace is left, which changes nothing that memory or open files rely on; the
@@ -139,8 +138,8 @@ mod tests {
         }
     }
 
-    /// A pair of virtual interfaces with GRO has a NAPI instance for each receive queue, and each of them has values of
-    /// its own since Linux 6.13.
+    /// A pair of virtual interfaces with GRO has a NAPI instance for each receive queue; each instance has separate
+    /// values since Linux 6.13.
     #[test]
     fn one_napi_instance_is_changed_and_comes_back() {
         let is_run = in_namespace(|| {
@@ -211,8 +210,8 @@ mod tests {
         }
     }
 
-    /// No virtual interface has rings of which the size can be changed. A card's driver is not asked: the kernel itself
-    /// refuses what is more than its maximum.
+    /// No virtual interface has rings of variable size. The test needs no driver: the kernel itself rejects sizes above
+    /// the maximum.
     #[test]
     fn ring_sizes_are_read_and_refused() {
         let is_run = in_namespace(|| {

@@ -1,5 +1,5 @@
-//! Groups of resctrl: CPUs with the ways of caches and the bandwidth that they may use. The value is one line, as
-//! [`Group`] has it. A tree on a disk that stands in for resctrl gets the files that the kernel would create.
+//! Groups of resctrl: CPUs with the cache ways and the bandwidth that they may use. The value is one line in the format
+//! of [`Group`]. A tree on disk that stands in for resctrl gets the files that the kernel would create.
 
 use super::{failed, refused};
 use lowlat_host::CpuSet;
@@ -15,7 +15,6 @@ const CPUS: &str = "cpus_list";
 pub struct CacheGroups;
 
 impl CacheGroups {
-    /// The kind of these targets.
     pub const KIND: &str = "resctrl-group";
 
     /// A group as a target, with its comparison.
@@ -55,7 +54,7 @@ impl Target for CacheGroups {
                 })?;
                 set(writer, &spec.name, &group).map_err(|error| why(writer, &spec.name, error))
             }
-            // It vanishes with the mount.
+            // It disappears with the mount.
             State::Absent if spec.name == DEFAULT_GROUP => Ok(()),
             State::Absent => remove(writer, &spec.name),
             _ => Err(HostError::wrong_state(CacheGroups::KIND, &spec.name, to)),
@@ -90,7 +89,7 @@ fn set(writer: &Writer, name: &str, group: &Group) -> Result<(), HostError> {
     if !writer.is_live() {
         return stand_in(writer, name, group);
     }
-    // The ways first, so that no CPU of the group uses others.
+    // The ways come first, so that no CPU of the group uses others.
     for line in group.schemata.lines() {
         writer.write_value(&path(name, SCHEMATA), &format!("{line}\n"))?;
     }
@@ -100,7 +99,7 @@ fn set(writer: &Writer, name: &str, group: &Group) -> Result<(), HostError> {
     writer.write_value(&path(name, CPUS), &format!("{}\n", group.cpus.to_list()))
 }
 
-/// Writes the files of a group whole: a folder does not merge the lines as the kernel does.
+/// Writes the complete files of a group: a directory does not merge lines as the kernel does.
 fn stand_in(writer: &Writer, name: &str, group: &Group) -> Result<(), HostError> {
     let lines: Vec<String> = group.schemata.lines().collect();
     let file = |text: String| State::File(FileState::of_root(text, 0o644));

@@ -31,17 +31,14 @@ pub struct TunedProfile<C = Tuned> {
 }
 
 impl TunedProfile {
-    /// The kind of this target.
     pub const KIND: &str = "tuned-profile";
-    /// Its only name.
     pub const NAME: &str = "tuned";
 
-    /// The target of the running host.
     pub fn live() -> Self {
         Self { control: Tuned::live() }
     }
 
-    /// The active profile as a target, with its comparison.
+    /// The target, with its comparison.
     pub fn spec() -> TargetSpec {
         TargetSpec { kind: Self::KIND.into(), name: Self::NAME.into(), comparison: Comparison::Profile }
     }
@@ -134,7 +131,7 @@ impl<C: TunedControl> Target for TunedProfile<C> {
     }
 }
 
-/// Makes the file contain `text`, or removes it; owner and mode stay. Writes nothing if it is already so.
+/// Makes the file contain `text`, or removes it; owner and mode stay. Does nothing if the content is correct.
 fn set_file(writer: &Writer, path: &str, text: Option<String>) -> Result<(), HostError> {
     let to = match (writer.read_file(path)?, text) {
         (State::Absent, None) => return Ok(()),
@@ -154,7 +151,7 @@ fn set_file(writer: &Writer, path: &str, text: Option<String>) -> Result<(), Hos
     writer.write_file(path, &to)
 }
 
-/// Who chose the profile.
+/// Origin of the profile's choice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mode {
     Auto,
@@ -213,7 +210,7 @@ mod tests {
         sync::{Arc, Mutex},
     };
 
-    /// TuneD, which keeps its choice in the tree as the real one does; without a tree it does not run.
+    /// A model of TuneD that keeps its choice in the tree as the real one does; without a tree it is not running.
     #[derive(Debug, Clone, Default)]
     struct Fake {
         runs_in: Option<PathBuf>,
@@ -262,7 +259,7 @@ mod tests {
         }
     }
 
-    /// A tree with TuneD's files; their bytes with names, to be compared.
+    /// A tree with TuneD's files.
     fn tree(files: &[(&str, &str)]) -> tempfile::TempDir {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir_all(dir.path().join("etc/tuned")).unwrap();
@@ -325,7 +322,7 @@ mod tests {
         let fake = Fake { runs_in: runs_in.clone(), recommended: "virtual-guest", ..Fake::default() };
         apply_and_roll_back(dir.path(), &fake, "virtual-guest auto", "lowlat manual", &LOWLAT);
         assert_eq!(*fake.asked.lock().unwrap(), ["lowlat manual", "virtual-guest auto"]);
-        // What it recommends is something else by now: the old profile comes back all the same.
+        // TuneD recommends another profile by now; the old one is still restored.
         let fake = Fake { runs_in, recommended: "balanced", ..Fake::default() };
         apply_and_roll_back(dir.path(), &fake, "virtual-guest auto", "lowlat manual", &LOWLAT);
         assert_eq!(*fake.asked.lock().unwrap(), ["lowlat manual", "balanced auto", "virtual-guest manual"]);

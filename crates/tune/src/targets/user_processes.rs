@@ -1,8 +1,8 @@
 //! The CPUs of process 1 and of all running processes that have the same ones. They do not survive a reboot; systemd's
 //! CPUAffinity= sets those of the next boot.
 //!
-//! Processes inherit the CPUs of process 1 unless they request others. So one value stands for all: a change moves the
-//! threads that have the CPUs of process 1, and its rollback moves them and those that they started meanwhile. A thread with
+//! Processes inherit the CPUs of process 1 unless they request others. So one value represents all: a change moves the
+//! threads that have the CPUs of process 1, and its rollback moves these and the threads started since. A thread with
 //! other CPUs was pinned on purpose and stays.
 
 use super::{cpu_list, failed, is_live_or};
@@ -24,12 +24,9 @@ const PASSES_MAX: usize = 16;
 pub struct UserProcesses;
 
 impl UserProcesses {
-    /// The kind of this target.
     pub const KIND: &str = "user-processes";
-    /// Its only name.
     pub const NAME: &str = "init";
 
-    /// The target, with its comparison.
     pub fn spec() -> TargetSpec {
         TargetSpec { kind: Self::KIND.into(), name: Self::NAME.into(), comparison: Comparison::CpuList }
     }
@@ -77,8 +74,8 @@ fn check(writer: &Writer, spec: &TargetSpec) -> Result<(), HostError> {
     Err(failed("find user processes", &spec.name, "expected the name \"init\"; make a new plan"))
 }
 
-/// Moves process 1 and every thread with the same CPUs. Process 1 comes last: a change that was interrupted is then not
-/// taken for complete.
+/// Moves process 1 and every thread with the same CPUs. Process 1 is moved last, so that an interrupted change does not
+/// look complete.
 fn move_all(root: &Root, to: &CpuSet, mut set: impl FnMut(u32, &CpuSet) -> io::Result<()>) -> io::Result<()> {
     let from = match cpus_allowed(root, STATUS) {
         Reading::Known(cpus) if cpus == *to => return Ok(()),
@@ -89,7 +86,7 @@ fn move_all(root: &Root, to: &CpuSet, mut set: impl FnMut(u32, &CpuSet) -> io::R
     for (tid, _) in threads(root, 1).filter(|(_, cpus)| *cpus == from) {
         set(tid, to)?;
     }
-    // Those that process 1 started meanwhile.
+    // Threads that process 1 has started since.
     move_others(root, &from, to, &mut set);
     Ok(())
 }
@@ -154,7 +151,7 @@ mod tests {
         Root::in_memory("a host", files.into_iter().map(|(path, text)| (path, text.into_bytes())))
     }
 
-    /// The threads that a change moves, in order, of which `refused` cannot be moved.
+    /// The threads that a change moves, in order. `refused` cannot be moved.
     fn moved(root: &Root, to: &str, refused: u32) -> Vec<u32> {
         let mut moved = Vec::new();
         let set = |tid, _: &CpuSet| {

@@ -24,7 +24,7 @@ pub const AGAIN: &str = "lowlat-again.service";
 pub const WATCH: &str = "lowlat-watch.timer";
 /// The service that it starts.
 pub const WATCH_SERVICE: &str = "lowlat-watch.service";
-/// The dead-man switch.
+/// The timer of the dead-man switch.
 pub const CONFIRM: &str = "lowlat-confirm.timer";
 /// The service that it starts.
 pub const CONFIRM_SERVICE: &str = "lowlat-confirm.service";
@@ -34,34 +34,28 @@ pub const ALL: [&str; 6] = [APPLY, AGAIN, WATCH, WATCH_SERVICE, CONFIRM, CONFIRM
 pub(crate) const HEAD: &str =
     "# Written by lowlat. `lowlat tune rollback` removes it, but keeps and reports edited versions.\n";
 
-/// One unit's file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unit {
-    /// Its name.
     pub name: &'static str,
-    /// Its text.
     pub text: String,
-    /// The units that start it: the directories NAME.wants with a link to it.
+    /// The units that start it, each with a link in its directory NAME.wants.
     pub wanted_by: Vec<&'static str>,
 }
 
-/// Checks for drift.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Watch {
-    /// Time between two checks.
     pub interval: Duration,
-    /// Whether drifted values are applied again instead of only reported.
+    /// Drifted values are applied again instead of only reported.
     pub is_repairing: bool,
 }
 
-/// What the units depend on.
+/// Facts and options that the units depend on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wanted<'a> {
     /// The path of lowlat's binary.
     pub lowlat: &'a str,
-    /// Whether TuneD is installed.
     pub has_tuned: bool,
-    /// Whether and how drift is watched.
+    /// Checks for drift; none if drift is not watched.
     pub watch: Option<Watch>,
 }
 

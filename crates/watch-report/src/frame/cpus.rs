@@ -15,7 +15,6 @@ use std::cmp::Reverse;
 
 /// Width of the longest verdict.
 const STATE_WIDTH: usize = 11;
-/// Space between columns.
 const GAP: usize = 2;
 /// Ticks per second of the kernel's accounting (USER_HZ, the same on all architectures that lowlat supports).
 const STEAL_TICKS_PER_S: f64 = 100.0;
@@ -144,7 +143,7 @@ fn counted_causes(row: &CpuRow, elapsed_ns: u64) -> Vec<String> {
         causes.push(format!("steal {steal:.0} %"));
     }
     causes.extend(row.causes.iter().map(|delta| {
-        // The heads say that these are rates.
+        // The column heads show that these are rates.
         let label = delta.cause.label();
         let label = label.strip_prefix("softirq ").unwrap_or(&label).to_owned();
         format!("{label} {}", units::rate(per_second(delta.count, elapsed_ns)))

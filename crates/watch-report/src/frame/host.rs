@@ -1,4 +1,4 @@
-//! What is known of the host beside its CPUs: intruders, settings, network, pipelines.
+//! Facts about the host other than its CPUs: intruders, settings, network, pipelines.
 
 use super::wrapped;
 use crate::{

@@ -14,26 +14,23 @@ use ratatui::{
     text::{Line, Span, Text},
 };
 
-/// What the user chose to see.
+/// Display options that the user chose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct View {
-    /// Whether the frame stands still.
     pub is_paused: bool,
-    /// Order of the CPUs.
     pub sort: Sort,
     /// CPUs above the first one shown.
     pub scroll: usize,
 }
 
-/// Order of the CPUs.
+/// Order of the CPUs in the frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Sort {
-    /// By number.
     #[default]
     Cpu,
-    /// The worst verdict first.
+    /// By verdict, the worst first.
     State,
-    /// The most interruptions first.
+    /// By interruptions, the most first.
     Rate,
 }
 
@@ -77,7 +74,7 @@ pub fn frame(watch: &Watch, view: &View, width: u16, height: u16) -> Text<'stati
     lines.extend(host);
     lines.push(rule("Events", "newest first", width));
     lines.extend(events(watch, width));
-    // A low terminal shows the first parts.
+    // A terminal with few rows shows only the first parts.
     lines.resize(height.saturating_sub(1), Line::default());
     if height > 0 {
         lines.push(keys(view));
@@ -222,7 +219,7 @@ fn wrapped(words: &str, width: usize) -> Vec<String> {
     text::wrap(&safe(words), width.max(1))
 }
 
-/// "14:03:07" of a moment.
+/// Formats the UTC time of day: "14:03:07".
 fn time_of_day(unix_ms: u64) -> String {
     let second = unix_ms / 1_000 % 86_400;
     format!("{:02}:{:02}:{:02}", second / 3_600, second / 60 % 60, second % 60)

@@ -14,7 +14,7 @@ const TRIGGER: usize = 2;
 const PAYLOAD: usize = 8;
 const FRAME_BYTES: u64 = (FRAME_WORDS as u64) * 8;
 
-/// Bytes of a journal for so many frames: one more, of length 0, is its end.
+/// Bytes of a journal for this many frames, and one of length 0 that marks its end.
 pub const fn bytes(frames: u64) -> u64 {
     (frames + 1) * FRAME_BYTES
 }
@@ -22,13 +22,12 @@ pub const fn bytes(frames: u64) -> u64 {
 /// A frame as it was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Frame {
-    /// Which of the reader's journals it is from.
+    /// Index of the reader's journal that contains it.
     pub journal: usize,
-    /// When it was written.
+    /// Time at which it was written, ns.
     pub generated: u64,
-    /// When what caused it was written.
+    /// Time at which its cause was written, ns.
     pub trigger: u64,
-    /// What it says.
     pub payload: Words,
 }
 
@@ -47,7 +46,6 @@ fn get(frame: &[AtomicU64], at: usize, ordering: Ordering) -> u64 {
     frame.get(at).map_or(0, |word| word.load(ordering))
 }
 
-/// Writes a journal.
 #[derive(Debug)]
 pub struct Writer {
     part: Part,
@@ -55,12 +53,12 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// The one writer of a journal.
+    /// Creates the only writer of a journal.
     pub fn new(part: Part) -> Self {
         Self { part, next: 0 }
     }
 
-    /// Appends a frame; false when the journal is full. `generated` is the time that it carries.
+    /// Appends a frame with the time `generated`. Returns false if the journal is full.
     pub fn write(&mut self, generated: u64, trigger: u64, payload: &Words) -> bool {
         // The last frame stays empty: readers stop there.
         if frame(&self.part, self.next + 1).is_none() {
@@ -70,19 +68,19 @@ impl Writer {
         put(frame, GENERATED, generated, Ordering::Relaxed);
         put(frame, TRIGGER, trigger, Ordering::Relaxed);
         (PAYLOAD..).zip(payload).for_each(|(at, word)| put(frame, at, *word, Ordering::Relaxed));
-        // Pairs with the load in `Reader::sort`: who sees the length sees the frame.
+        // Pairs with the load in `Reader::sort`: a reader that sees the length sees the frame.
         put(frame, LENGTH, FRAME_BYTES, Ordering::Release);
         self.next += 1;
         true
     }
 }
 
-/// Reads several journals in the order of their frames' times, as Kungfu's reader does: each look goes over all of
+/// Reads several journals in the order of their frames' times, as Kungfu's reader does: each check goes over all of
 /// them.
 #[derive(Debug)]
 pub struct Reader {
     journals: Vec<(Part, usize)>,
-    /// The journal with the oldest frame, and the clock's time of the look.
+    /// The journal with the oldest frame, and the time of the last check.
     current: Option<usize>,
     looked_ns: u64,
 }
@@ -94,13 +92,13 @@ impl Reader {
         Self { journals, current: None, looked_ns: 0 }
     }
 
-    /// Whether a frame is there.
+    /// Returns true if a frame is available.
     pub fn has_data(&mut self) -> bool {
         self.sort();
         self.current.is_some()
     }
 
-    /// The oldest frame.
+    /// Returns the oldest available frame.
     pub fn next(&mut self) -> Option<Frame> {
         self.sort();
         let journal = self.current?;

@@ -17,24 +17,24 @@ use nanomsg::Nanomsg;
 use notice::{Master, Notice};
 use std::{ops::Range, path::Path};
 
-/// Why the model cannot run here; `None` when it can.
+/// Returns the reason why the model cannot run here; `None` if it can.
 pub fn missing() -> Option<String> {
     Nanomsg::load().err().map(|error| format!("{error:#}"))
 }
 
-/// Where the journals are.
+/// Places of the journals in the memory.
 #[derive(Debug)]
 pub struct Layout {
-    /// md to all.
+    /// Journal from md to all processes.
     quotes: Range<u64>,
-    /// Each strategy to td.
+    /// Journals from each strategy to td.
     orders: Vec<Range<u64>>,
-    /// td to each strategy.
+    /// Journals from td to each strategy.
     answers: Vec<Range<u64>>,
 }
 
 impl Layout {
-    /// Cuts memory for the journals of all of a run.
+    /// Cuts memory for all journals of a run.
     pub fn cut(cutter: &mut Cutter, load: &Load) -> Self {
         let quotes = cutter.cut(journal::bytes(load.ticks));
         let mut each =
@@ -43,7 +43,7 @@ impl Layout {
     }
 }
 
-/// The journals.
+/// Gives access to the journals of a run.
 #[derive(Debug)]
 struct Journals<'a> {
     scene: &'a Scene,
@@ -69,7 +69,7 @@ impl Journals<'_> {
     }
 }
 
-/// Is one process of the model.
+/// Runs one process of the model.
 pub fn play(scene: &Scene, post: &mut Post, folder: &Path) -> anyhow::Result<()> {
     let SubjectLayout::KungfuModel(layout) = &scene.layout.subject else {
         anyhow::bail!("the trial is of another subject");

@@ -5,7 +5,7 @@ use anyhow::{Context, bail};
 use libloading::Library;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 
-/// What the library is called; Debian's libnanomsg5 has the first.
+/// File names of the library; Debian's libnanomsg5 has the first.
 const NAMES: [&str; 2] = ["libnanomsg.so.5", "libnanomsg.so"];
 
 // The library's own numbers: nanomsg/nn.h, pipeline.h and pubsub.h of 1.1.5.
@@ -15,15 +15,15 @@ const NN_RCVTIMEO: c_int = 5;
 const NN_SUB_SUBSCRIBE: c_int = 1;
 const NN_DONTWAIT: c_int = 1;
 
-/// Kinds of sockets.
+/// Types of sockets, with the library's numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(i32)]
 pub enum Protocol {
-    /// Sends to one.
+    /// Sends each message to one peer.
     Push = 80,
-    /// Receives from many.
+    /// Receives messages from many peers.
     Pull = 81,
-    /// Sends to all.
+    /// Sends each message to all subscribers.
     Pub = 32,
     /// Receives what it subscribed to.
     Sub = 33,
@@ -38,7 +38,7 @@ type Close = unsafe extern "C" fn(c_int) -> c_int;
 type Errno = unsafe extern "C" fn() -> c_int;
 type ErrorText = unsafe extern "C" fn(c_int) -> *const c_char;
 
-/// The library.
+/// Functions of the loaded library.
 #[derive(Debug)]
 pub struct Nanomsg {
     socket: NewSocket,
@@ -55,7 +55,6 @@ pub struct Nanomsg {
 }
 
 impl Nanomsg {
-    /// Loads it.
     pub fn load() -> anyhow::Result<Self> {
         let mut failure = String::new();
         for name in NAMES {
@@ -87,7 +86,7 @@ impl Nanomsg {
         }
     }
 
-    /// A new socket.
+    /// Opens a socket; one of type `Sub` subscribes to everything.
     pub fn socket(&self, protocol: Protocol) -> anyhow::Result<Socket<'_>> {
         // SAFETY: takes numbers, and answers with one.
         let number = unsafe { (self.socket)(AF_SP, protocol as c_int) };
@@ -112,7 +111,7 @@ impl Nanomsg {
     }
 }
 
-/// A socket.
+/// An open socket, which is closed when dropped.
 #[derive(Debug)]
 pub struct Socket<'a> {
     library: &'a Nanomsg,
@@ -129,7 +128,7 @@ impl Socket<'_> {
         Ok(())
     }
 
-    /// How long `receive` waits.
+    /// Sets the longest wait of `receive`.
     pub fn set_receive_timeout_ms(&self, timeout_ms: i32) -> anyhow::Result<()> {
         self.set(NN_SOL_SOCKET, NN_RCVTIMEO, &timeout_ms.to_ne_bytes())
     }
@@ -139,7 +138,6 @@ impl Socket<'_> {
         self.attach(self.library.bind, "nn_bind", address)
     }
 
-    /// Connects to an address.
     pub fn connect(&self, address: &str) -> anyhow::Result<()> {
         self.attach(self.library.connect, "nn_connect", address)
     }
@@ -152,7 +150,7 @@ impl Socket<'_> {
         Ok(())
     }
 
-    /// Sends without waiting; false when nobody can take it now.
+    /// Sends without waiting. Returns false if no peer can take the message now.
     pub fn send(&self, message: &[u8]) -> anyhow::Result<bool> {
         // SAFETY: the library copies `message.len()` bytes of `message` during the call.
         let result =
@@ -160,7 +158,7 @@ impl Socket<'_> {
         self.done(result, "nn_send")
     }
 
-    /// Receives one message and drops what it says; false when there is none, at once or within the timeout.
+    /// Receives one message and discards its content. Returns false if there is none, at once or within the timeout.
     pub fn receive(&self, is_waiting: bool) -> anyhow::Result<bool> {
         let mut message = [0_u8; 64];
         let flags = if is_waiting { 0 } else { NN_DONTWAIT };

@@ -8,13 +8,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// What a notice says: nothing.
+/// Content of a notice, which carries no information.
 const NOTICE: &[u8] = b"{}";
-/// How long a process waits for one before it looks by itself.
+/// Longest wait of a process for a notice before it checks its journals anyway.
 const CLIENT_TIMEOUT_MS: i32 = 100;
-/// The same of master.
+/// Longest wait of the master for a notice.
 const MASTER_TIMEOUT_MS: i32 = 1000;
-/// While processes connect.
+/// Timeout of waits while processes connect.
 const CONNECT_TIMEOUT_MS: i32 = 20;
 const CONNECT: Duration = Duration::from_secs(20);
 
@@ -22,7 +22,7 @@ fn addresses(folder: &Path) -> [String; 2] {
     ["to-master", "from-master"].map(|name| format!("ipc://{}", folder.join(name).display()))
 }
 
-/// Master's side.
+/// Sockets of the master process.
 #[derive(Debug)]
 pub struct Master<'a> {
     pull: Socket<'a>,
@@ -31,7 +31,7 @@ pub struct Master<'a> {
 }
 
 impl<'a> Master<'a> {
-    /// Makes both sockets.
+    /// Binds both sockets in the folder.
     pub fn bind(library: &'a Nanomsg, folder: &Path, is_fast: bool) -> anyhow::Result<Self> {
         let [to, from] = addresses(folder);
         let (pull, publish) = (library.socket(Protocol::Pull)?, library.socket(Protocol::Pub)?);
@@ -41,7 +41,7 @@ impl<'a> Master<'a> {
         Ok(Self { pull, publish, is_fast })
     }
 
-    /// While processes connect: a notice now and then, so that each sees that it is connected.
+    /// Publishes notices while processes connect, so that each can see that it is connected.
     pub fn assemble(&self, is_assembling: impl Fn() -> bool) -> anyhow::Result<()> {
         while is_assembling() {
             self.pull.receive(true)?;
@@ -60,7 +60,7 @@ impl<'a> Master<'a> {
     }
 }
 
-/// Everybody else's side.
+/// Sockets of every other process.
 #[derive(Debug)]
 pub struct Notice<'a> {
     push: Socket<'a>,
@@ -90,7 +90,7 @@ impl<'a> Notice<'a> {
         Ok(Self { push, subscribed, is_fast })
     }
 
-    /// After each frame written. In fast mode nothing is sent.
+    /// To be called after each frame written. Sends a notice, except in fast mode.
     #[inline]
     pub fn notify(&self) -> anyhow::Result<()> {
         if !self.is_fast {
@@ -99,7 +99,7 @@ impl<'a> Notice<'a> {
         Ok(())
     }
 
-    /// Waits for a notice or the timeout; in fast mode only looks.
+    /// Waits for a notice or the timeout; in fast mode, only checks for a notice.
     #[inline]
     pub fn wait(&self) -> anyhow::Result<()> {
         self.subscribed.receive(!self.is_fast)?;

@@ -1,4 +1,4 @@
-//! What the model's processes do.
+//! Processes of the model.
 
 use super::{
     Journals,
@@ -26,7 +26,7 @@ fn word(payload: &Words, at: usize) -> u64 {
     payload.get(at).copied().unwrap_or(0)
 }
 
-/// Passes notices on.
+/// Passes each notice on to all processes.
 pub fn master(post: &mut Post, master: &Master<'_>) -> anyhow::Result<()> {
     let board = post.board.clone();
     // Connecting needs master's answers, so it is ready before the others are.
@@ -39,7 +39,7 @@ pub fn master(post: &mut Post, master: &Master<'_>) -> anyhow::Result<()> {
     post.report()
 }
 
-/// Is woken by each notice, as every process is. (Kungfu's writes what it finds to a database; this one only looks.)
+/// Wakes for each notice, as every process does. (Kungfu's writes what it finds to a database; this one only checks.)
 pub fn cached(post: &mut Post, notice: &Notice<'_>, quotes: Part) -> anyhow::Result<()> {
     post.begin()?;
     let mut reader = Reader::new(vec![quotes]);
@@ -55,8 +55,8 @@ pub fn cached(post: &mut Post, notice: &Notice<'_>, quotes: Part) -> anyhow::Res
     post.report()
 }
 
-/// Publishes quotes. Parked, the feed is a thread of its own beside the loop that is woken by notices, as it is with a
-/// market's library; in fast mode one loop does both.
+/// Publishes quotes. Parked, the feed runs in a separate thread next to the loop that is woken by notices, as it does
+/// with a market's library; in fast mode one loop does both.
 pub fn md(post: &mut Post, notice: &Notice<'_>, scene: &Scene, quotes: Part) -> anyhow::Result<()> {
     let start_ns = post.begin()?;
     let mut writer = Writer::new(quotes);
@@ -72,7 +72,7 @@ pub fn md(post: &mut Post, notice: &Notice<'_>, scene: &Scene, quotes: Part) -> 
         let (done, reported) = mpsc::channel::<()>();
         let feeding = scope.spawn(move || {
             let fed = feed(post, notice, scene, &mut writer, start_ns);
-            // Stays until what it used was told; ends when the other side is gone.
+            // The thread stays until its usage was reported: this returns once the other side is dropped.
             let _ = reported.recv();
             fed
         });
@@ -96,7 +96,7 @@ fn feed(
         let scheduled = start_ns + scene.load.due_ns(tick);
         let is_over = || {
             if post.is_spinning {
-                // The loop of fast mode looks for notices at every turn.
+                // The loop of fast mode checks for notices in every turn.
                 let _ = notice.wait();
             }
             post.is_over()

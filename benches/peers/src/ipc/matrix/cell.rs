@@ -4,20 +4,20 @@ use lowlat_pipeline::{Mode, PipelineParameters};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Who is compared.
+/// Program or model that takes part in the comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Contestant {
     /// The model of Kungfu's notification.
     KungfuModel,
-    /// lowlat-ipc alone.
+    /// lowlat-ipc alone, without lowlat's runtime.
     IpcStar,
-    /// `lowlat pipeline run`.
+    /// lowlat's runtime, with `lowlat pipeline run`.
     Lowlat,
 }
 
 impl Contestant {
-    /// As figures name it.
+    /// Returns its name in figures.
     pub fn name(self) -> &'static str {
         match self {
             Self::KungfuModel => "kungfu-model",
@@ -41,21 +41,19 @@ pub enum Waiting {
     Host,
 }
 
-/// A cell.
+/// One combination of load, waiting mode and pinning.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Cell {
-    /// How many strategies.
     pub strategies: u32,
-    /// Quotes per second over all.
+    /// Quotes per second over all instruments.
     pub rate_per_s: f64,
-    /// How processes wait.
     pub waiting: Waiting,
-    /// Whether every role has CPUs of its own choice.
+    /// Every role is pinned to CPUs.
     pub is_pinned: bool,
 }
 
 impl Cell {
-    /// For people.
+    /// Returns a heading for reports.
     pub fn title(&self) -> String {
         let waiting = match self.waiting {
             Waiting::Parked => "parked",
@@ -67,10 +65,10 @@ impl Cell {
         format!("{} strategies, {} quotes/s, {waiting}, {pinned}", self.strategies, self.rate_per_s)
     }
 
-    /// Why it makes no sense on these CPUs.
+    /// Returns a reason not to run it on these CPUs, if there is one.
     pub fn senseless(&self, cpus: &[u32]) -> Option<String> {
         let count = cpus.len();
-        // md and td besides the strategies; that the model's master and cached sleep is its favour.
+        // md and td, in addition to the strategies. The model's master and cached sleep, which favours the model.
         let spinning = usize::try_from(self.strategies).unwrap_or(usize::MAX).saturating_add(2);
         match self.waiting {
             Waiting::Fast if spinning > count => {
@@ -84,7 +82,7 @@ impl Cell {
         }
     }
 
-    /// What is to be known when reading it.
+    /// Returns a caveat for readers of its figures, if any.
     pub fn remark(&self, cpus: &[u32]) -> Option<&'static str> {
         match self.waiting {
             Waiting::PlatformFast if cpus.len() < 3 => Some(
@@ -97,7 +95,7 @@ impl Cell {
         }
     }
 
-    /// What a contestant is asked to do.
+    /// Returns the parameters of a contestant's run.
     pub fn parameters(&self, contestant: Contestant, cpus: &[u32], duration_s: f64) -> PipelineParameters {
         let is_hosted = self.waiting == Waiting::Host && contestant != Contestant::KungfuModel;
         let mode = match self.waiting {
@@ -130,7 +128,7 @@ fn pins(cpus: &[u32], contestant: Contestant, is_hosted: bool) -> BTreeMap<Strin
         _ => (at(0), at(1), at(2), 3),
     };
     let mut pins = BTreeMap::from([("md".to_owned(), md), ("td".to_owned(), td)]);
-    // A host has its own CPU.
+    // A host has a dedicated CPU.
     if !is_hosted {
         pins.insert("strategies".to_owned(), cpus.get(rest..).unwrap_or_default().to_vec());
     }

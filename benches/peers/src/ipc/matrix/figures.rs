@@ -1,4 +1,4 @@
-//! What of a run is compared, and what the rounds say of it.
+//! Figures of a run that are compared, and their ratios over the rounds.
 
 use super::cell::Contestant;
 use crate::rounds::Ratio;
@@ -6,38 +6,36 @@ use lowlat_pipeline::PipelineRecord;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// What one round of a cell showed.
+/// Figures of the contestants in one round of a cell.
 pub type Round = BTreeMap<Contestant, Figures>;
 
-/// What is kept of a run.
+/// Figures that are kept of a run.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Figures {
     /// Tick to order, from the writing of the quote.
     pub t2o_p50_ns: Option<u64>,
-    /// Its 99th percentile.
     pub t2o_p99_ns: Option<u64>,
     /// Tick to order, from the time that the quote was due.
     pub t2o_scheduled_p50_ns: Option<u64>,
-    /// Its 99th percentile.
     pub t2o_scheduled_p99_ns: Option<u64>,
-    /// Market data.
+    /// Latency from md to a strategy.
     pub md_p50_ns: Option<u64>,
-    /// Orders.
+    /// Latency from a strategy to td.
     pub order_p50_ns: Option<u64>,
     /// CPUs kept busy by all processes together.
     pub cpus_busy: f64,
-    /// Switches of context for each quote.
+    /// Context switches per quote.
     pub switches_per_tick: f64,
-    /// Quotes that were due.
+    /// Number of quotes in the schedule.
     pub ticks: u64,
-    /// Orders that td read.
+    /// Number of orders that td read.
     pub orders: u64,
-    /// What makes the run doubtful.
+    /// Reasons to doubt the run.
     pub warnings: Vec<String>,
 }
 
 impl Figures {
-    /// Of a run's record.
+    /// Extracts the figures from a run's record.
     pub fn of(record: &PipelineRecord) -> Self {
         let cpu_s: f64 = record.uses.iter().map(|row| row.cpu_s).sum();
         let switches: u64 =
@@ -58,7 +56,7 @@ impl Figures {
         }
     }
 
-    /// One line.
+    /// Formats the main figures as one line.
     pub fn text(&self) -> String {
         let us = |ns: Option<u64>| ns.map_or("-".to_owned(), |ns| format!("{:.1}", ns as f64 / 1e3));
         let mut text = format!(
@@ -79,15 +77,15 @@ impl Figures {
 /// A ratio of two contestants over the rounds of a cell.
 #[derive(Debug, Clone, Serialize)]
 pub struct Compared {
-    /// What was compared.
+    /// Name of the compared figure.
     pub figure: &'static str,
-    /// Whose figure is divided.
+    /// Contestant whose figure is divided.
     pub above: Contestant,
-    /// By whose.
+    /// Contestant by whose figure it is divided.
     pub below: Contestant,
-    /// Over the rounds that have both.
+    /// Ratio over the rounds that have both.
     pub ratio: Option<Ratio>,
-    /// The same for people.
+    /// The ratio as text, for reports.
     pub text: String,
 }
 
@@ -102,7 +100,7 @@ const COMPARED: [(&str, Value); 5] = [
     ("CPU time", |figures| Some(figures.cpus_busy)),
 ];
 
-/// Whose figures are divided by whose: the model's by ours, and what the runtime adds to the protocol.
+/// Pairs to compare: the model with lowlat and with lowlat-ipc alone, and lowlat with lowlat-ipc alone.
 const PAIRS: [(Contestant, Contestant); 3] = [
     (Contestant::KungfuModel, Contestant::Lowlat),
     (Contestant::KungfuModel, Contestant::IpcStar),

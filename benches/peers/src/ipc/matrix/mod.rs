@@ -48,13 +48,13 @@ pub struct Arguments {
     json: bool,
 }
 
-/// What came of a cell.
+/// Result of a cell, for the document.
 #[derive(Debug, Serialize)]
 struct CellResult {
     #[serde(flatten)]
     cell: Cell,
     remark: Option<&'static str>,
-    /// Why the cell, or a contestant, was left out.
+    /// Reasons why the cell, or a contestant, was left out.
     left_out: BTreeMap<&'static str, String>,
     ratios: Vec<Compared>,
     rounds: Vec<Round>,
@@ -115,7 +115,7 @@ fn allowed_cpus() -> anyhow::Result<Vec<u32>> {
     Ok(numbers.filter_map(|cpu| u32::try_from(cpu).ok()).collect())
 }
 
-/// Runs all cells and prints what they say.
+/// Runs all cells and prints their results.
 pub fn run(arguments: &Arguments, stop: &AtomicBool) -> anyhow::Result<()> {
     let cpus = allowed_cpus()?;
     let mut left_out = BTreeMap::new();
@@ -180,7 +180,7 @@ fn run_cell(
     let rounds = arguments.rounds.unwrap_or(if arguments.quick { 3 } else { 7 });
     for number in 0..rounds {
         let mut round = Round::new();
-        // Whoever goes first changes from round to round.
+        // The contestant that runs first changes from round to round.
         let first = usize::try_from(number).unwrap_or(0) % contestants.len();
         for contestant in contestants.iter().cycle().skip(first).take(contestants.len()) {
             if result.left_out.contains_key(contestant.name()) || stop.load(Ordering::Relaxed) {
@@ -193,7 +193,7 @@ fn run_cell(
                 }
                 Err(error) => {
                     eprintln!("  round {:>2} {:<12} failed: {error:#}", number + 1, contestant.name());
-                    // Who fails at the start fails again.
+                    // A contestant that fails in the first round would fail again.
                     if number == 0 {
                         result.left_out.insert(contestant.name(), format!("{error:#}"));
                     }

@@ -1,4 +1,5 @@
-//! What two processes share for one run: memory for both directions, and whatever descriptors the subject needs.
+//! Resources that two processes share for one run: memory for both directions, and the descriptors that the subject
+//! needs.
 
 use super::{End, subject::Subject};
 use crate::ipc::trial::memory::{Cutter, Part};
@@ -22,27 +23,26 @@ use std::{
     time::Duration,
 };
 
-/// The ring of a stream. Ping and pong: never more than one record is under way.
+/// Bytes of the ring of a stream. In ping-pong, at most one record is in flight.
 pub const RING_BYTES: u64 = 256 << 10;
 /// Entries of a ring of positions.
 pub const ENTRIES: u64 = 1024;
 
-/// Memory of one direction.
+/// Parts of the memory for one direction.
 #[derive(Debug)]
 pub struct Direction {
-    /// A line, and a futex behind it.
+    /// A line, and a futex after it.
     pub line: Range<u64>,
-    /// A segment.
+    /// Segment of the direction's stream.
     pub segment: Range<u64>,
-    /// A ring of positions.
+    /// Ring of positions for the receiver.
     pub ring: Range<u64>,
-    /// The receiver's inbox.
     pub inbox: Range<u64>,
-    /// Who wants what: the one receiver everything.
+    /// Table of interest: the only receiver wants everything.
     pub interest: Range<u64>,
 }
 
-/// All of the memory: where both meet, and both directions.
+/// All of the memory: the meeting point, and both directions.
 #[derive(Debug)]
 struct Layout {
     meeting: Range<u64>,
@@ -66,16 +66,16 @@ impl Layout {
     }
 }
 
-/// What the parent makes for a run.
+/// Resources that the parent creates for a run.
 #[derive(Debug)]
 pub struct Made {
     memory: Memfd,
-    /// For the side that pings, and for the one that answers.
+    /// Descriptors of the side that pings, and of the one that answers.
     others: [Vec<OwnedFd>; 2],
 }
 
 impl Made {
-    /// Everything for a run of a subject.
+    /// Creates the resources for a run of a subject.
     pub fn new(subject: Subject) -> anyhow::Result<Self> {
         let memory = Memfd::create("lowlat-peers", Layout::new().bytes)?;
         let others = match subject {
@@ -101,7 +101,7 @@ impl Made {
         Ok(Self { memory, others })
     }
 
-    /// What one side is given.
+    /// Returns the descriptors that one side gets.
     pub fn descriptors(&self, end: End) -> Vec<BorrowedFd<'_>> {
         let [ping, echo] = &self.others;
         let own = match end {
@@ -112,7 +112,7 @@ impl Made {
     }
 }
 
-/// How many descriptors a side is given.
+/// Returns the number of descriptors that one side gets.
 pub fn descriptor_count(subject: Subject) -> usize {
     match subject {
         Subject::Pipe | Subject::Eventfd => 3,
@@ -126,15 +126,14 @@ pub fn descriptor_count(subject: Subject) -> usize {
 pub struct Channel {
     memory: Arc<Memfd>,
     layout: Layout,
-    /// Which side this is.
     pub end: End,
-    /// For files.
+    /// Folder for the files of a run.
     pub folder: PathBuf,
     others: Vec<OwnedFd>,
 }
 
 impl Channel {
-    /// What a side was given.
+    /// Opens the descriptors that this side got.
     pub fn new(end: End, folder: PathBuf, mut descriptors: Vec<OwnedFd>) -> anyhow::Result<Self> {
         anyhow::ensure!(!descriptors.is_empty(), "no memory was passed on");
         let memory = Arc::new(Memfd::open(descriptors.remove(0), Access::Write)?);
@@ -155,13 +154,13 @@ impl Channel {
         Part::new(&self.memory, bytes)
     }
 
-    /// Takes a descriptor that was passed on, the first that is left.
+    /// Takes the first remaining descriptor.
     pub fn descriptor(&mut self) -> anyhow::Result<OwnedFd> {
         anyhow::ensure!(!self.others.is_empty(), "a descriptor is missing");
         Ok(self.others.remove(0))
     }
 
-    /// Waits until the other side has come as far as this one.
+    /// Waits until the other side has reached this step too.
     pub fn meet(&self, step: u64) {
         let part = self.part(&self.layout.meeting);
         let (own, other) = match self.end {
@@ -170,7 +169,7 @@ impl Channel {
         };
         let word = |at: usize| part.words().get(at);
         if let Some(word) = word(own) {
-            // Pairs with the load below on the other side: what was made before is seen.
+            // Pairs with the load below on the other side, which then sees what was created before.
             word.store(step, Ordering::Release);
         }
         while word(other).is_some_and(|word| word.load(Ordering::Acquire) < step) {

@@ -80,7 +80,7 @@ pub struct EndArguments {
     parent: i32,
 }
 
-/// Is one side of a run.
+/// Runs one side, as a child process.
 pub fn play(arguments: &EndArguments) -> anyhow::Result<()> {
     handover::follow_parent(arguments.parent)?;
     let descriptors = handover::take(channel::descriptor_count(arguments.subject))?;
@@ -90,7 +90,7 @@ pub fn play(arguments: &EndArguments) -> anyhow::Result<()> {
     ends::run(arguments.subject, channel, &play::Load { trips, warm_up: trips / 10, batch })
 }
 
-/// Runs all rounds and prints what they say.
+/// Runs all rounds and prints the results.
 pub fn run(arguments: &Arguments, stop: &AtomicBool) -> anyhow::Result<()> {
     let [ping, echo] = arguments.cpus.as_slice() else { bail!("--cpus: expected two, such as 0,1") };
     ensure!(ping != echo, "--cpus {ping},{echo}: expected two different ones");
@@ -111,13 +111,13 @@ pub fn run(arguments: &Arguments, stop: &AtomicBool) -> anyhow::Result<()> {
     let mut rounds: Vec<Round> = Vec::new();
     for number in 0..arguments.rounds {
         let mut round = Round::new();
-        // Whoever goes first changes from round to round.
+        // The subject that runs first changes from round to round.
         let first = usize::try_from(number)? % here.len();
         for subject in here.iter().cycle().skip(first).take(here.len()) {
             match run_one(arguments, *subject, stop) {
                 Ok(figures) => drop(round.insert(*subject, figures)),
                 Err(error) if stop.load(Ordering::Relaxed) => return Err(error),
-                // The round goes without it; ratios are of the rounds that have both.
+                // The round continues without it; ratios use the rounds that have both.
                 Err(error) => eprintln!("round {:>2}: {error:#}", number + 1),
             }
         }
@@ -133,7 +133,7 @@ struct Sides(Vec<Child>);
 impl Drop for Sides {
     fn drop(&mut self) {
         for child in &mut self.0 {
-            // One that has ended by itself is no error.
+            // A child that has already ended is no error.
             let _ = child.kill();
             let _ = child.wait();
         }
@@ -197,19 +197,19 @@ fn run_one(arguments: &Arguments, subject: Subject, stop: &AtomicBool) -> anyhow
     }
     let mut text = String::new();
     let output = sides.0.last_mut().and_then(|ping| ping.stdout.take()).context("no output")?;
-    // Ended: nothing more comes.
+    // It has ended, so the output is complete.
     output.take(1 << 20).read_to_string(&mut text)?;
     serde_json::from_str(&text)
         .with_context(|| format!("{}: its figures cannot be read: {text:?}", subject.name()))
 }
 
-/// What shared memory of a run is called, where its library puts it into /dev/shm itself.
+/// Returns the prefix of a run's shared memory, for libraries that create it in /dev/shm themselves.
 pub fn prefix(folder: &Path) -> String {
     let name = folder.file_name().and_then(|name| name.to_str()).unwrap_or("lowlat-peers");
     format!("{}_", name.replace(|letter: char| !letter.is_ascii_alphanumeric(), "_"))
 }
 
-/// Shared memory that a killed process left under the run's own name; removed when dropped.
+/// Shared memory that a killed process left behind under the run's name; removed when dropped.
 struct Remains<'a>(&'a Path);
 
 impl Drop for Remains<'_> {
@@ -217,7 +217,7 @@ impl Drop for Remains<'_> {
         let prefix = prefix(self.0);
         for entry in std::fs::read_dir("/dev/shm").into_iter().flatten().flatten() {
             if entry.file_name().to_string_lossy().starts_with(&prefix) {
-                // Gone already is as good.
+                // It may already have been removed.
                 let _ = std::fs::remove_file(entry.path());
             }
         }

@@ -12,14 +12,14 @@ use lowlat_pipeline::StageFigures;
 /// The number that ends a run.
 const LAST: u64 = u64::MAX;
 
-/// How much is sent.
+/// Number of round trips in a run.
 #[derive(Debug, Clone, Copy)]
 pub struct Load {
     /// Round trips that are measured.
     pub trips: u64,
     /// Round trips before, which are not.
     pub warm_up: u64,
-    /// Round trips between two looks at the clock.
+    /// Round trips between two reads of the clock.
     pub batch: u64,
 }
 
@@ -33,7 +33,7 @@ pub fn run<T: Transport>(mut transport: T, channel: &Channel, load: &Load) -> an
             println!("{}", serde_json::to_string(&figures)?);
         }
     }
-    // Nobody takes away what the other still uses.
+    // Neither side frees what the other still uses.
     channel.meet(11);
     Ok(())
 }
@@ -61,7 +61,7 @@ fn ping<T: Transport>(transport: &mut T, load: &Load) -> anyhow::Result<StageFig
             number += 1;
             trip(transport, number)?;
         }
-        // There and back.
+        // A trip goes there and back.
         histogram.record((now_ns() - start) / (2 * load.batch))?;
     }
     trip(transport, LAST)?;

@@ -1,4 +1,4 @@
-//! What the rounds say.
+//! Ratios of the rounds, as text and as a document.
 
 use super::subject::{Subject, Wait};
 use crate::rounds::Ratio;
@@ -6,14 +6,14 @@ use lowlat_pipeline::StageFigures;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Figures of one round.
+/// Figures of all subjects in one round.
 pub type Round = BTreeMap<Subject, StageFigures>;
 
 /// A ratio of two transports over all rounds.
 #[derive(Debug, Serialize)]
 struct Compared {
     wait: Wait,
-    /// Which figure: `p50` or `p99`.
+    /// Name of the figure: `p50` or `p99`.
     figure: &'static str,
     above: Subject,
     below: Subject,
@@ -27,14 +27,14 @@ struct OneWayDocument<'a> {
     schema_version: u32,
     cpus: &'a [u32],
     payload_bytes: usize,
-    /// Round trips that one sample of a spinning transport is the mean of.
+    /// Number of round trips whose mean is one sample of a spinning transport.
     batch: u64,
     left_out: BTreeMap<&'static str, &'static str>,
     ratios: Vec<Compared>,
     rounds: &'a [Round],
 }
 
-/// One line a round, on stderr: it is progress.
+/// Prints one line per round to stderr, as progress.
 pub fn print_round(number: u32, round: &Round) {
     let figures: Vec<String> = round
         .iter()
@@ -78,7 +78,7 @@ pub fn print(
     Ok(())
 }
 
-/// Everything against its floor, and each of ours against each of theirs.
+/// Compares every subject with its floor, and each of lowlat's with each of the others.
 fn compare(rounds: &[Round]) -> Vec<Compared> {
     let here: BTreeSet<Subject> = rounds.iter().flat_map(Round::keys).copied().collect();
     let mut pairs = Vec::new();
@@ -97,7 +97,7 @@ fn compare(rounds: &[Round]) -> Vec<Compared> {
     for (above, below) in pairs {
         let wait = above.wait();
         rows.push(row(rounds, "p50", above, below, |figures| figures.p50_ns));
-        // Of means of many trips a tail says little.
+        // The tail of means of many trips says little.
         if wait == Wait::Park {
             rows.push(row(rounds, "p99", above, below, |figures| figures.p99_ns));
         }

@@ -1,10 +1,10 @@
-//! What is compared.
+//! Transports that are compared.
 
-/// How the receiving side waits.
+/// Waiting mode of the receiving side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Wait {
-    /// It looks without end.
+    /// It polls, and never sleeps.
     Spin,
     /// It sleeps until it is woken.
     Park,
@@ -49,7 +49,7 @@ pub enum Subject {
 }
 
 impl Subject {
-    /// All, floors first.
+    /// All subjects, with the floors first.
     pub const ALL: [Self; 16] = [
         Self::Line,
         Self::LinePair,
@@ -91,7 +91,7 @@ impl Subject {
         }
     }
 
-    /// How its receiver waits.
+    /// Returns the waiting mode of its receiver.
     pub fn wait(self) -> Wait {
         match self {
             Self::Line
@@ -106,12 +106,12 @@ impl Subject {
         }
     }
 
-    /// Whether it is lowlat's own.
+    /// Returns true if it belongs to lowlat.
     pub fn is_ours(self) -> bool {
         matches!(self, Self::LowlatHead | Self::LowlatStream | Self::LowlatInbox | Self::LowlatBell)
     }
 
-    /// Why it takes no part here.
+    /// Returns the reason why it takes no part here; `None` if it does.
     pub fn missing(self) -> Option<&'static str> {
         match self {
             Self::Iceoryx2 | Self::Iceoryx2Event if cfg!(not(feature = "iceoryx2")) => {
@@ -124,7 +124,7 @@ impl Subject {
 }
 
 impl Wait {
-    /// What the others are compared with.
+    /// Returns the subject that the others are compared with.
     pub fn floor(self) -> Subject {
         match self {
             Self::Spin => Subject::Line,

@@ -1,4 +1,4 @@
-//! Who shares what with whom.
+//! Memory that md, strategies and td share.
 //!
 //! ```text
 //! md  --quotes, ring and inbox of each strategy--> strategy
@@ -31,7 +31,7 @@ const ENTRIES: u64 = 4096;
 /// The stream of answers in a strategy's inbox comes right after its quotes.
 const STREAMS_OF_STRATEGY: u32 = 2;
 
-/// One publisher's segment, and the table of who wants what of it.
+/// One publisher's segment, and the table of interest in it.
 #[derive(Debug)]
 struct Source {
     segment: Range<u64>,
@@ -67,7 +67,7 @@ impl Source {
     }
 }
 
-/// What belongs to one strategy.
+/// Memory that belongs to one strategy.
 #[derive(Debug)]
 struct Strategy {
     inbox: Range<u64>,
@@ -77,7 +77,7 @@ struct Strategy {
     to_td: Range<u64>,
 }
 
-/// All of it.
+/// Memory of the whole star.
 #[derive(Debug)]
 pub struct Layout {
     quotes: Source,
@@ -86,11 +86,11 @@ pub struct Layout {
     strategies: Vec<Strategy>,
 }
 
-/// A publisher's ends.
+/// Writer and router of one publisher.
 pub type Ends = (Writer<Part>, Router<Part>);
 
 impl Layout {
-    /// Cuts the memory.
+    /// Cuts the memory for a load.
     pub fn cut(cutter: &mut Cutter, load: &Load) -> Self {
         let ring = |cutter: &mut Cutter| cutter.cut(index_ring::bytes(ENTRIES));
         Self {
@@ -118,7 +118,7 @@ impl Layout {
         (0..).zip(&self.strategies)
     }
 
-    /// The inbox of a strategy. In a host all strategies have the first one's, and streams of their own in it.
+    /// The inbox of a strategy. In a host all strategies share the first one's, with separate streams in it.
     fn inbox_of(&self, scene: &Scene, number: u32) -> anyhow::Result<(Inbox<Part>, u32)> {
         let is_hosted = scene.roles.contains(&Role::Host);
         let owner = self.strategy(if is_hosted { 0 } else { number })?;
@@ -153,7 +153,7 @@ impl Layout {
         self.links(scene, &self.answers, |strategy| &strategy.answers, 1)
     }
 
-    /// td's other ends: its inbox, and each strategy's orders with the ring that tells where they are.
+    /// td's other ends: its inbox, and each strategy's orders with the ring of their positions.
     pub fn orders(&self, scene: &Scene) -> anyhow::Result<(Inbox<Part>, Vec<Stream>)> {
         let inbox = Inbox::new(scene.part(&self.td_inbox)).context("memory for an inbox")?;
         let streams = self.strategies.iter().map(|strategy| {
@@ -192,25 +192,23 @@ impl Layout {
     }
 }
 
-/// Records that come by their positions.
+/// Records that are announced by their positions.
 #[derive(Debug)]
 pub struct Stream {
-    /// Where they are.
+    /// Ring of the records' positions.
     pub ring: index_ring::Taker<Part>,
-    /// What they are.
+    /// Reader of the records themselves.
     pub reader: Reader<Part>,
 }
 
-/// One strategy's ends.
+/// Inputs and outputs of one strategy.
 #[derive(Debug)]
 pub struct Place {
-    /// Its number.
     pub number: u32,
-    /// Quotes of its instrument.
+    /// Quotes of the strategy's instrument.
     pub quotes: Stream,
-    /// td's answers to it.
+    /// Answers of td to it.
     pub answers: Stream,
-    /// Its orders.
     pub orders: Ends,
 }
 
@@ -223,7 +221,8 @@ pub fn prepare(scene: &Scene, layout: &Layout) -> anyhow::Result<()> {
         answers.set(number, Some(number), true);
         strategy.orders.prepare(scene, 3 + number)?.set(0, Some(0), true);
         for ring in [&strategy.quotes, &strategy.answers, &strategy.to_td] {
-            // Publishers make it again before they push anything; readers find it whole whoever starts first.
+            // Publishers create it again before they push anything; readers find it complete, whichever process starts
+            // first.
             index_ring::create(scene.part(ring), ENTRIES).context("memory for a ring")?;
         }
     }
@@ -235,14 +234,15 @@ fn inboxes(scene: &Scene, layout: &Layout) -> impl Iterator<Item = Inbox<Part>> 
     all.filter_map(|inbox| Inbox::new(scene.part(inbox)))
 }
 
-/// Wakes everybody: the phase has changed. As a stream, since a bell alone is not heard by who is just about to sleep.
+/// Wakes all processes after a change of phase. It marks a stream, because a bell alone does not wake a process that is
+/// about to sleep.
 pub fn wake_all(scene: &Scene, layout: &Layout) {
     for inbox in inboxes(scene, layout) {
         inbox.notify(super::END_STREAM, &Futex);
     }
 }
 
-/// How often all were woken, and how often the safety net had to.
+/// Returns the number of wakes by publishers, and of wakes that only the safety net caught.
 pub fn wakes(scene: &Scene, layout: &Layout) -> (u64, u64) {
     inboxes(scene, layout)
         .map(|inbox| inbox.woken_and_missed())

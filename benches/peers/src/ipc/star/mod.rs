@@ -12,14 +12,14 @@ use super::trial::{Role, Scene, SubjectLayout, post::Post};
 use lowlat_ipc::{doorbell::Futex, inbox::Inbox, region::Region};
 use std::time::Duration;
 
-/// Nothing comes that does not ring; this is for a bell that was lost.
+/// Longest sleep. Every record rings the bell; this is a safety net for a lost one.
 const SLEEP_MAX: Duration = Duration::from_secs(10);
-/// The stream by which everybody is woken at the end; no strategy's.
+/// Stream that wakes all processes at the end; no strategy uses it.
 const END_STREAM: u32 = lowlat_ipc::inbox::STREAMS_MAX - 1;
-/// Turns of a spinning loop between two looks at the phase.
+/// Turns of a spinning loop between two checks of the phase.
 const TURNS: u32 = 64;
 
-/// Is one process of the star.
+/// Runs one process of the star.
 pub fn play(scene: &Scene, post: &mut Post) -> anyhow::Result<()> {
     let SubjectLayout::IpcStar(layout) = &scene.layout.subject else {
         anyhow::bail!("the trial is of another subject");
@@ -33,13 +33,13 @@ pub fn play(scene: &Scene, post: &mut Post) -> anyhow::Result<()> {
     }
 }
 
-/// Takes what an inbox has, stream by stream, until the trial is over. Sleeps in between, or does not.
+/// Takes what an inbox has, stream by stream, until the trial is over. Sleeps in between unless the process spins.
 fn follow<R: Region>(
     post: &Post,
     inbox: &Inbox<R>,
     mut take: impl FnMut(u32) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
-    // All that a subscriber can have, so that nothing is allocated on the way.
+    // All that a subscriber can have, so that nothing is allocated during the trial.
     let mut streams = Vec::with_capacity(lowlat_ipc::inbox::STREAMS_MAX as usize);
     while !post.is_over() {
         if post.is_spinning {

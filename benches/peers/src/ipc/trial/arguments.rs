@@ -1,4 +1,4 @@
-//! What a trial is asked to do, and what a process of it is told.
+//! Command lines of a trial and of its processes.
 
 use super::{Scene, Subject, post::Post};
 use crate::ipc::{handover, kungfu, star};
@@ -52,7 +52,6 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    /// The parameters.
     pub fn parameters(&self) -> PipelineParameters {
         PipelineParameters {
             strategies: self.strategies,
@@ -94,7 +93,7 @@ pub struct RoleArguments {
     parameters: String,
 }
 
-/// Is one process of a trial.
+/// Runs one process of a trial.
 pub fn play(arguments: &RoleArguments) -> anyhow::Result<()> {
     handover::follow_parent(arguments.parent)?;
     let parameters = serde_json::from_str(&arguments.parameters).context("the trial's parameters")?;
@@ -111,7 +110,7 @@ pub fn play(arguments: &RoleArguments) -> anyhow::Result<()> {
     }
 }
 
-/// Pins this thread, and those that it starts from now on; nothing for no CPU.
+/// Pins this thread, and those that it starts from now on. Does nothing without CPUs.
 pub fn pin_to(cpus: &[u32]) -> anyhow::Result<()> {
     if cpus.is_empty() {
         return Ok(());

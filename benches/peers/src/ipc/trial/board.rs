@@ -1,4 +1,4 @@
-//! What the processes of a trial tell each other besides what is measured.
+//! State that the processes of a trial share, in addition to what is measured.
 //!
 //! ```text
 //! words
@@ -23,11 +23,11 @@ const SLOT_WORDS: usize = 16;
 #[derive(Debug, Clone, Copy)]
 #[repr(usize)]
 pub enum Count {
-    /// Quotes that md published.
+    /// Number of quotes that md published.
     Published = 32,
-    /// Orders that td read.
+    /// Number of orders that td read.
     Orders = 48,
-    /// Answers that td gave.
+    /// Number of answers that td gave.
     Answers = 64,
 }
 
@@ -35,57 +35,55 @@ pub enum Count {
 #[derive(Debug, Clone, Copy)]
 #[repr(usize)]
 pub enum Slot {
-    /// 1: has all it needs.
+    /// 1 once the process has all it needs.
     Ready,
-    /// Answers that it read.
+    /// Number of answers that it read.
     Answers,
-    /// Records that it lost.
+    /// Number of records that it lost.
     Lost,
-    /// CPU time, ns.
     CpuNs,
-    /// Switches because it waited.
+    /// Context switches because it waited.
     Voluntary,
-    /// Switches because something else ran.
+    /// Context switches because something else ran.
     Involuntary,
     /// Page faults without a disk.
     MinorFaults,
-    /// Page faults with one.
+    /// Page faults that read a disk.
     MajorFaults,
-    /// 1: the words above are final.
+    /// 1 once the words above are final.
     Reported,
 }
 
-/// Where a trial stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u64)]
 pub enum Phase {
-    /// Processes start.
+    /// Processes start and become ready.
     Assembling,
-    /// The schedule runs.
+    /// md publishes by the schedule.
     Running,
-    /// Everybody ends.
+    /// All processes report and end.
     Over,
 }
 
-/// The board.
 #[derive(Debug, Clone)]
 pub struct Board {
     part: Part,
 }
 
 impl Board {
-    /// Bytes for so many processes.
+    /// Bytes of a board for this many processes.
     pub fn bytes(processes: usize) -> u64 {
         u64::try_from((SLOTS + processes * SLOT_WORDS) * 8).unwrap_or(u64::MAX)
     }
 
-    /// The board in zeroed memory, or as others use it.
+    /// A board in zeroed memory, or in memory that other processes already use.
     pub fn new(part: Part) -> Self {
         Self { part }
     }
 
-    // All of the board's words are stored with release and loaded with acquire: who sees a word sees what its writer
-    // did before. None is on a path whose time is measured, but for the phase, which nobody writes meanwhile.
+    // All of the board's words are stored with release and loaded with acquire: a process that sees a word sees what
+    // its writer did before. None is on a measured path, except the phase, which does not change during the
+    // measurement.
     fn load(&self, at: usize) -> u64 {
         self.part.words().get(at).map_or(0, |word| word.load(Ordering::Acquire))
     }
@@ -100,7 +98,6 @@ impl Board {
         }
     }
 
-    /// Where the trial stands.
     #[inline]
     pub fn phase(&self) -> Phase {
         match self.load(PHASE) {
@@ -110,28 +107,27 @@ impl Board {
         }
     }
 
-    /// Parent: begins the schedule.
+    /// For the parent: starts the schedule at this time.
     pub fn run(&self, start_ns: u64) {
         self.store(START, start_ns);
         self.store(PHASE, Phase::Running as u64);
     }
 
-    /// Parent: ends the trial.
+    /// For the parent: ends the trial.
     pub fn end(&self) {
         self.store(PHASE, Phase::Over as u64);
     }
 
-    /// When the first quote is due.
+    /// Returns the time at which the first quote is due.
     pub fn start_ns(&self) -> u64 {
         self.load(START)
     }
 
-    /// A counter.
     pub fn count(&self, count: Count) -> u64 {
         self.load(count as usize)
     }
 
-    /// Sets a counter; its one writer alone may.
+    /// Sets a counter. Only its one writer may call this.
     pub fn set_count(&self, count: Count, value: u64) {
         self.store(count as usize, value);
     }
@@ -141,7 +137,7 @@ impl Board {
         self.load(SLOTS + process * SLOT_WORDS + slot as usize)
     }
 
-    /// Sets a word of a process's slot; that process alone may.
+    /// Sets a word of a process's slot. Only that process may call this.
     pub fn set_slot(&self, process: usize, slot: Slot, value: u64) {
         self.store(SLOTS + process * SLOT_WORDS + slot as usize, value);
     }

@@ -5,7 +5,7 @@ use rustix::{
     time::{ClockId, Timespec, clock_gettime},
 };
 
-/// The longest sleep at a time, so that the end of a trial is seen.
+/// The longest sleep at a time, so that the end of a trial is noticed.
 const SLEEP_NS_MAX: u64 = 50_000_000;
 
 /// CLOCK_MONOTONIC in nanoseconds: the same in all processes of a host.
@@ -19,7 +19,7 @@ pub fn ns_of(time: Timespec) -> u64 {
     u64::try_from(time.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(time.tv_nsec).unwrap_or(0)
 }
 
-/// Waits until `due_ns`, spinning or asleep; false when the trial is over before.
+/// Waits until `due_ns`, spinning or asleep. Returns false if the trial ends first.
 pub fn wait_until(due_ns: u64, is_spinning: bool, is_over: impl Fn() -> bool) -> bool {
     loop {
         if is_over() {
@@ -38,7 +38,7 @@ pub fn wait_until(due_ns: u64, is_spinning: bool, is_over: impl Fn() -> bool) ->
             tv_sec: i64::try_from(until / 1_000_000_000).unwrap_or(i64::MAX),
             tv_nsec: i64::try_from(until % 1_000_000_000).unwrap_or(0),
         };
-        // A sleep that a signal ends is one to look again.
+        // A signal may end the sleep early: check again.
         let _ = clock_nanosleep_absolute(ClockId::Monotonic, &until);
     }
 }

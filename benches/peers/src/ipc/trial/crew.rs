@@ -12,7 +12,7 @@ use std::{
 
 const LOOK: Duration = Duration::from_millis(5);
 
-/// Processes that this one started. Those that are left are killed when it is dropped.
+/// Processes that this one started. The remaining ones are killed when it is dropped.
 #[derive(Debug)]
 pub struct Crew {
     children: Vec<(Role, Child)>,
@@ -20,12 +20,11 @@ pub struct Crew {
 }
 
 impl Crew {
-    /// Nobody yet.
     pub fn new(subject: Subject) -> Self {
         Self { children: Vec::new(), subject }
     }
 
-    /// Starts one process.
+    /// Starts process `member` of the scene.
     pub fn start(&mut self, scene: &Scene, member: usize, folder: &Path) -> anyhow::Result<()> {
         let role = scene.roles.get(member).copied().context("no such process")?;
         let folder = folder.to_str().context("the temporary folder's name is no text")?;
@@ -48,7 +47,7 @@ impl Crew {
         Ok(())
     }
 
-    /// An error when one has ended already.
+    /// Returns an error if a process has already ended.
     pub fn check(&mut self) -> anyhow::Result<()> {
         for (role, child) in &mut self.children {
             if let Some(status) = child.try_wait().context("cannot ask for a child")? {
@@ -58,7 +57,7 @@ impl Crew {
         Ok(())
     }
 
-    /// Waits until all have ended by themselves; those that have not by then are killed. Gives back how many.
+    /// Waits until all have ended, kills those that have not by then, and returns their number.
     pub fn end(&mut self, patience: Duration) -> usize {
         let start = Instant::now();
         loop {
@@ -73,7 +72,7 @@ impl Crew {
     fn kill(&mut self) -> usize {
         let mut killed = 0;
         for (_, mut child) in self.children.drain(..) {
-            // One that has just ended by itself is no error.
+            // A child that has just ended is no error.
             killed += usize::from(child.kill().is_ok());
             let _ = child.wait();
         }

@@ -1,19 +1,18 @@
-//! What md publishes when.
+//! Schedule of the quotes that md publishes.
 
 use anyhow::ensure;
 use lowlat_pipeline::PipelineParameters;
 
-/// Strategies of one trial at most: one inbox has two streams for each of them.
+/// Maximum number of strategies of a trial: one inbox has two streams for each of them.
 const STRATEGIES_MAX: u32 = 500;
-/// Quotes of one trial at most; all journals of the model hold all of a run.
+/// Maximum number of quotes of a trial: the model's journals hold a whole run.
 const TICKS_MAX: f64 = 2e6;
 
-/// The schedule: quotes at even distances, over the instruments in turn, one instrument a strategy.
+/// The schedule: quotes at even intervals, over the instruments in turn, one instrument per strategy.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Load {
-    /// How many strategies.
     pub strategies: u32,
-    /// How many quotes.
+    /// Number of quotes in the schedule.
     pub ticks: u64,
     interval_ns: f64,
 }
@@ -42,7 +41,7 @@ impl Load {
         u32::try_from(tick % u64::from(self.strategies)).unwrap_or(0)
     }
 
-    /// When a quote is due, in ns after the schedule's start.
+    /// Returns the time at which a quote is due, in ns after the schedule's start.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -52,12 +51,12 @@ impl Load {
         (tick as f64 * self.interval_ns) as u64
     }
 
-    /// How long the schedule is, ns.
+    /// Returns the length of the schedule, ns.
     pub fn length_ns(&self) -> u64 {
         self.due_ns(self.ticks)
     }
 
-    /// Quotes of one instrument at most.
+    /// Largest number of quotes of one instrument.
     pub fn ticks_of_one(&self) -> u64 {
         self.ticks.div_ceil(u64::from(self.strategies))
     }

@@ -6,24 +6,24 @@ use std::{
     sync::{Arc, atomic::AtomicU64},
 };
 
-/// Parts begin at pages, as they would as pieces of their own.
+/// Parts start at pages, as separate pieces of memory would.
 const PART_BYTES: u64 = 4096;
 
-/// Cuts memory.
+/// Cuts memory into consecutive parts.
 #[derive(Debug, Default)]
 pub struct Cutter {
     next: u64,
 }
 
 impl Cutter {
-    /// The next part.
+    /// Cuts the next part, of this size.
     pub fn cut(&mut self, bytes: u64) -> Range<u64> {
         let start = self.next;
         self.next = (start + bytes).next_multiple_of(PART_BYTES);
         start..start + bytes
     }
 
-    /// Bytes cut so far.
+    /// Number of bytes cut so far.
     pub fn bytes(&self) -> u64 {
         self.next
     }

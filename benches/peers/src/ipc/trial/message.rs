@@ -1,11 +1,10 @@
 //! Payloads of a trial's records: 64 bytes, as those of the pipeline.
 
-/// Bytes of every payload.
 pub const PAYLOAD_BYTES: usize = 64;
-/// The same as words.
+/// A payload as 64-bit words.
 pub type Words = [u64; PAYLOAD_BYTES / 8];
 
-/// Words as a payload.
+/// Converts words to a payload.
 #[inline]
 pub fn encode(words: &Words) -> [u8; PAYLOAD_BYTES] {
     let mut bytes = [0; PAYLOAD_BYTES];
@@ -13,7 +12,7 @@ pub fn encode(words: &Words) -> [u8; PAYLOAD_BYTES] {
     bytes
 }
 
-/// A payload as words; what it lacks is 0.
+/// Converts a payload to words; missing ones are 0.
 #[inline]
 pub fn decode(payload: &[u8]) -> Words {
     let mut words = Words::default();

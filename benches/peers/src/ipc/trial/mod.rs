@@ -27,20 +27,18 @@ use std::{ops::Range, sync::Arc};
 
 use super::{kungfu, star};
 
-/// How a trial's memory is cut.
 #[derive(Debug)]
 pub struct Layout {
     board: Range<u64>,
     samples: Range<u64>,
-    /// The subject's own part.
+    /// Part for the subject's own use.
     pub subject: SubjectLayout,
     bytes: u64,
 }
 
-/// What a subject needs.
+/// Memory that a subject needs.
 #[derive(Debug)]
 pub enum SubjectLayout {
-    /// Journals.
     KungfuModel(kungfu::Layout),
     /// Segments, rings, inboxes and tables.
     IpcStar(star::Layout),
@@ -49,13 +47,10 @@ pub enum SubjectLayout {
 /// Everything that a process of a trial knows.
 #[derive(Debug)]
 pub struct Scene {
-    /// What was asked.
     pub parameters: PipelineParameters,
-    /// The schedule.
     pub load: Load,
-    /// All processes.
+    /// Roles of all processes, by process.
     pub roles: Vec<Role>,
-    /// How the memory is cut.
     pub layout: Layout,
     memory: Arc<Memfd>,
 }
@@ -95,22 +90,20 @@ impl Scene {
         Part::new(&self.memory, bytes)
     }
 
-    /// The board.
     pub fn board(&self) -> Board {
         Board::new(self.part(&self.layout.board))
     }
 
-    /// The latencies.
     pub fn samples(&self) -> samples::Samples {
         samples::Samples::new(self.part(&self.layout.samples))
     }
 
-    /// Whether a role spins in this trial.
+    /// Returns true if a role spins in this trial.
     pub fn is_spinning(&self, role: Role) -> bool {
         let is_platform = !matches!(role, Role::Strategy(_) | Role::Host);
         match self.parameters.mode {
             Mode::Fast => true,
-            // A host spins: that is what it is for.
+            // A host always spins.
             Mode::PlatformFast => is_platform || role == Role::Host,
             Mode::Mixed => matches!(role, Role::Md | Role::Host),
             Mode::Parked | Mode::Adaptive => role == Role::Host,

@@ -1,8 +1,8 @@
-//! What else the machine did during a trial.
+//! Activity of the machine during a trial, besides the trial.
 
 use std::{fs, time::Instant};
 
-/// CPUs that others may keep busy before the trial says so.
+/// CPUs that other processes may keep busy without a warning.
 const BUSY_MAX: f64 = 0.1;
 /// The unit of /proc/stat on every Linux that Rust runs on (USER_HZ).
 const TICKS_PER_S: f64 = 100.0;
@@ -18,7 +18,7 @@ pub struct HostTime {
 }
 
 impl HostTime {
-    /// As it stands now; none when /proc/stat does not tell.
+    /// Reads the present values; `None` if /proc/stat does not have them.
     pub fn now() -> Option<Self> {
         let (busy_s, stolen_s) = parse(&fs::read_to_string("/proc/stat").ok()?)?;
         Some(Self { at: Instant::now(), busy_s, stolen_s })
@@ -35,7 +35,7 @@ fn parse(stat: &str) -> Option<(f64, f64)> {
     Some(((user + nice + system + irq + softirq) / TICKS_PER_S, steal / TICKS_PER_S))
 }
 
-/// What makes a trial doubtful that used `own_s` of CPU time between the two.
+/// Returns reasons to doubt a trial that used `own_s` of CPU time between the two.
 pub fn warnings(before: Option<HostTime>, after: Option<HostTime>, own_s: f64) -> Vec<String> {
     let (Some(before), Some(after)) = (before, after) else {
         return vec!["/proc/stat does not tell what else the machine did".to_owned()];

@@ -1,4 +1,5 @@
-//! What each process of a trial does besides its role: saying that it is there, beginning with the others, reporting.
+//! Duties of each process of a trial besides its role: reporting that it is ready, starting with the others, reporting
+//! what it used.
 
 use super::{
     Role, Scene,
@@ -12,11 +13,8 @@ const LOOK: Duration = Duration::from_millis(2);
 /// A process's place in a trial.
 #[derive(Debug)]
 pub struct Post {
-    /// What it does.
     pub role: Role,
-    /// Whether it spins.
     pub is_spinning: bool,
-    /// The board.
     pub board: Board,
     member: usize,
     before: Usage,
@@ -36,12 +34,12 @@ impl Post {
         })
     }
 
-    /// Says that this process has all it needs.
+    /// Reports that this process has all it needs.
     pub fn say_ready(&self) {
         self.board.set_slot(self.member, Slot::Ready, 1);
     }
 
-    /// Says so, and waits until all have. Gives back the schedule's start.
+    /// Reports that this process is ready, and waits until all are. Returns the schedule's start.
     pub fn begin(&mut self) -> anyhow::Result<u64> {
         self.say_ready();
         while self.board.phase() == Phase::Assembling {
@@ -51,18 +49,18 @@ impl Post {
         Ok(self.board.start_ns())
     }
 
-    /// Whether the trial is over.
+    /// Returns true if the trial is over.
     #[inline]
     pub fn is_over(&self) -> bool {
         self.board.phase() == Phase::Over
     }
 
-    /// Tells how many answers this process has read.
+    /// Reports how many answers this process has read.
     pub fn count_answers(&self, count: u64) {
         self.board.set_slot(self.member, Slot::Answers, count);
     }
 
-    /// Tells how many records this process has lost.
+    /// Reports how many records this process has lost.
     pub fn count_lost(&self, count: u64) {
         self.board.set_slot(self.member, Slot::Lost, count);
     }
@@ -72,7 +70,7 @@ impl Post {
         self.board.set_count(count, value);
     }
 
-    /// Tells what was used since `begin`. Threads that take part must still be there.
+    /// Reports what was used since `begin`. Threads that took part must still exist.
     pub fn report(&self) -> anyhow::Result<()> {
         let used = Usage::now()?.since(&self.before);
         for (slot, value) in [

@@ -1,4 +1,4 @@
-//! What came of a trial, in the shape of lowlat's own pipeline runs.
+//! Result of a trial, in the format of lowlat's own pipeline runs.
 
 use super::{
     Scene,
@@ -7,7 +7,7 @@ use super::{
 use lowlat_pipeline::{PipelineRecord, ProcessUse};
 use std::collections::BTreeMap;
 
-/// Reads board and latencies.
+/// Builds the record from the board and the latencies.
 pub fn of(scene: &Scene, board: &Board, measured_s: f64) -> anyhow::Result<PipelineRecord> {
     let orders = board.count(Count::Orders);
     let sum = |slot| (0..scene.roles.len()).map(|process| board.slot(process, slot)).sum::<u64>();

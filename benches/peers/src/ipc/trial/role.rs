@@ -1,4 +1,4 @@
-//! Who takes part in a trial.
+//! Roles of the processes of a trial.
 
 use anyhow::{bail, ensure};
 use lowlat_pipeline::{Mode, PipelineParameters};
@@ -12,25 +12,24 @@ pub enum Subject {
     IpcStar,
 }
 
-/// What a process does.
+/// Task of a process in a trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// Passes notices on.
+    /// Passes the model's notices on.
     Master,
-    /// Keeps what others publish.
+    /// Stores what other processes publish.
     Cached,
-    /// Publishes quotes.
     Md,
     /// Takes orders and answers them.
     Td,
-    /// One strategy.
+    /// The strategy with this number.
     Strategy(u32),
     /// All strategies in one process that spins.
     Host,
 }
 
 impl Role {
-    /// As pins and figures name it.
+    /// Returns its name in pins and figures.
     pub fn name(self) -> &'static str {
         match self {
             Self::Master => "master",
@@ -42,7 +41,7 @@ impl Role {
         }
     }
 
-    /// The CPUs of the role; empty when it goes where the kernel puts it.
+    /// The CPUs of the role; empty if it is not pinned.
     pub fn cpus(self, parameters: &PipelineParameters) -> Vec<u32> {
         let pinned = parameters.pins.get(self.name()).map(Vec::as_slice).unwrap_or_default();
         match self {
@@ -58,7 +57,7 @@ impl Role {
 }
 
 impl Subject {
-    /// As figures name it.
+    /// Returns its name in figures.
     pub fn name(self) -> &'static str {
         match self {
             Self::KungfuModel => "kungfu-model",
@@ -66,7 +65,7 @@ impl Subject {
         }
     }
 
-    /// All processes, those first that others need.
+    /// Roles of all processes, with those first that others need.
     pub fn roles(self, parameters: &PipelineParameters) -> anyhow::Result<Vec<Role>> {
         ensure!(
             !matches!(parameters.mode, Mode::Adaptive | Mode::Mixed),

@@ -17,11 +17,11 @@ use std::{
 };
 
 const LOOK: Duration = Duration::from_millis(10);
-/// Between all being there and the first quote.
+/// Time between the readiness of all processes and the first quote.
 const SETTLE_NS: u64 = 300_000_000;
-/// For orders under way when the schedule is over, and at least that for each trial.
+/// Longest wait for orders in flight after the end of the schedule.
 const TAIL_NS: u64 = 3_000_000_000;
-/// For reports and ends.
+/// Longest wait for reports and the end of the processes.
 const END: Duration = Duration::from_secs(5);
 
 /// Runs one trial. Ends early, with an error, when `stop` is set.
@@ -36,7 +36,7 @@ pub fn run(
     }
     let folder = tempfile::Builder::new().prefix("lowlat-peers-").tempdir().context("no temporary folder")?;
     let board = scene.board();
-    // Declared after the folder, so that it is dropped first: sockets go when nobody uses them.
+    // Declared after the folder, so that it is dropped first: the sockets are removed when no process uses them.
     let mut crew = Crew::new(subject);
     let patience = Duration::from_secs(20) + Duration::from_millis(100) * u32::try_from(scene.roles.len())?;
     for (member, role) in scene.roles.iter().enumerate() {

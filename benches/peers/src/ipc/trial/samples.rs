@@ -13,10 +13,10 @@ pub fn bytes(orders: u64) -> u64 {
     orders * (SAMPLE_WORDS as u64) * 8
 }
 
-/// When the parts of one order happened, in ns of the trial's clock.
+/// Times of the steps of one order, in ns of the trial's clock.
 #[derive(Debug, Clone, Copy)]
 pub struct Times {
-    /// The quote was due.
+    /// The quote was due by the schedule.
     pub scheduled: u64,
     /// md was about to write the quote.
     pub quoted: u64,
@@ -41,7 +41,8 @@ impl Samples {
         Self { part, next: 0 }
     }
 
-    /// td: takes down one order's. What is more than the schedule holds is dropped: the count of orders tells.
+    /// For td: stores the latencies of one order. Orders beyond the schedule are dropped; the count of orders shows
+    /// them.
     #[inline]
     pub fn push(&mut self, times: &Times) {
         let latencies = [
@@ -58,7 +59,7 @@ impl Samples {
         }
     }
 
-    /// Parent: figures of the first `orders` of them.
+    /// For the parent: figures of the first `orders` of them.
     pub fn stages(&self, orders: u64) -> anyhow::Result<Stages> {
         let mut histograms = Vec::new();
         for _ in 0..SAMPLE_WORDS {

@@ -1,4 +1,4 @@
-//! What a process has used.
+//! Resources that a process has used.
 
 use super::clock::ns_of;
 use anyhow::Context;
@@ -8,20 +8,19 @@ use std::fs;
 /// Counters of this process, all its threads, since it began.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// CPU time, ns.
     pub cpu_ns: u64,
-    /// Switches because it waited.
+    /// Context switches because it waited.
     pub voluntary: u64,
-    /// Switches because something else ran.
+    /// Context switches because something else ran.
     pub involuntary: u64,
     /// Page faults without a disk.
     pub minor_faults: u64,
-    /// Page faults with one.
+    /// Page faults that read a disk.
     pub major_faults: u64,
 }
 
 impl Usage {
-    /// As they stand now.
+    /// Reads the counters of this process.
     pub fn now() -> anyhow::Result<Self> {
         let stat = fs::read_to_string("/proc/self/stat").context("/proc/self/stat")?;
         let (minor_faults, major_faults) = faults(&stat)
@@ -42,7 +41,7 @@ impl Usage {
         Ok(usage)
     }
 
-    /// What was used since `before`.
+    /// Returns what was used since `before`.
     pub fn since(&self, before: &Self) -> Self {
         Self {
             cpu_ns: self.cpu_ns.saturating_sub(before.cpu_ns),
@@ -82,7 +81,7 @@ mod tests {
 
     #[test]
     fn work_counts() {
-        // Switches are those of the threads that are there, and other tests' threads come and go.
+        // Switches are not compared: they are those of existing threads, and other tests start and end threads.
         let before = Usage::now().unwrap();
         let after = std::iter::repeat_with(|| Usage::now().unwrap()).find(|now| now.cpu_ns > before.cpu_ns);
         assert!(after.unwrap().since(&before).cpu_ns > 0);

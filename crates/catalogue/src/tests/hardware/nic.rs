@@ -228,7 +228,7 @@ fn link(f: &mut Fixture, change: impl FnOnce(&mut PcieLink)) {
     }
 }
 
-/// The registers of an X722 with a port of 10 Gb/s.
+/// Sets the registers of an X722 with a port of 10 Gb/s.
 fn x722(f: &mut Fixture, speed: &str, speed_max: &str) {
     f.nic().pci_id = known("8086:37D0");
     f.nic().speed_mbps = known(10_000u32);

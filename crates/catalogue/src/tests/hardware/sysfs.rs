@@ -245,7 +245,7 @@ fn ways_of_a_shared_cache_are_judged() {
     );
 }
 
-/// A cache for each package, a flag of the CPU, and files of resctrl.
+/// Adds a cache for each package, a CPU flag, and files of resctrl.
 fn resctrl(f: &mut Fixture, flag: &str, files: &[(&str, &str)]) {
     caches(f, &["0-7", "8-15"]);
     f.host.cpu.flags = known(std::collections::BTreeSet::from([flag.to_owned()]));
@@ -262,7 +262,7 @@ fn caches(f: &mut Fixture, lists: &[&str]) {
         lists.iter().map(|list| Cache { level: 3, cpus: cpus(list), ..Cache::default() }).collect();
 }
 
-/// Two types, the fast one first.
+/// Sets two core types, the fast one first.
 fn core_types(f: &mut Fixture, fast: &str, small: &str) {
     let kind = |list, is_small| CoreType { name: "kind".into(), cpus: cpus(list), is_small };
     f.host.topology.core_types = vec![kind(fast, false), kind(small, true)];

@@ -9,7 +9,7 @@ use lowlat_host::{CpuId, CpuSet};
 use lowlat_trace::{Channel, Level, Send, SendStep, Targets};
 use std::collections::{BTreeSet, VecDeque};
 
-/// Names of ended threads that are kept: those of a few milliseconds.
+/// Maximum number of ended threads whose names are kept: those of a few milliseconds.
 const ENDED_MAX: usize = 1_024;
 /// A thread's name with its zero byte (kernel: `TASK_COMM_LEN`).
 const NAME_BYTES: usize = 16;
@@ -25,15 +25,15 @@ pub struct Note {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum What {
-    /// A function was queued.
+    /// A function to run was queued.
     Request { request: u64, function: u64 },
-    /// An interrupt was sent.
+    /// An interrupt was sent to it.
     Interrupt(Channel),
     /// Events of a sender are missing since this moment.
     Lost { since: u64 },
 }
 
-/// What one CPU does at one level: it queues functions, sends an interrupt, and the trace has its stack.
+/// Sending by one CPU at one level: it queues functions, sends an interrupt, and its stack is traced.
 #[derive(Debug, Default)]
 struct Act {
     is_open: bool,
@@ -46,7 +46,7 @@ struct Act {
 }
 
 impl Act {
-    /// Whether a function queued for this CPU belongs to it: a broadcast queues in order of the CPUs.
+    /// True if a function queued for this CPU belongs to it: a broadcast queues in order of the CPUs.
     fn takes(&self, thread: i32, function: u64, callsite: u64, cpu: u32) -> bool {
         self.is_open
             && !self.is_sent
@@ -54,7 +54,7 @@ impl Act {
             && cpu > self.last_cpu
     }
 
-    /// Whether it is what this interrupt is sent for.
+    /// True if this interrupt is sent for it.
     fn is_sent_by(&self, thread: i32, callsite: u64) -> bool {
         self.is_open && !self.is_sent && self.thread == thread && self.callsite == callsite
     }
@@ -130,7 +130,7 @@ impl SenderBook {
         }
     }
 
-    /// States that this CPU's events have been read for now: what is incomplete stays so.
+    /// States that this CPU's events have been read for now: what is incomplete remains so.
     pub fn end(&mut self, from: CpuId, mut out: impl FnMut(CpuId, Note)) {
         for at in 0..Level::COUNT {
             self.close(at, from, &[], &mut out);
@@ -161,7 +161,7 @@ impl SenderBook {
     }
 
     fn note_interrupts(&mut self, at: usize, ticks: u64, targets: Targets<'_>, channel: Option<Channel>) {
-        // Not through `act`: the measured CPUs are read meanwhile.
+        // Not through `act`: the measured CPUs are borrowed at the same time.
         let act = &mut self.acts[at];
         act.is_sent = true;
         let Some(channel) = channel else { return };

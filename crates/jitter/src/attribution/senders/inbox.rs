@@ -1,4 +1,4 @@
-//! What is on its way to one CPU.
+//! Notes on their way to one CPU.
 
 use super::{
     SenderId,
@@ -11,7 +11,7 @@ use lowlat_trace::Channel;
 pub const NOTES_MAX: usize = 1_024;
 /// Longest time from sending to arrival. A hypervisor may hold a CPU for that long.
 const UNDER_WAY_NS: u64 = 50_000_000;
-/// After interrupts of several senders were under way, how long another one may still arrive.
+/// Time for which another interrupt may still arrive after those of several senders were under way.
 const DOUBT_NS: u64 = 100_000;
 
 #[derive(Debug, Clone, Copy)]
@@ -35,7 +35,7 @@ struct Interrupt {
 pub(crate) struct Inbox {
     requests: Vec<Request>,
     interrupts: [Vec<Interrupt>; Channel::COUNT],
-    /// Until when interrupts of a channel may be late ones of several senders.
+    /// Time until which interrupts of a channel may be late ones of several senders.
     doubt_until: [u64; Channel::COUNT],
     /// The last time span in which notes are missing.
     lost: (u64, u64),

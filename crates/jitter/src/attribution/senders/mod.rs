@@ -1,4 +1,4 @@
-//! Who interrupted a CPU: matches what other CPUs sent with what arrived.
+//! Finds the senders of interrupts: matches what other CPUs sent with what arrived.
 //!
 //! [`SenderBook`] reads the events of all senders, one CPU after another, and makes a [`Note`] of each request
 //! and each interrupt for a measured CPU. That CPU's attributor keeps them in an [`Inbox`] until they arrive. A
@@ -23,7 +23,6 @@ pub(super) use sums::{SenderParts, SenderSums};
 pub struct SenderId(u16);
 
 impl SenderId {
-    /// The sender is unknown.
     pub const UNKNOWN: Self = Self(0);
 
     /// Its place in the table; `None` for the unknown one.

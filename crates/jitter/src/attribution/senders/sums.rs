@@ -16,7 +16,7 @@ pub(crate) struct SenderParts {
 }
 
 impl SenderParts {
-    /// With memory for all senders.
+    /// Reserves memory for all senders.
     pub(crate) fn reserve(&mut self) {
         self.ticks.resize(COUNT, 0);
         self.is_there.resize(COUNT, false);
@@ -65,7 +65,7 @@ pub(crate) struct SenderSums {
 }
 
 impl SenderSums {
-    /// With memory for all senders.
+    /// Reserves memory for all senders.
     pub(crate) fn reserve(&mut self) {
         self.sums.resize(COUNT, Sum::default());
     }

@@ -16,7 +16,7 @@ pub(super) const STACK_MAX: usize = 40;
 /// The same in an interrupt, where the interrupted code follows, which is irrelevant.
 pub(super) const STACK_INTERRUPT_MAX: usize = 24;
 
-/// What makes a sender, without its stack.
+/// Properties that distinguish senders, without the stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Origin {
     /// The thread; 0 in an interrupt, which no thread asked for.
@@ -24,7 +24,7 @@ pub(super) struct Origin {
     pub(super) level: Level,
     /// Address of the requested function; 0 if there is none.
     pub(super) function: u64,
-    /// Address in the kernel that asked for it; 0 if unknown.
+    /// Address in the kernel that requested it; 0 if unknown.
     pub(super) callsite: u64,
 }
 
@@ -35,11 +35,11 @@ struct Entry {
     cpus: CpuSet,
     /// The thread's name and its process's.
     name: Option<(String, String)>,
-    /// Whether the thread has ended: its number may then be another's.
+    /// The thread has ended, so its number may be reused.
     has_ended: bool,
 }
 
-/// All senders, each once.
+/// All senders of a run, each once.
 #[derive(Debug, Default)]
 pub(super) struct Table {
     entries: Vec<Entry>,
@@ -86,7 +86,7 @@ impl Table {
         }
     }
 
-    /// Names the threads that have no name yet; one that is found no more has ended.
+    /// Names the threads that have no name yet; a thread that is no longer found has ended.
     pub(super) fn name_threads(&mut self, mut name_of: impl FnMut(i32) -> (Option<(String, String)>, bool)) {
         let nameless = |entry: &&mut Entry| entry.origin.thread > 0 && entry.name.is_none();
         for entry in self.entries.iter_mut().filter(nameless) {
@@ -132,7 +132,6 @@ fn add_cpu(cpus: &mut CpuSet, cpu: CpuId) {
 /// Names of senders, when a run has ended.
 #[derive(Debug, Clone, Copy)]
 pub struct SenderNames<'a> {
-    /// Names of functions.
     pub names: &'a TraceNames,
     /// Thread IDs of lowlat itself.
     pub own_tids: &'a BTreeSet<i32>,

@@ -25,7 +25,6 @@ pub(super) const NET_RX: Activity = Activity::Softirq(3);
 
 /// Slack between stamps and readings.
 pub(super) const SLACK: u64 = 200;
-/// Start of the run.
 pub(super) const EPOCH: u64 = 5_000_000;
 
 /// One tick is one nanosecond.

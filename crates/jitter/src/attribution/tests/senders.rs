@@ -1,4 +1,4 @@
-//! What other CPUs sent, and what of it arrived.
+//! Sends of other CPUs, and their arrival.
 
 use super::bench::*;
 use crate::attribution::{CpuAttributor, NOTES_MAX, SenderBook, SenderNames};
@@ -235,7 +235,7 @@ fn an_interrupts_sender_is_not_the_thread_below() {
     host.send_at(0, 106, MD, Level::Interrupt, call(HERE));
     host.send(0, 110, MD, call(HERE));
     let causes = host.interruptions(&arrival(1_000, &[(0x80, WAKE), (0x70, FLUSH)]), &[(900, 1_900)]);
-    // Both sent an interrupt, so nobody knows whose this one was; the functions are known.
+    // Both sent an interrupt, so this one's sender is unknown; the functions are known.
     assert_eq!(host.who(&causes), "? 1, interrupt on CPU 0 1, md (pid 812) 1");
 }
 

@@ -76,7 +76,7 @@ fn a_stopped_thread_leaves_its_time_to_others() {
     ");
 }
 
-/// Neither the thread that ran meanwhile nor the interrupts on top of it took anything from a thread that could not run.
+/// A thread that could not run lost nothing to the thread that ran then, or to the interrupts on top of that.
 #[test]
 fn a_thread_that_could_not_run_blames_nobody() {
     let leaves = |hold| TraceStep::Switch { from: SAMPLER, to: FIFO, hold: Some(hold) };

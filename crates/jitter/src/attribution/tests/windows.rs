@@ -70,7 +70,7 @@ fn what_the_kernel_left_unnamed_is_counted_apart() {
     assert_eq!(ns_of(&causes, CauseKind::Unexplained).1, 20_000 + 19_000 + 29_000 + 100_000);
 }
 
-/// Regular interruptions have the same number in each whole second, whenever windows are closed and however the run ends.
+/// Regular interruptions have the same count in each whole second, whenever windows close and however the run ends.
 #[test]
 fn numbers_by_second_do_not_depend_on_windows() {
     let mut bench = Bench::new();

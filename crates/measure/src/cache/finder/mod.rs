@@ -1,8 +1,9 @@
 //! Finds lines that threads of a running program share.
 //!
-//! Write-protected pages show which threads write where, in samples; the processor's breakpoints then count which thread
-//! uses which word of a line. Neither needs a performance counter, so both work in virtual machines. The program waits
-//! for lowlat at each sample, each counted access and each stop of a traced thread, which is measured and limited.
+//! Write-protected pages show which threads write where, in samples; the processor's breakpoints then count which
+//! thread uses which word of a line. Neither needs a performance counter, so both work in virtual machines. The program
+//! waits for lowlat at each sample, each counted access and each stop of a traced thread, which is measured and
+//! limited.
 
 mod naming;
 mod pages;
@@ -21,26 +22,19 @@ use std::{
 use thiserror::Error;
 use words::Words;
 
-/// How long pages are sampled before lines are counted again.
+/// Time for which pages are sampled before lines are counted again.
 const SAMPLING: Duration = Duration::from_millis(400);
-/// How long lines are counted before pages are sampled again.
+/// Time for which lines are counted before pages are sampled again.
 const COUNTING: Duration = Duration::from_millis(800);
 
-/// Why nothing was found out.
+/// Error that ends the search without findings.
 #[derive(Debug, Error)]
 pub enum FinderError {
     /// The program's memory cannot be watched.
     #[error(transparent)]
     Watch(#[from] WatchError),
-    /// No breakpoints.
     #[error("cannot count writes with the processor's breakpoints: {source}\nhint: {hint}")]
-    Breakpoints {
-        /// The system's error.
-        source: io::Error,
-        /// What to do.
-        hint: &'static str,
-    },
-    /// The watching thread died.
+    Breakpoints { source: io::Error, hint: &'static str },
     #[error("cannot watch the program: the watching thread panicked\nhint: report this as a bug")]
     Panicked,
 }
@@ -57,7 +51,7 @@ impl FinderError {
 }
 
 /// Watches a program for some time; with `has_children`, also the processes that it starts. Ends early, with what was
-/// seen, when `stop` is raised or the program ends. The program runs on as before.
+/// seen, when `stop` is raised or the program ends. The program then continues as before.
 ///
 /// # Errors
 /// [`FinderError`] if the program cannot be watched; nothing of it was changed then.
@@ -70,7 +64,7 @@ pub fn run(
     say: &(dyn Fn(&str) + Sync),
 ) -> Result<FinderRecord, FinderError> {
     let hit_ns = words::hit_ns().map_err(FinderError::breakpoints)?;
-    // The kernel lets go of the program when the thread that traces it ends, however that happens.
+    // The kernel releases the program when the thread that traces it ends, however that happens.
     thread::scope(|scope| {
         let watching = scope.spawn(|| watch(root, (pid, has_children), duration, hit_ns, stop, say));
         watching.join().unwrap_or(Err(FinderError::Panicked))

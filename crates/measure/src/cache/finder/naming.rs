@@ -1,4 +1,4 @@
-//! Names of what is at addresses of a program.
+//! Names the data and code at addresses of a program.
 
 use super::process::Process;
 use lowlat_cache::finder::{Code, FinderRecord, Place, names::Program, plain};

@@ -20,11 +20,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How long a chunk stays protected.
+/// Time that a chunk stays protected.
 const WINDOW: Duration = Duration::from_millis(1);
-/// How long the first write to a page waits, for those of other threads to the same page.
+/// Time that the first write to a page waits, for those of other threads to the same page.
 const HOLD: Duration = Duration::from_micros(30);
-/// How long a single page stays protected without a write.
+/// Time that a single page stays protected without a write.
 const PAGE_WINDOW: Duration = Duration::from_micros(300);
 /// Samples of one page in a row.
 const BURST: usize = 8;
@@ -34,16 +34,16 @@ const PAGES_PER_CHUNK: usize = 8;
 const PAUSE_FACTOR: u32 = 4;
 /// Shortest pause, so that the program is elsewhere at the next sample.
 const PAUSE_MIN: Duration = Duration::from_micros(200);
-/// Time between two looks for stopped threads.
+/// Time between two checks for stopped threads.
 const POLL: Duration = Duration::from_micros(100);
 /// Ends of threads in one look.
 const EVENTS_MAX: usize = 8;
-/// Time between two looks at the program's mappings.
+/// Time between two reads of the program's mappings.
 const LOOK: Duration = Duration::from_secs(1);
 /// Processes that are watched at the same time.
 const PROCESSES_MAX: usize = 32;
 
-/// A thread.
+/// A thread of a watched process.
 #[derive(Default)]
 struct Known {
     pid: u32,
@@ -73,9 +73,9 @@ pub struct Watched<'a> {
     stalled_ns: u64,
     quarter: Quarter,
     accounted: (Instant, u64),
-    /// Whether the first process has ended.
+    /// The first process has ended.
     pub has_ended: bool,
-    /// Whether a process has replaced its program by another.
+    /// A process has replaced its program by another.
     pub is_replaced: bool,
 }
 
@@ -127,7 +127,7 @@ impl<'a> Watched<'a> {
         Ok(())
     }
 
-    /// Whether the watching ends.
+    /// True if watching is to end.
     pub fn is_over(&self) -> bool {
         // Relaxed: set by the signal handler; orders nothing.
         self.has_ended || Instant::now() >= self.end || self.stop.load(Ordering::Relaxed)
@@ -175,7 +175,7 @@ impl<'a> Watched<'a> {
         self.stalled_ns += waited_ns;
     }
 
-    /// Leaves the program alone until it has run long enough for what it waited.
+    /// Leaves the program alone until it has run long enough, compared with the time that it waited.
     pub fn rest(&mut self) {
         self.attend(true);
         while self.quarter.is_used_up() && !self.is_over() {
@@ -272,7 +272,7 @@ impl<'a> Watched<'a> {
             for at in 0..self.processes.len() {
                 let Some(page) = self.processes[at].local(page) else { continue };
                 let block = self.processes[at].block(page);
-                // Again and again.
+                // Several samples in a row.
                 (0..BURST).all(|_| self.window(at, &block, PAGE_WINDOW, samples));
             }
         }

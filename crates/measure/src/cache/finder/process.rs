@@ -21,18 +21,17 @@ const CHUNK_BYTES: u64 = 64 << 20;
 /// Bytes of a transparent huge page. It is protected and released as a whole, or the kernel would split it for good.
 const HUGE_BYTES: u64 = 2 << 20;
 
-/// Memory that processes share: device and inode, place in the file, and the address in the first process that was seen.
+/// Memory that processes share: device and inode, place in the file, and the address in the first process seen.
 #[derive(Default)]
 pub struct Objects(Vec<(String, u64, Range<u64>, u64)>);
 
-/// A process.
 pub struct Process {
     pub pid: u32,
     /// Its number in the high bits of addresses.
     tag: u64,
     fd: OwnedFd,
     pub watch: PageWatch,
-    /// Of memory of files, for which the kernel only notes which pages were written.
+    /// Memory of files, for which the kernel only notes which pages were written.
     data: Option<Data>,
     /// Its huge pages; `None` before Linux 6.7.
     pages: Option<WrittenPages>,
@@ -89,7 +88,7 @@ impl Process {
         self.mappings = all;
     }
 
-    /// What is already registered stays so.
+    /// Registers a mapping; memory that is already registered stays so.
     fn register(&mut self, mapping: &Mapping) -> Result<(), UnwatchedKind> {
         let range = mapping.start..mapping.end;
         if mapping.hugetlb_kib > 0 {
@@ -121,7 +120,7 @@ impl Process {
         }
     }
 
-    /// What is protected with a page: the page, or the huge page that it is in.
+    /// Range that is protected with a page: the page, or the huge page that it is in.
     pub fn block(&self, page: u64) -> Range<u64> {
         let start = page & !(HUGE_BYTES - 1);
         let whole = start..start + HUGE_BYTES;
@@ -149,7 +148,7 @@ impl Process {
             .filter(|local| !self.shared.iter().any(|(range, _)| range.contains(local)))
     }
 
-    /// Whether an address in the record has this process's number.
+    /// Returns whether an address in the record has this process's number.
     pub fn is_tagged(&self, address: u64) -> bool {
         address >> PROCESS_SHIFT == self.tag >> PROCESS_SHIFT
     }
@@ -161,7 +160,7 @@ impl Process {
 
     /// Adds the bytes that are not watched. `mappers` counts the watched processes that have a shared mapping.
     pub fn report(&self, unwatched: &mut BTreeMap<UnwatchedKind, u64>, mappers: &dyn Fn(u64) -> usize) {
-        // Of two watched processes, it is assumed that they are all that have it.
+        // If two watched processes have it, it is assumed that no others do.
         let is_common = |of: &&Mapping| {
             of.is_shared() && of.is_writable() && of.common_kib > 0 && mappers(self.canonical(of.start)) < 2
         };

@@ -15,16 +15,16 @@ use std::{
 const ACCESSES_MAX: usize = 8;
 /// Accesses of a thread to all of its fields after which its breakpoints stop in a window.
 const WINDOW_ACCESSES_MAX: usize = 16;
-/// How long words are counted at a time.
+/// Time for which words are counted at once.
 const COUNTED: Duration = Duration::from_millis(3);
-/// Windows in which the threads of a line are counted, and the length of one. Its start and length do not depend on what is
-/// counted.
+/// Windows in which the threads of a line are counted, and the length of one. Its start and length do not depend on
+/// what is counted.
 const WINDOWS: usize = 24;
 const WINDOW: Duration = Duration::from_micros(250);
 /// Threads of a line whose accesses are counted at the same time.
 const THREADS_MAX: usize = 16;
-/// Tries of a line that threads may share, of one that only its neighbours speak for, and of one whose threads were not yet seen to
-/// use it at the same time: they may share a CPU for a while.
+/// Tries of a line that threads may share, of one that only its neighbours suggest, and of one whose threads were not
+/// yet seen to use it at the same time: they may share a CPU for a while.
 const TRIES_MAX: usize = 4;
 const NEIGHBOUR_TRIES_MAX: usize = 2;
 const PACES_MAX: usize = 12;
@@ -74,8 +74,8 @@ impl Words {
         Self { hit_ns, line_bytes, ..Self::default() }
     }
 
-    /// Chooses lines by the samples: those tried least often, and of these the most promising first. Threads that do not run
-    /// use no line.
+    /// Chooses lines by the samples: those tried least often, and of these the most promising first. Threads that do
+    /// not run use no line.
     pub fn choose(&mut self, samples: &Samples, running: Vec<u32>) {
         self.running = running;
         let mut queue = samples.candidates();
@@ -183,8 +183,8 @@ impl Words {
         Ok(())
     }
 
-    /// Sets breakpoints for a while, where the threads' processes have that memory. Returns how long in nanoseconds, and what they
-    /// counted.
+    /// Sets breakpoints for a while, where the threads' processes have that memory. Returns how long in nanoseconds,
+    /// and what they counted.
     fn observe(
         &self,
         watched: &mut Watched,
@@ -214,7 +214,8 @@ impl Words {
         Ok((window_ns, counts))
     }
 
-    /// Counts the fields of a line in short windows, which show how often each is used, and by which threads at the same time.
+    /// Counts the fields of a line in short windows, which show how often each is used, and by which threads at the
+    /// same time.
     fn pace(&mut self, watched: &mut Watched, line: u64) -> io::Result<()> {
         let last = Spot { address: line + self.line_bytes - 1, bytes: u8::MAX };
         let counts = self.counts.range((Spot { address: line, bytes: 0 }, 0)..=(last, u32::MAX));
@@ -309,12 +310,11 @@ impl Words {
         self.counts.entry((spot, tid)).or_insert(new)
     }
 
-    /// Whether threads were seen to use a line at the same time.
+    /// Returns whether threads were seen to use a line at the same time.
     fn has_met(&self, line: u64) -> bool {
         self.meetings.range((line, [0; 2])..(line + 1, [0; 2])).any(|(_, meeting)| meeting.is_enough())
     }
 
-    /// Counts of a spot.
     fn of(&self, spot: Spot) -> impl Iterator<Item = &FieldCount> {
         self.counts.range((spot, 0)..=(spot, u32::MAX)).map(|(_, count)| count)
     }

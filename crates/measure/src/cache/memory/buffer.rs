@@ -34,7 +34,7 @@ pub struct Buffer {
     count: usize,
     /// Lines of each ring, from the first line on.
     rings: Vec<usize>,
-    /// Share in huge pages.
+    /// Share of the memory in huge pages, 0 to 1.
     pub huge_share: f64,
 }
 
@@ -42,7 +42,7 @@ pub struct Buffer {
 unsafe impl Send for Buffer {}
 
 impl Buffer {
-    /// Fills this node's memory, or any node's if none is named, with rings of so many bytes each and `rest` bytes of
+    /// Fills this node's memory, or any node's if none is named, with rings of these sizes in bytes and `rest` bytes of
     /// other lines.
     ///
     /// # Errors
@@ -158,7 +158,6 @@ pub struct Ring<'a> {
 }
 
 impl<'a> Ring<'a> {
-    /// Number of lines.
     pub fn len(self) -> u64 {
         self.lines.len() as u64
     }
@@ -178,7 +177,7 @@ impl<'a> Ring<'a> {
     }
 }
 
-/// Where chases through one ring are.
+/// Positions of chases through one ring.
 #[derive(Clone, Copy)]
 pub struct Chase<'a, const N: usize> {
     ring: Ring<'a>,
@@ -187,7 +186,6 @@ pub struct Chase<'a, const N: usize> {
 }
 
 impl<'a, const N: usize> Chase<'a, N> {
-    /// The ring.
     pub fn ring(&self) -> Ring<'a> {
         self.ring
     }
@@ -221,7 +219,7 @@ impl<'a, const N: usize> Chase<'a, N> {
     }
 }
 
-/// Share in huge pages of the mapping that holds an address, as /proc/PID/smaps tells (proc_pid_smaps(5)).
+/// Share in huge pages of the mapping that holds an address, as /proc/PID/smaps reports (proc_pid_smaps(5)).
 fn huge_share(smaps: &str, address: usize) -> Option<f64> {
     let range = |line: &str| -> Option<(usize, usize)> {
         let (start, end) = line.split_once(' ')?.0.split_once('-')?;

@@ -27,7 +27,7 @@ pub struct Curves {
 }
 
 impl Curves {
-    /// Fills the buffers, and adds what is left out to the record; `say` tells whether it shall end.
+    /// Fills the buffers, and adds what is left out to the record; `say` returns true to end.
     pub fn new(
         room: &mut Room<'_>,
         record: &mut MemoryRecord,
@@ -93,15 +93,15 @@ impl Curves {
     }
 }
 
-/// Most chases at once.
+/// Maximum number of chases at once.
 const CHAINS_MAX: usize = 32;
 
 /// A node's own memory in small pages: curves by load and by the number of chases.
 pub struct OwnMemory<'a> {
-    /// Place of its path.
+    /// Index of its path among the ways.
     pub way: usize,
     cpu: CpuId,
-    /// CPUs that read meanwhile.
+    /// CPUs that read during a chase.
     others: CpuSet,
     chase: Chase<'a, 1>,
     chases: Chase<'a, CHAINS_MAX>,
@@ -122,7 +122,6 @@ impl<'a> OwnMemory<'a> {
         })
     }
 
-    /// Measures one round.
     pub fn round(
         &mut self,
         bench: &Bench<'_>,

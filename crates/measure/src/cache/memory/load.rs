@@ -17,9 +17,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Longest time of a thread whose end another one decides. Real-time threads on all CPUs let nobody else end them.
+/// Longest time of a thread that another one ends: real-time threads on all CPUs would keep the other from running.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// Lines between two looks at the clock: 64 KiB.
+/// Lines between two checks of the clock: 64 KiB.
 const LINES_PER_LOOK: usize = 1_024;
 /// The same for readers that pause: 4 KiB.
 const LINES_PER_PAUSE: usize = 64;
@@ -29,24 +29,22 @@ const BLOCK_NS: u64 = 20_000;
 const STEPS_TO_ESTIMATE: u64 = 500;
 const ESTIMATES: u32 = 9;
 
-/// What is done with lines.
+/// Operation of a thread on lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Act {
-    /// They are read.
     Read,
-    /// They are written.
     Write,
     /// One half is copied over the other: each is read or written.
     Copy,
 }
 
-/// A CPU that chases.
+/// A chase on one CPU.
 pub struct Chaser<'a, 'ring, const N: usize> {
     pub cpu: CpuId,
     pub chase: &'a mut Chase<'ring, N>,
     /// Steps before it is measured.
     pub warm_steps: u64,
-    /// Time of the measurement.
+    /// Measured time after the warm-up.
     pub figure: Duration,
 }
 
@@ -122,7 +120,7 @@ impl<'a> Bench<'a> {
         })
     }
 
-    /// What these CPUs read, write or copy together, in bytes per second.
+    /// Returns what these CPUs read, write or copy together, in bytes per second.
     pub fn throughput(
         &self,
         cpus: &CpuSet,
@@ -175,7 +173,7 @@ fn work(lines: &mut [Line], act: Act, pause: Duration, may_go_on: impl Fn() -> b
     loop {
         for lines in lines.chunks_mut(per_look) {
             if !may_go_on() {
-                // Nobody may leave the loads out.
+                // The compiler must not drop the loads.
                 std::hint::black_box(sum);
                 return bytes;
             }

@@ -24,7 +24,7 @@ const FIGURE: Duration = Duration::from_millis(20);
 /// Share of a buffer that must be in huge pages for its figures to count as theirs.
 const HUGE_SHARE_MIN: f64 = 0.9;
 
-/// Why nothing was measured.
+/// Error that prevents a measurement.
 #[derive(Debug, Error)]
 pub enum MemoryError {
     /// A thread could not run on its CPU.
@@ -35,7 +35,6 @@ pub enum MemoryError {
     Size,
 }
 
-/// What is measured, and how often.
 #[derive(Debug, Clone)]
 pub struct MemoryOptions {
     /// CPUs that may read.
@@ -44,23 +43,22 @@ pub struct MemoryOptions {
     pub buffer_bytes: Option<u64>,
     /// Size up to which huge and small pages are compared.
     pub largest_bytes: u64,
-    /// Rounds.
     pub rounds: u32,
     /// Time by size, by load and by the number of chases is measured too.
     pub has_curves: bool,
 }
 
-/// Where one path's memory is, and where its chase is.
+/// A path to measure, with its buffer and its chase.
 struct Way<'a> {
     path: MemoryPath,
-    /// Place of its buffer.
+    /// Index of its buffer among all.
     buffer: usize,
     chase: Chase<'a, 1>,
-    /// Whether it could not be measured further.
+    /// It could not be measured further.
     is_over: bool,
 }
 
-/// Says what would be measured.
+/// Returns what would be measured, without measuring it.
 ///
 /// # Errors
 /// [`MemoryError::Size`].
@@ -131,7 +129,7 @@ pub fn run(
     let mut waited = Vec::new();
     for number in 0..options.rounds {
         say(format!("measuring round {} of {}", number + 1, options.rounds));
-        // What changes slowly on the host must not favour one path.
+        // Each round starts with another path, so that slow changes of the host do not favour one.
         let count = ways.len().max(1);
         for at in 0..ways.len() {
             if is_stopped() {
@@ -180,7 +178,7 @@ pub fn run(
 /// Memory that buffers may still take.
 struct Room<'a> {
     root: &'a Root,
-    /// Nodes with memory.
+    /// Number of nodes with memory.
     nodes: usize,
     /// Bytes that are left, and what limits them.
     left: Option<(u64, &'static str)>,
@@ -276,7 +274,7 @@ fn round(
     })
 }
 
-/// CPUs that read while the first one chases. A sibling would take from the chasing CPU's own core, not from its memory.
+/// CPUs that read while the first one chases. A sibling would take from the core of the chasing CPU, not its memory.
 fn others(topology: &Topology, cpus: &CpuSet) -> CpuSet {
     cpus.lowest().map_or_else(CpuSet::new, |first| cpus.difference(&topology.siblings(first)))
 }
@@ -325,7 +323,7 @@ mod tests {
         assert!(small.is_empty() || small.last() > small.first(), "{small:?}");
     }
 
-    /// A host with so much memory, in a group that leaves so much.
+    /// A host with this much available memory, in a control group that leaves this much.
     fn room(available: u64, group: Option<u64>) -> Room<'static> {
         let mut files = vec![("/proc/self/cgroup".to_owned(), b"0::/desk\n".to_vec())];
         if let Some(bytes) = group {

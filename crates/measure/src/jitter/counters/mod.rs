@@ -40,7 +40,7 @@ pub struct Counters {
 pub struct CountersOfRun {
     by_cpu: BTreeMap<CpuId, Vec<CounterDelta>>,
     tables: CountedTables,
-    /// What is unknown.
+    /// Warnings about counters that are unknown.
     pub doubts: Vec<Warning>,
 }
 
@@ -89,7 +89,7 @@ impl Counters {
         run
     }
 
-    /// Which counters have a value both here and in `after`.
+    /// Counters that have a value both here and in `after`.
     pub fn read_until(&self, after: &Self) -> ReadCounters {
         ReadCounters {
             interrupts: self.interrupts.is_known() && after.interrupts.is_known(),
@@ -119,12 +119,12 @@ fn timeslices_of(text: &str, cpus: &CpuSet) -> Option<BTreeMap<CpuId, u64>> {
 }
 
 impl CountersOfRun {
-    /// What increased on a CPU, largest first. Empty if nothing did, or nothing is known.
+    /// Counters that increased on a CPU, largest increase first. Empty if none did, or none are known.
     pub fn of(&self, cpu: CpuId) -> Vec<CounterDelta> {
         self.by_cpu.get(&cpu).cloned().unwrap_or_default()
     }
 
-    /// What increased, by CPU.
+    /// Counters that increased, by CPU.
     pub fn into_by_cpu(self) -> BTreeMap<CpuId, Vec<CounterDelta>> {
         self.by_cpu
     }

@@ -27,14 +27,14 @@ use std::{path::PathBuf, sync::atomic::AtomicBool};
 pub use tap::{Live, sample};
 pub(crate) use trace_clock::StampClock;
 
-/// What to observe besides the lengths of interruptions.
+/// Observations to make besides the lengths of interruptions.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Observation {
-    /// Whether to find causes; a run that an interruption ends always does.
+    /// Finds causes; a run that an interruption ends always does.
     pub causes: bool,
-    /// Where to write every interruption: the prefix of sysjitter's raw files.
+    /// Prefix of sysjitter's raw files, to which every interruption is written.
     pub raw: Option<PathBuf>,
-    /// Whether to save the trace around the interruption that ends the run ([`JitterOptions::stop_on_ns`]).
+    /// Saves the trace around the interruption that ends the run ([`JitterOptions::stop_on_ns`]).
     pub saves_trace: bool,
 }
 

@@ -24,7 +24,7 @@ const TRACEPOINT: &str = "trace_event_raw_event_";
 /// Sub-buffers of one CPU read per round; the rest waits.
 const PAGES_PER_ROUND: u32 = 256;
 
-/// Why senders are not known on an older kernel.
+/// Reason why senders are unknown on an older kernel.
 pub const NO_SENDS: &str =
     "this kernel does not trace who sends interrupts to other CPUs, which Linux 6.4 and later do";
 
@@ -36,8 +36,8 @@ pub struct SendSetup {
 }
 
 impl SendSetup {
-    /// Prepares it for what is sent to these CPUs and, `with_wakes`, for who wakes threads there. `is_alone`: nothing else
-    /// traces on this host.
+    /// Prepares it for what is sent to these CPUs and, `with_wakes`, for the wakers of threads there. `is_alone`:
+    /// nothing else traces on this host.
     ///
     /// # Errors
     /// A sentence that says why senders are not known.
@@ -65,8 +65,8 @@ impl SendSetup {
     }
 }
 
-/// Who woke a thread, when since the start of the interruption, and whether the kernel's functions have names. Time is in
-/// ticks, or in nanoseconds.
+/// Waker of a thread: time since the start of the interruption (in ticks, or in nanoseconds), sender, and whether the
+/// kernel's functions have names.
 pub type Waker = (i64, Sender, Reading<()>);
 
 /// The trace of senders during a run.
@@ -91,12 +91,10 @@ impl SenderReader {
         }
     }
 
-    /// Starts recording.
     pub fn start(&self) -> Option<Warning> {
         self.tracing.set_on(true).err().map(|error| Warning::TraceNotOn { error: error.to_string() })
     }
 
-    /// Stops recording.
     pub fn stop(&self) {
         // An instance that was removed meanwhile records nothing any more.
         let _ = self.tracing.set_on(false);
@@ -144,7 +142,7 @@ impl SenderReader {
         threads.into_iter().filter_map(|(thread, name)| Some((thread, name?.0))).collect()
     }
 
-    /// Who last woke a thread until the end of an interruption, as far as the trace was kept.
+    /// Returns the last waker of a thread before the end of an interruption, as far as the trace was kept.
     pub fn waker(
         &mut self,
         thread: i32,

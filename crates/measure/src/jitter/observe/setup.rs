@@ -22,8 +22,8 @@ use std::sync::Arc;
 const BUFFER_KB: u64 = 8 << 10;
 /// Share of the host's memory for all buffers together.
 const MEMORY_SHARE: u64 = 64;
-/// Trace that is kept for what follows a run that an interruption ends: of all CPUs together, and of one at most, which takes
-/// 100,000 events.
+/// Bytes of trace kept for the analysis after a run that an interruption ends: of all CPUs together, and of one at
+/// most, which takes 100,000 events.
 const KEPT_BYTES: usize = 64 << 20;
 const KEPT_BYTES_MAX: usize = 4 << 20;
 /// Minimum, because a new instance takes 1,408 KiB per CPU before it can be made smaller.
@@ -36,7 +36,7 @@ pub struct Setup {
     pub pipes: Vec<CpuPipe>,
     pub cost: Option<TracingCost>,
     pub senders: Option<SendSetup>,
-    /// Why senders are not traced; empty if they are.
+    /// Reason why senders are not traced; empty if they are.
     pub senders_reason: String,
 }
 
@@ -109,8 +109,8 @@ impl Setup {
     }
 }
 
-/// Records page faults only where the filter matches: those of other threads than the measured ones are no interruptions,
-/// and would flood the buffer.
+/// Records page faults only where the filter matches: those of other threads than the measured ones are no
+/// interruptions, and would flood the buffer.
 pub fn filter_page_faults(tracing: &Tracing, filter: &str) {
     for event in ["exceptions/page_fault_user", "exceptions/page_fault_kernel"] {
         // A kernel without the event has no filter for it; one that rejects the filter traces more than needed.
@@ -156,7 +156,7 @@ fn cost(
         notes.push(Warning::SwitchesNotTraced { error: error.to_string() });
     }
     for pipe in pipes {
-        // What cannot be read now is reported again when it matters.
+        // A read that fails here is reported again when it matters.
         let _ = pipe.drain_raw(|_| true);
     }
     cost.map_err(|error| notes.push(Warning::CostNotMeasured { error: error.to_string() })).ok()

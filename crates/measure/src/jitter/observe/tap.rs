@@ -21,7 +21,7 @@ use std::{
 /// Shortest time between two messages.
 const SEND_EVERY: Duration = Duration::from_millis(250);
 
-/// What a sampling run reports while it runs.
+/// Message that a sampling run sends while it runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Live {
     /// Sent once, when the samplers run: why causes are unknown; `None` if the kernel's trace shows them.

@@ -22,7 +22,7 @@ impl StampClock {
         Self { kind, hz, first }
     }
 
-    /// The initial map.
+    /// The initial map, at the counter's given frequency.
     pub fn map(&self) -> TickMap {
         self.first.map_or_else(|| TickMap::identity(self.hz), |first| TickMap::at_rate(first, self.hz))
     }
@@ -32,7 +32,6 @@ impl StampClock {
         TickMap::through(self.first?, pair()?)
     }
 
-    /// The samplers' counter now.
     pub fn now(&self) -> u64 {
         match self.kind {
             CounterKind::MonotonicRaw => MonotonicRaw.now(),

@@ -64,12 +64,12 @@ pub struct TraceReader {
     epoch: u64,
     problems: Vec<Warning>,
     own_tids: Arc<BTreeSet<i32>>,
-    /// Why the samplers sleep.
+    /// Kind of sleep of the samplers.
     sleep: Sleep,
     /// Functions whose names were looked up during the run, and the names.
     looked_up: BTreeSet<u64>,
     named: TraceNames,
-    /// Where threads may run that were on a measured CPU; `None` for one that had ended.
+    /// CPUs allowed for the threads that were on a measured CPU; `None` for a thread that had ended.
     allowed: BTreeMap<i32, Option<CpuSet>>,
 }
 
@@ -79,7 +79,7 @@ struct OneCpu {
     /// End of its last interruption.
     reached: u64,
     ring_lost: u64,
-    /// Whether its pipe has failed.
+    /// Its pipe has failed.
     is_broken: bool,
 }
 
@@ -150,7 +150,6 @@ impl TraceReader {
         filter_page_faults(&self.tracing, &filter);
     }
 
-    /// The samplers' counter now.
     pub fn now(&self) -> u64 {
         self.clock.now()
     }
@@ -310,7 +309,7 @@ impl TraceReader {
         }
     }
 
-    /// Asks where new threads may run, or all of them `again`: some choose their CPUs after they started.
+    /// Looks up where new threads may run, or all of them `again`: some choose their CPUs after they started.
     fn ask_threads(&mut self, again: bool) {
         let (threads, allowed) = (&self.decoder.names().threads, &mut self.allowed);
         if threads.len() == allowed.len() && !again {
@@ -335,8 +334,8 @@ impl TraceReader {
         }
     }
 
-    /// The causes of keys, with the names that are known so far. Functions that have none yet are looked up, which reads
-    /// the kernel's table of symbols.
+    /// The causes of keys, with the names that are known so far. Functions that have none yet are looked up, which
+    /// reads the kernel's table of symbols.
     pub fn causes_now(&mut self, keys: &mut dyn Iterator<Item = CauseKey>) -> Vec<Cause> {
         let unnamed: BTreeSet<u64> = self.decoder.functions().difference(&self.looked_up).copied().collect();
         if !unnamed.is_empty() {
@@ -363,8 +362,8 @@ impl TraceReader {
         self.close_window();
     }
 
-    /// The causes, with names. Removes the trace. `halted`: the interruption that ended the run, with what is to be found out
-    /// about it, and whether the trace is saved.
+    /// The causes, with names. Removes the trace. `halted`: the interruption that ended the run, with what is to be
+    /// found out about it, and whether the trace is saved.
     pub fn into_causes(
         mut self,
         record: &JitterRecord,

@@ -35,8 +35,8 @@ struct ThreadSample {
 pub(in crate::jitter) struct Met {
     pub(in crate::jitter) pid: i32,
     pub(in crate::jitter) tid: i32,
-    /// Whether the figures are those of its process. They are the same for single-threaded processes, the
-    /// common case, and need one file instead of a directory.
+    /// The figures are those of its process. They are the same for single-threaded processes, the common case, and need
+    /// one file instead of a directory.
     is_whole: bool,
     pub(in crate::jitter) usage: TaskUsage,
     pub(in crate::jitter) stat: TaskStat,
@@ -54,7 +54,7 @@ impl Met {
 }
 
 impl Threads {
-    /// The first walk.
+    /// Makes the first walk over /proc.
     pub(super) fn of(root: &Root) -> Reading<Self> {
         let mut threads = Self { seen: HashMap::new(), youngest_start_ticks: 0 };
         walk(root, &mut |met| {

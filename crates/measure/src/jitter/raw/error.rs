@@ -6,7 +6,7 @@ use thiserror::Error;
 
 const NAME_A_PREFIX: &str = "name a prefix in an existing directory that you can write to";
 
-/// Why raw files cannot be written, found before the run.
+/// Error that prevents writing raw files, found before the run.
 #[derive(Debug, Error)]
 pub enum RawError {
     /// A file cannot be created.
@@ -21,12 +21,7 @@ pub enum RawError {
          CPUs; each needs one",
         path.display()
     )]
-    TooManyFiles {
-        /// The file.
-        path: PathBuf,
-        /// The system's error.
-        source: OutputCause,
-    },
+    TooManyFiles { path: PathBuf, source: OutputCause },
 }
 
 impl RawError {

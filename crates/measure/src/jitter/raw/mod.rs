@@ -31,9 +31,9 @@ pub struct RawFiles {
 #[derive(Debug)]
 struct CpuFiles {
     cpu: CpuId,
-    /// Destination of the text.
+    /// The text file, written after the run.
     text: OutputFile,
-    /// The spool file.
+    /// The spool file, `PREFIX.<cpu>.part`.
     part: OutputFile,
     spool: Spool<File>,
     /// Interruptions lost because the ring was full.
@@ -93,7 +93,7 @@ impl RawFiles {
     /// Removes its spools: there was no run.
     pub fn discard(self) {
         for one in self.cpus {
-            // What cannot be removed is left, empty.
+            // A file that cannot be removed is left behind, empty.
             let _ = one.part.remove();
         }
     }

@@ -11,9 +11,8 @@ pub const RECORD_BYTES: usize = 16;
 /// Interruptions per write: 16 KiB.
 const BUFFERED: usize = 1_024;
 
-/// Destination of a spool.
 pub trait Sink: Write {
-    /// Whether its file was removed, so that the data would be lost.
+    /// True if its file was removed, so that the data would be lost.
     fn is_removed(&self) -> bool;
 }
 
@@ -28,12 +27,12 @@ impl Sink for File {
 pub struct Spool<S> {
     sink: S,
     buffer: Vec<u8>,
-    /// Interruptions completely on disk.
+    /// Interruptions that are completely on disk.
     count: u64,
-    /// Their lengths, in ticks.
+    /// Total of their lengths, in ticks.
     ticks_total: u64,
     lost_count: u64,
-    /// Why it stopped.
+    /// Reason why writing stopped; `None` if it did not.
     stopped: Option<String>,
 }
 
@@ -45,7 +44,6 @@ impl<S: Sink> Spool<S> {
         Self { sink, buffer, count: 0, ticks_total: 0, lost_count: 0, stopped: None }
     }
 
-    /// Adds an interruption.
     pub fn push(&mut self, before: u64, length: u64) {
         if self.stopped.is_some() {
             self.lost_count += 1;
@@ -77,7 +75,7 @@ impl<S: Sink> Spool<S> {
         };
     }
 
-    /// Interruptions completely on disk.
+    /// Number of interruptions completely on disk.
     pub fn count(&self) -> u64 {
         self.count
     }
@@ -92,12 +90,10 @@ impl<S: Sink> Spool<S> {
         self.lost_count
     }
 
-    /// Why it stopped writing; `None` if it did not.
     pub fn stopped(&self) -> Option<&str> {
         self.stopped.as_deref()
     }
 
-    /// Its destination.
     pub fn into_sink(self) -> S {
         self.sink
     }

@@ -27,8 +27,8 @@ impl TimeLimit {
         let was = getrlimit(Resource::Rttime);
         let limit_us = limit_us(duration);
         check(&was, limit_us)?;
-        // A soft limit at or below the hard one is always permitted. If it fails anyway, the run continues
-        // without this guard: the kernel's throttling and the remaining CPU are others.
+        // A soft limit at or below the hard one is always permitted. If it fails anyway, the run continues without this
+        // guard; the kernel's throttling and the remaining CPU still guard the host.
         let _ = setrlimit(Resource::Rttime, Rlimit { current: Some(limit_us), maximum: was.maximum });
         Ok(Self { was })
     }

@@ -14,7 +14,6 @@ use std::{fmt, io};
 /// Real-time priority of the samplers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RealTime {
-    /// The scheduling policy.
     pub policy: RealTimePolicy,
     /// 1 (lowest) to 99.
     pub priority: u8,
@@ -69,7 +68,7 @@ impl RealTime {
         set_scheduler(policy, self.priority.into())
     }
 
-    /// What this priority adds to and removes from the figures of a run.
+    /// Warnings about the effects of this priority on the figures of a run.
     pub(super) fn warnings(self, root: &Root, measured: &CpuSet) -> Vec<Warning> {
         let mut warnings = vec![Warning::RealTime { policy: self.to_string() }];
         warnings.extend(throttle::warning(root, measured));

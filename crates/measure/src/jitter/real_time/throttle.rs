@@ -12,7 +12,7 @@ const FAIR_SERVER: &str = "/sys/kernel/debug/sched/fair_server";
 /// "sched/rt: Remove default bandwidth control").
 const FAIR_SERVER_SINCE: KernelVersion = KernelVersion::new(6, 12);
 
-/// What the kernel's throttling adds to the figures; `None` if it is off.
+/// Warning about the effect of the kernel's throttling on the figures; `None` if it is off.
 pub fn warning(root: &Root, measured: &CpuSet) -> Option<Warning> {
     let server = fair_server(root, measured);
     if let Some((cpus, runtime_ns, period_ns)) = server.lent {
@@ -29,7 +29,7 @@ pub fn warning(root: &Root, measured: &CpuSet) -> Option<Warning> {
 }
 
 struct FairServer {
-    /// Whether the settings of all measured CPUs could be read.
+    /// The settings of all measured CPUs could be read.
     is_read: bool,
     /// Measured CPUs on which it is active, its maximum time and its period, in nanoseconds.
     lent: Option<(CpuSet, u64, u64)>,

@@ -1,4 +1,4 @@
-//! What runs on CPUs, interval by interval, for as long as the caller wants.
+//! Watches what runs on CPUs, interval by interval, for as long as the caller wants.
 //!
 //! [`HostWatch`] reads the kernel's counters and threads, which costs the watched CPUs nothing.
 //! [`sample`] spins a thread on each watched CPU, for the length and cause of every interruption.
@@ -39,7 +39,7 @@ impl<'a> HostWatch<'a> {
         }
     }
 
-    /// What happened since the start, or since the last call.
+    /// Returns what happened since the start, or since the last call.
     pub fn interval(&mut self) -> Interval {
         let counters = Counters::read(self.root, &self.cpus);
         let now = Instant::now();

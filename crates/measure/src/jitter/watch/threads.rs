@@ -26,7 +26,7 @@ struct Seen {
 }
 
 impl ThreadTimes {
-    /// The first walk.
+    /// Makes the first walk over /proc.
     pub(super) fn start(root: &Root, quiet: &CpuSet) -> Self {
         let mut times = Self { quiet: quiet.clone(), seen: HashMap::new(), youngest_start_ticks: 0 };
         let _ = times.ran(root);
@@ -60,7 +60,7 @@ impl ThreadTimes {
         })
     }
 
-    /// Whether a thread ran on a quiet CPU since the last walk, and how long.
+    /// Time that a thread ran on a quiet CPU since the last walk.
     fn since(&self, met: &Met, ran_ns: u64) -> Ran {
         let measured = |ns: u64| if ns > 0 { Ran::For(ns) } else { Ran::Not };
         let before = self.seen.get(&met.tid).filter(|seen| seen.start_ticks == met.usage.start_ticks);
@@ -74,11 +74,11 @@ impl ThreadTimes {
     }
 }
 
-/// Whether a thread ran on a quiet CPU.
+/// Time that a thread ran on a quiet CPU.
 enum Ran {
-    /// It did not.
+    /// It did not run there.
     Not,
-    /// For this many nanoseconds.
+    /// It ran for this many nanoseconds.
     For(u64),
     /// It came from a CPU where its time was not read.
     Unmeasured,
@@ -127,7 +127,7 @@ mod tests {
         fs::write(place.join("status"), "Cpus_allowed_list:\t0-3\n").unwrap();
     }
 
-    /// Nothing found is no answer where threads are hidden; a thread that was found is one.
+    /// If threads are hidden, an empty result is unknown; threads that were found are still reported.
     #[test]
     fn hidden_threads_are_not_none() {
         let tree = tempfile::tempdir().unwrap();

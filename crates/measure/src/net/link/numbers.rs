@@ -1,12 +1,11 @@
 //! Numbers of messages, where a network may lose, delay or repeat them.
 //!
-//! The client numbers its messages from 1 on, through all batches and sizes, and the server answers each number once. The
-//! number is in the first eight bytes, or its low bytes in all of a shorter message; an empty one has none.
+//! The client numbers its messages from 1 on, through all batches and sizes, and the server answers each number once.
+//! The number is in the first eight bytes, or its low bytes in all of a shorter message; an empty one has none.
 
 use super::Link;
 use std::sync::atomic::Ordering;
 
-/// Bytes of a number.
 const NUMBER_BYTES: usize = 8;
 
 /// The end of a run that a link is.
@@ -21,9 +20,9 @@ pub enum Side {
 /// Messages that were received and not waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Strays {
-    /// Of messages that had been given up, or of an earlier batch.
+    /// Messages that had been given up, or belong to an earlier batch.
     pub late: u64,
-    /// Again.
+    /// Messages that had arrived before.
     pub repeated: u64,
 }
 
@@ -39,11 +38,11 @@ impl Strays {
 #[derive(Debug)]
 pub(super) struct Numbers {
     side: Side,
-    /// The first of the batch.
+    /// The first number of the batch.
     first: u64,
-    /// Sent last, or answered last.
+    /// Number sent last, or answered last.
     last: u64,
-    /// Sent and given up.
+    /// Numbers sent and given up.
     given_up: Vec<u64>,
     strays: Strays,
 }
@@ -79,7 +78,7 @@ impl Numbers {
         }
     }
 
-    /// Whether this is the message that the end waits for; counts it if it is not.
+    /// Returns whether this is the message that the end waits for; counts it if it is not.
     pub(super) fn is_awaited(&mut self, message: &[u8]) -> bool {
         let (number, bits) = read(message);
         if bits == 0 {
@@ -96,7 +95,7 @@ impl Numbers {
                 None => self.strays.repeated += 1,
             },
             Side::Server => {
-                // Low bytes wrap; what is less than half a turn ahead is new.
+                // Low bytes wrap around: a number less than half their range ahead is new.
                 let ahead = number.wrapping_sub(self.last) & bits;
                 if ahead > 0 && ahead <= bits / 2 {
                     self.last += ahead;
@@ -110,7 +109,7 @@ impl Numbers {
         false
     }
 
-    /// Whether the datagram that gives a message up is of this batch.
+    /// Returns whether the datagram that gives a message up is of this batch.
     pub(super) fn is_of_batch(&self, datagram: &[u8]) -> bool {
         let (number, bits) = read(datagram);
         self.first & bits == number
@@ -137,7 +136,7 @@ impl Link {
         self.shared.first.store(first, Ordering::Relaxed);
     }
 
-    /// States that the client has given up the message that it sent last.
+    /// Notes that the client has given up the message that it sent last.
     pub fn note_given_up(&mut self) {
         if let Some(numbers) = &mut self.numbers {
             numbers.given_up.push(numbers.last);
@@ -149,7 +148,7 @@ impl Link {
         self.numbers.as_mut().map(|numbers| std::mem::take(&mut numbers.strays)).unwrap_or_default()
     }
 
-    /// Throws away what is there, if messages of this size have no number to be known by.
+    /// Discards what has arrived, if messages of this size have no number to identify them.
     pub fn clear(&mut self, bytes: usize) {
         if bytes == 0 {
             let repeated = self.drain();

@@ -1,20 +1,18 @@
-//! Causes of the slowest round trips: which part was long, and what ran meanwhile.
+//! Causes of the slowest round trips: which part was long, and what ran during it.
 
 use lowlat_host::CpuId;
 use lowlat_jitter::{Cause, CauseKind, CausePart, CpuCauses, Explained, attribution::IDLE_NAME};
 use lowlat_net::pingpong::parts::{Exchange, Kept, Part, SlowCause, SlowMessage, Tally, Wakes};
 
-/// A cause must take this part of what a part exceeds its median by.
+/// A cause must explain at least one in this many parts of the excess of a part over its median.
 const EXCESS_PART: u64 = 2;
 
 /// The ends of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ends {
-    /// The client's CPU.
     pub client_cpu: Option<CpuId>,
-    /// The server's CPU.
     pub server_cpu: Option<CpuId>,
-    /// Whether the server's CPU is one of this host.
+    /// The server's CPU is one of this host.
     pub is_same_host: bool,
 }
 
@@ -80,7 +78,8 @@ fn cause_of(
     }
 }
 
-/// What ran during a part. A timeline that was cut does not show that, but the causes of the whole round trip are known.
+/// Causes that ran during a part. A timeline that was cut does not show them, but the causes of the whole round trip
+/// are known.
 fn candidates(explained: &Explained, windows: &[(u64, u64)]) -> impl Iterator<Item = CausePart> {
     let within: Vec<CausePart> = if explained.timeline_cut_count > 0 {
         explained.parts.clone()
@@ -120,9 +119,9 @@ fn windows(exchange: &Exchange, part: Part, is_same_host: bool) -> Vec<(u64, u64
     pairs.into_iter().filter_map(|(from, to)| Some((since(from)?, since(to)?))).collect()
 }
 
-/// Whether something can be the cause of a long part. An idle CPU delays only the thread that is being woken on it. The
-/// kernel handles packets in interrupts, softirqs and the threads that stand in for them: other threads give way to those,
-/// and run because the ends wait.
+/// Returns whether something can be the cause of a long part. An idle CPU delays only the thread that is being woken on
+/// it. The kernel handles packets in interrupts, softirqs and the threads that stand in for them: other threads give
+/// way to those, and run because the ends wait.
 fn is_cause(cause: &Cause, part: Part) -> bool {
     let handles_packets = || {
         let stands_in = |start: &&str| cause.name.starts_with(*start);
@@ -180,7 +179,7 @@ mod tests {
         let of = |kind, name: &str| Cause { name: name.to_owned(), ..Cause::of(kind) };
         let thread = |name| of(CauseKind::Thread, name);
         let held = of(CauseKind::Held, "throttled (CPU quota)");
-        // What packets wait for: the way from the driver of one end to the socket of the other.
+        // Causes that delay packets on their way from the driver of one end to the socket of the other.
         for part in [Part::Wire, Part::ServerSocket, Part::ClientSocket] {
             for cause in [
                 thread("ksoftirqd/1"),
@@ -196,7 +195,7 @@ mod tests {
                 assert!(!is_cause(&cause, part), "{part:?}: {cause:?} runs because the ends wait");
             }
         }
-        // What the ends' own threads wait for.
+        // Causes that delay the ends' own threads.
         for part in [Part::Program, Part::ServerSend, Part::ClientWake, Part::ServerWake] {
             for cause in [thread("rustc"), held.clone(), of(CauseKind::Irq, "nvme0q3")] {
                 assert!(is_cause(&cause, part), "{part:?}: {cause:?}");

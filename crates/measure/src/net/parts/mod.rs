@@ -22,7 +22,7 @@ const BATCH_MAX: u64 = STAMPED_BATCH_MAX / 2;
 pub struct Thread {
     /// CPU that the thread is pinned to.
     pub cpu: Option<CpuId>,
-    /// Its id, once known.
+    /// Thread id in the kernel, once known.
     pub id: Option<i32>,
     /// CPU on which its packets arrive, once known.
     pub incoming_cpu: Option<CpuId>,
@@ -38,7 +38,7 @@ pub struct PartsRun<'a> {
     server: Thread,
     /// The trace, if there is one.
     tracer: Option<Tracer>,
-    /// Whether a trace was set up or found to be impossible.
+    /// A trace was set up, or found to be impossible.
     is_set_up: bool,
     facts: PartsFacts,
     tally: Tally,
@@ -73,8 +73,8 @@ impl<'a> PartsRun<'a> {
         (2..=BATCH_MAX).rev().find(is_due).unwrap_or(1)
     }
 
-    /// Starts a size, with the threads that the warm-up has shown. The first one sets the trace up, which disturbs every
-    /// CPU.
+    /// Starts a size, with the threads that the warm-up has shown. The first one sets the trace up, which disturbs
+    /// every CPU.
     pub fn begin_size(&mut self, epoch: u64, client: Thread, server: Thread, napi_id: Option<u32>) {
         let with = |end: Thread, new: Thread| Thread { cpu: end.cpu, ..new };
         (self.client, self.server) = (with(self.client, client), with(self.server, server));
@@ -174,7 +174,7 @@ impl<'a> PartsRun<'a> {
         SizeParts { slowest: causes::slowest(&self.tally, &causes, &ends), ..self.tally.figures() }
     }
 
-    /// How the parts were found. Removes the trace.
+    /// Returns how the parts were found. Removes the trace.
     pub fn finish(mut self) -> PartsFacts {
         if let Some(tracer) = self.tracer.take() {
             self.facts.notes.extend(tracer.finish());

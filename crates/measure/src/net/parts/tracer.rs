@@ -30,15 +30,13 @@ const EVENTS_AT_ONCE: usize = 32_768;
 const WAKES_MAX: usize = 65_536;
 /// Length of a window in which steal time increased or not.
 const WINDOW_NS: u64 = 1_000_000_000;
-/// Stands for no thread, for CPUs that only receive packets.
+/// Thread id that matches no thread, for CPUs that only receive packets.
 const NO_THREAD: i32 = -1;
 
 /// The same moment on the counter and the real-time clock: the start of a round trip.
 #[derive(Debug, Clone, Copy)]
 pub struct Moment {
-    /// The counter.
     pub start: u64,
-    /// The clock.
     pub real_ns: Option<u64>,
 }
 
@@ -54,10 +52,10 @@ pub struct Tracer {
     window_began: u64,
     /// The client's and the server's thread.
     threads: [Option<i32>; 2],
-    /// When the kernel started to wake them in this batch, in order.
+    /// Times when the kernel started to wake them in this batch, in order.
     wakes: [Vec<u64>; 2],
     events: Vec<TraceEvent>,
-    /// Whether events of this batch are missing.
+    /// Events of this batch are missing.
     is_lost: bool,
     now: StampClock,
 }
@@ -140,7 +138,6 @@ impl Tracer {
         }
     }
 
-    /// Starts recording.
     pub fn switch_on(&mut self) {
         self.is_lost = self.tracing.set_on(true).is_err();
         self.wakes.iter_mut().for_each(Vec::clear);
@@ -201,7 +198,7 @@ impl Tracer {
         }
     }
 
-    /// When the thread of an end was woken for a message: the first time between its arrival and its receipt.
+    /// Returns when the thread of an end was woken for a message: the first time between its arrival and its receipt.
     /// `place`: 0 for the client, 1 for the server.
     pub fn wake(&self, place: usize, moment: Moment, row: &Stamps) -> Wakes {
         let known = (|| {

@@ -37,14 +37,13 @@ const ENTRIES: usize = 6;
 const CONTROL_BYTES: usize = 256;
 const NS_PER_S: u64 = 1_000_000_000;
 
-/// A departure.
+/// Time stamp of a message's departure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sent {
     /// The kernel's number of the message: counted, or the position of its last byte in a stream.
     pub number: u32,
-    /// Whether it was handed to the queueing discipline; otherwise to the device.
+    /// True if it was handed to the queueing discipline, false if to the device.
     pub is_queued: bool,
-    /// When.
     pub at: At,
 }
 
@@ -99,7 +98,7 @@ impl std::fmt::Debug for ErrorQueue {
 }
 
 impl ErrorQueue {
-    /// Memory for one call.
+    /// Allocates memory for one call.
     pub fn new() -> Self {
         Self { controls: Box::new([Control([0; CONTROL_BYTES]); ENTRIES]) }
     }
@@ -173,7 +172,7 @@ fn for_each(message: &libc::msghdr, mut take: impl FnMut(i32, i32, &[u8])) {
     }
 }
 
-/// The kernel's and the NIC's of `struct scm_timestamping`; the second of its three has no use any more.
+/// The kernel's and the NIC's of `struct scm_timestamping`; the second of its three is no longer used.
 fn stamps(data: &[u8]) -> At {
     At { ns: stamp(data), nic_ns: data.get(32..).and_then(stamp) }
 }

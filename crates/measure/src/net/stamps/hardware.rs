@@ -1,9 +1,9 @@
-//! Whether a NIC stamps packets itself.
+//! Checks whether a NIC stamps packets itself.
 
 use lowlat_sys::snapshot::napi_instance;
 use std::{ffi::c_char, io, mem, net::UdpSocket, os::fd::AsRawFd};
 
-/// Reads the time stamping of a NIC (linux/sockios.h). Nothing here switches it on. Its type differs between C libraries.
+/// Reads the time stamping of a NIC (linux/sockios.h) and switches nothing on. Its type differs between C libraries.
 #[cfg(target_env = "musl")]
 const SIOCGHWTSTAMP: libc::c_int = 0x89b1;
 #[cfg(not(target_env = "musl"))]

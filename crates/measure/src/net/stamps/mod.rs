@@ -1,4 +1,4 @@
-//! Time stamps of the measured messages by the kernel (SO_TIMESTAMPING; kernel Documentation/networking/timestamping.rst).
+//! Time stamps of the measured messages by the kernel (SO_TIMESTAMPING; Documentation/networking/timestamping.rst).
 
 mod calls;
 pub mod hardware;
@@ -20,7 +20,7 @@ use std::{
 pub struct Stamper {
     socket: Arc<OwnedFd>,
     rows: Vec<Stamps>,
-    /// How much the kernel's number of a message exceeds that of the one before: bytes of a stream, or 1.
+    /// Difference between the kernel's numbers of successive messages: bytes of a stream, or 1.
     step: u32,
     /// The kernel's number of the first message, once known.
     first: Option<u32>,

@@ -33,7 +33,7 @@ use std::{
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(10);
 /// Time between two messages that end a round; one of them may be lost.
 const END_EVERY: Duration = Duration::from_millis(20);
-/// Time between two looks at the stop flag.
+/// Time between two checks of the stop flag.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// Messages of the idle path, and how many there are each second.
 const IDLE_MESSAGES: u64 = 200;
@@ -41,12 +41,10 @@ const IDLE_PER_S: f64 = 1_000.0;
 /// Most echoes of a round: enough for a p99.9, and few enough not to load the return path.
 const ECHOES_MAX: u64 = 5_000;
 
-/// What the client is to do.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StreamClientOptions {
     /// Scenario, server and the like. The scenario's one size is that of the messages.
     pub client: ClientOptions,
-    /// The rates.
     pub stream: StreamOptions,
 }
 
@@ -73,7 +71,7 @@ pub fn run(
     Ok(record)
 }
 
-/// The measuring thread.
+/// State of the measuring thread.
 struct Rounds<'a> {
     control: &'a Control,
     sender: Sender<'a>,
@@ -306,7 +304,7 @@ fn messages(per_s: f64, time_ms: u64) -> u64 {
 
 fn sentence(error: &PingError) -> String {
     match error {
-        // Losses end no round.
+        // Losses never end a round.
         PingError::Data(Ended::Stopped) | PingError::Losses => "The run ended in a round.".to_owned(),
         PingError::Data(ended) => format!("The run ended in a round: {ended}."),
         PingError::Control(error) => format!("The run ended in a round: {error}."),

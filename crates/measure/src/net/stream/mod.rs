@@ -11,7 +11,6 @@ use hdrhistogram::Histogram;
 
 /// Longest latency that a histogram records, in nanoseconds: a minute. Longer ones count as a minute.
 const NS_MAX: u64 = 60_000_000_000;
-/// Digits of the histograms.
 const DIGITS: u8 = 3;
 
 /// An empty histogram of times.

@@ -15,20 +15,18 @@ const HISTOGRAM_CHARS_MAX: usize = 48 << 10;
 /// Messages in each word of the list of those seen.
 const BITS: u64 = 64;
 
-/// What the client announced.
+/// A round as announced by the client.
 #[derive(Debug, Clone, Copy)]
 pub struct RoundPlan {
-    /// Number of the round.
     pub round: u32,
     /// Size of each message in bytes.
     pub bytes: usize,
-    /// Most messages.
+    /// Maximum number of messages sent.
     pub count: u64,
     /// Scale of the counter that both ends share, if they do.
     pub scale: Option<TickScale>,
 }
 
-/// Counters of a round.
 struct Counters {
     /// A bit for each message that arrived.
     seen: Vec<u64>,
@@ -81,7 +79,7 @@ pub fn receive_round(link: &mut Link, plan: &RoundPlan) -> Result<Received, Ende
 }
 
 impl Counters {
-    /// Counts a message; `false` if it has arrived before, or is none of this round.
+    /// Counts a message; `false` if it has arrived before, or does not belong to this round.
     fn count(&mut self, header: &Header) -> bool {
         let sequence = header.sequence;
         let place = usize::try_from(sequence / BITS).unwrap_or(usize::MAX);

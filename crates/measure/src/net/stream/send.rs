@@ -14,27 +14,23 @@ use std::{hint, io, os::fd::BorrowedFd};
 
 /// A round ends when it takes this many times as long as planned.
 const OVERTIME: u64 = 2;
-/// Messages between two looks at the stop flag.
+/// Messages between two checks of the stop flag.
 const MESSAGES_PER_LOOK: u64 = 64;
 /// Longest wait for echoes after the last message, in milliseconds.
 const ECHO_TIME_MS_MAX: u64 = 20;
 
-/// What is sent in a round.
+/// Messages to be sent in a round.
 #[derive(Debug, Clone, Copy)]
 pub struct Plan {
-    /// Number of the round.
     pub round: u32,
-    /// Messages.
     pub count: u64,
-    /// Messages per second.
     pub per_s: f64,
     /// Every so many messages one is to be sent back; 0 for none.
     pub echo_every: u64,
 }
 
-/// What was sent in a round.
+/// Messages sent in a round, and their echoes.
 pub struct Sent {
-    /// Messages.
     pub messages: u64,
     /// Messages that the queueing discipline of this host dropped.
     pub dropped: u64,
@@ -42,7 +38,7 @@ pub struct Sent {
     pub behind: u64,
     /// Time between the first and the last sending.
     pub elapsed_ns: u64,
-    /// How late each message was sent.
+    /// Delays of the messages after they were due, in nanoseconds.
     pub lateness: Histogram<u64>,
     /// Round trips of the echoes, from the time when each message was due.
     pub echoes: Histogram<u64>,
@@ -60,12 +56,11 @@ pub struct Sender<'a> {
     is_stream: bool,
     /// Longest wait of a message for room in the socket.
     wait_ticks_max: u64,
-    /// Echoes on their way.
+    /// Echoes that have not arrived.
     awaited: u64,
 }
 
 impl<'a> Sender<'a> {
-    /// Prepares the messages.
     pub fn new(
         wires: &'a Wires,
         shared: &'a Shared,
@@ -133,7 +128,7 @@ impl<'a> Sender<'a> {
         Ok(sent)
     }
 
-    /// Says that the round has ended.
+    /// Sends the message that ends the round.
     pub fn send_end(&mut self, round: u32) -> Result<(), Ended> {
         self.send(Header { round, flags: FLAG_END, ..Header::default() }).map(drop)
     }

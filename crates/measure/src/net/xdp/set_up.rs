@@ -1,4 +1,4 @@
-//! Sets an end up: way, sockets, map, program, link.
+//! Sets an end up: route, sockets, map, program, link.
 
 use super::{Port, Queue};
 use crate::net::{calls, link};
@@ -48,10 +48,10 @@ const SOL_XDP: i32 = 283;
 const XDP_OPTIONS: i32 = 8;
 const XDP_OPTIONS_ZEROCOPY: i32 = 1;
 
-/// Why an end cannot use AF_XDP.
+/// Error that prevents an end from using AF_XDP.
 #[derive(Debug, Error)]
 pub enum XdpError {
-    /// The way to the peer is unknown, or not over Ethernet.
+    /// The route to the peer is unknown, or not over Ethernet.
     #[error(
         "cannot use AF_XDP: {0}\nhint: name the peer by an address that a network card of this host reaches"
     )]
@@ -63,15 +63,7 @@ pub enum XdpError {
     #[error(
         "cannot send {bytes} bytes through AF_XDP: packets on {interface} carry {max}\nhint: name smaller ones with --sizes"
     )]
-    Size {
-        /// Size of the messages.
-        bytes: u32,
-        /// The interface.
-        interface: String,
-        /// Largest message.
-        max: u32,
-    },
-    /// The process may not.
+    Size { bytes: u32, interface: String, max: u32 },
     #[error(
         "cannot use AF_XDP: {0}\nhint: run lowlat as root, or with CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF"
     )]
@@ -89,25 +81,19 @@ pub enum XdpError {
     /// The driver lacks the mode that was asked for.
     #[error("cannot use AF_XDP on {interface} in mode {mode}: {source}\nhint: use --xdp-mode {hint}")]
     Mode {
-        /// The interface.
         interface: String,
-        /// The mode.
         mode: XdpMode,
-        /// The system's error.
         source: io::Error,
-        /// What may work.
+        /// Value of `--xdp-mode` that may work.
         hint: &'static str,
     },
-    /// A step failed.
     #[error(
         "cannot use AF_XDP on {interface}: {what}: {source}\nhint: check that the kernel has AF_XDP and is Linux 5.9 or newer"
     )]
     Step {
-        /// The interface.
         interface: String,
-        /// The step.
+        /// Name of the failed step.
         what: &'static str,
-        /// The system's error.
         source: io::Error,
     },
     /// The carrier did not return.

@@ -13,7 +13,7 @@ use std::sync::atomic::AtomicBool;
 
 /// A workload of another program.
 pub trait Program: Sync {
-    /// Why it cannot run here.
+    /// Reason why it cannot run here; `None` if it can.
     fn why_not(&self) -> Option<String>;
 
     /// Runs it once. Returns `None` if `stop` was raised.
@@ -23,23 +23,21 @@ pub trait Program: Sync {
     fn run(&self, task: &Task, stop: &AtomicBool) -> Result<Option<Outcome>, WorkloadError>;
 }
 
-/// What a program is run under.
+/// Conditions under which a program runs.
 #[derive(Debug, Clone)]
 pub struct Task {
-    /// Copies.
     pub copies: usize,
     /// CPUs that it may use; `None` if the kernel chooses.
     pub cpus: Option<CpuSet>,
-    /// Policy of its processes.
     pub policy: Policy,
-    /// Whole seconds.
+    /// Duration of the run, in whole seconds.
     pub seconds: u32,
 }
 
 /// Path of an installed program.
 ///
 /// # Errors
-/// That it is missing, with the package that has it.
+/// A sentence if it is missing, with the package that contains it.
 pub fn installed(name: &str, package: &str) -> Result<String, String> {
     // Servers' programs are in sbin, which users' PATH may lack.
     let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/usr/local/sbin";

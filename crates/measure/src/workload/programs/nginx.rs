@@ -30,7 +30,6 @@ pub const HTTPS: Workload = Workload {
 
 /// Connections of one of wrk's threads.
 const CONNECTIONS_PER_THREAD: usize = 4;
-/// Bytes of an answer.
 const ANSWER_BYTES: usize = 1_024;
 /// Time in which nginx starts.
 const START_MAX: Duration = Duration::from_secs(10);

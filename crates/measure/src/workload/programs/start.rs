@@ -19,12 +19,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Time between two looks at a program.
+/// Time between two checks of a program.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 /// Time in which a program ends after SIGTERM.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// A program in a group of its own. It is ended when this is dropped, and by the kernel when lowlat ends.
+/// A program in a separate process group. It is ended when this is dropped, and by the kernel when lowlat ends.
 #[derive(Debug)]
 pub struct Running {
     child: Child,
@@ -66,18 +66,18 @@ fn prepare(scheduling: Option<&Scheduling>) -> io::Result<()> {
 }
 
 impl Running {
-    /// Whether it has ended.
+    /// True if it has ended.
     pub fn has_ended(&mut self) -> bool {
         self.is_over = self.is_over || !matches!(self.child.try_wait(), Ok(None));
         self.is_over
     }
 
-    /// What it has written to standard error, once it has ended.
+    /// Returns what it has written to standard error, once it has ended.
     pub fn errors(&mut self) -> String {
         text::read_output(self.child.stderr.take())
     }
 
-    /// Waits until it ends by itself. Returns its outputs, or `None` if `stop` was raised.
+    /// Waits until it ends. Returns its outputs, or `None` if `stop` was raised.
     ///
     /// # Errors
     /// If it fails, or takes much longer than `expected`.
@@ -112,7 +112,7 @@ impl Running {
         })
     }
 
-    /// Ends it, gently first: it removes what it made.
+    /// Ends it, by SIGTERM first, so that it can remove what it made.
     fn end(&mut self) -> Option<std::process::ExitStatus> {
         let pid = Pid::from_child(&self.child);
         if !self.has_ended() {
@@ -122,7 +122,7 @@ impl Running {
         while !self.has_ended() && Instant::now() < deadline {
             thread::sleep(LOOK_EVERY);
         }
-        // What it left in its group, if anything.
+        // Kills what is left in its process group, if anything.
         let _ = kill_process_group(pid, Signal::KILL);
         self.is_over = true;
         self.child.wait().ok()

@@ -27,7 +27,6 @@ pub const MSG: Workload = Workload {
     kind: Kind::Program(&Stressor("msg")),
 };
 
-/// The package.
 const PACKAGE: &str = "package stress-ng";
 
 struct Stressor(&'static str);

@@ -15,7 +15,7 @@ pub const CONTEXT1: Workload = Workload {
     kind: Kind::Program(&Context1),
 };
 
-/// Where it comes from.
+/// Origin of the program, for the message that it is missing.
 const SOURCE: &str = "UnixBench; add its folder pgms to PATH";
 
 struct Context1;

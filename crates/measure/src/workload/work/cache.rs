@@ -19,7 +19,6 @@ pub const PEAK: Workload = Workload {
 
 /// Bytes of a line; each holds one link.
 const LINE_BYTES: usize = 64;
-/// Links of a block.
 const LINKS: usize = 1_024;
 /// Memory if the size of the second-level cache is unknown.
 const BYTES_DEFAULT: usize = 1 << 20;

@@ -43,10 +43,8 @@ pub const FLOATING_PEAK: Workload = Workload {
 
 /// Numbers of a block: 8 KiB of integers, 16 KiB of doubles.
 const NUMBERS: usize = 2_048;
-/// Terms of a polynomial.
 const TERMS: usize = 8;
 
-/// What is computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {
     Integer,

@@ -14,7 +14,7 @@ pub const WORKLOAD: Workload = Workload {
     kind: Kind::Processes { per_copy: 2, make },
 };
 
-/// There and back.
+/// Events for each pair of processes: there and back.
 struct Events(Vec<[OwnedFd; 2]>);
 
 fn make(scale: Scale<'_>) -> Result<Box<dyn Job>, WorkloadError> {

@@ -13,7 +13,7 @@ pub const WORKLOAD: Workload = Workload {
 
 /// A program that does nothing.
 const PROGRAM: &str = "true";
-/// Where it is.
+/// Folders that may contain the program.
 const FOLDERS: &str = "/bin:/usr/bin";
 
 struct Starts(CString);

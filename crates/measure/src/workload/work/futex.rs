@@ -17,7 +17,7 @@ pub const WORKLOAD: Workload = Workload {
     kind: Kind::Processes { per_copy: 2, make },
 };
 
-/// Whose turn it is, on a pair of cache lines.
+/// Process whose turn it is, on a pair of cache lines.
 #[derive(Default)]
 #[repr(align(128))]
 struct Turn(AtomicU32);

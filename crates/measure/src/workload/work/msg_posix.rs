@@ -12,9 +12,7 @@ pub const WORKLOAD: Workload = Workload {
 
 /// Messages that a queue holds: the kernel's default limit.
 const DEPTH: libc::c_long = 10;
-/// Bytes of a message.
 const BYTES: usize = 4;
-/// Owner only.
 const MODE: libc::mode_t = 0o600;
 
 /// Open queues; their names are already removed, so the kernel removes them with the last process.

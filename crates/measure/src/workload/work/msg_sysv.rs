@@ -14,7 +14,6 @@ pub const WORKLOAD: Workload = Workload {
     kind: Kind::Processes { per_copy: 2, make },
 };
 
-/// Owner only.
 const MODE: i32 = 0o600;
 /// Bytes of a message, as in stress-ng.
 const BYTES: usize = 4;

@@ -14,7 +14,7 @@ pub const WORKLOAD: Workload = Workload {
     kind: Kind::Processes { per_copy: 2, make },
 };
 
-/// There and back: each with its reading and its writing end.
+/// Pipes there and back, each with its reading and its writing end.
 struct Pipes(Vec<[(OwnedFd, OwnedFd); 2]>);
 
 fn make(scale: Scale<'_>) -> Result<Box<dyn Job>, WorkloadError> {

@@ -70,7 +70,7 @@ impl Job for Posix {
     }
 }
 
-/// Lets others run, or sleeps for as short as the kernel can: a sleep of 0 takes the timer's slack.
+/// Yields the CPU, or sleeps for as short as the kernel can: a sleep of 0 takes the timer's slack.
 fn pause(is_sleep: bool) {
     if is_sleep {
         // A signal ends it early, which is as good.

@@ -14,7 +14,6 @@ pub const WORKLOAD: Workload = Workload {
     kind: Kind::Processes { per_copy: 1, make },
 };
 
-/// Owner only.
 const MODE: i32 = 0o600;
 
 struct SystemV(Removal);

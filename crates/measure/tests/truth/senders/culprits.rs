@@ -1,4 +1,4 @@
-//! What interrupts another CPU, as a thread can do it.
+//! Culprits: what a thread can do to interrupt another CPU.
 
 use lowlat_host::{CpuId, CpuSet};
 use lowlat_jitter::Sender;
@@ -15,15 +15,14 @@ use std::{
     thread,
 };
 
-/// One kind of culprit.
 pub struct Culprit {
     /// The reason that is expected.
     pub what: &'static str,
     /// Senders' names; empty: the injecting thread.
     by: &'static [&'static str],
-    /// How long after its return it still interrupts: some leave it to a kernel thread.
+    /// Time after its return for which it still interrupts: some leave it to a kernel thread.
     pub late_ns: u64,
-    /// How often to inject it at most.
+    /// Maximum number of its injections.
     pub count_max: usize,
     pub act: fn(&mut Tools) -> io::Result<()>,
 }
@@ -57,7 +56,7 @@ pub const CULPRITS: &[Culprit] = &[
 ];
 
 impl Culprit {
-    /// Whether a sender is this culprit.
+    /// Returns whether a sender is this culprit.
     pub fn is_by(&self, sender: &Sender) -> bool {
         let is_thread = |name: &&str| sender.name.starts_with(name);
         let by = if self.by.is_empty() { &["culprit"] } else { self.by };
@@ -65,7 +64,7 @@ impl Culprit {
     }
 }
 
-/// What culprits use again and again.
+/// Resources that culprits use repeatedly.
 pub struct Tools {
     cpu: CpuId,
     page: *mut libc::c_void,

@@ -1,4 +1,4 @@
-//! Where the time of a round trip went: from the time stamps of both ends to parts that add up.
+//! Splits the time of a round trip into parts that add up, from the time stamps of both ends.
 //!
 //! Every part is a difference within one clock, so the clocks of the two hosts need not agree. The wire is what is left
 //! of the client's time between its packet's departure and the answer's arrival when the server's own time between

@@ -1,18 +1,18 @@
-//! What a run wrote down about the parts of its round trips.
+//! Record of the parts of a run's round trips.
 
 use super::{Part, SlowMessage};
 use serde::{Deserialize, Serialize};
 
-/// How the parts of a run were found.
+/// Sources of the parts of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PartsFacts {
-    /// Whether the kernel's trace shows when each end's thread was woken: client, server.
+    /// True if the kernel's trace shows when the end's thread was woken: client, server.
     pub is_traced: [bool; 2],
-    /// Whether both NICs stamped the packets, so that the wire is between the NICs; otherwise it is between the drivers.
+    /// True if both NICs stamped the packets: the wire is then between the NICs, otherwise between the drivers.
     #[serde(default)]
     pub is_by_nics: bool,
-    /// Why an end was not traced, and what the trace lacks. One sentence each.
+    /// Reasons why an end was not traced, and gaps in the trace, one sentence each.
     pub notes: Vec<String>,
 }
 
@@ -44,9 +44,7 @@ pub struct SizeParts {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PartFigures {
-    /// The part.
     pub part: Part,
-    /// Its median.
     pub median_ns: u64,
     /// Its 99th percentile, if the count supports it.
     pub p99_ns: Option<u64>,

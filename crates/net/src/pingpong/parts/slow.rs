@@ -11,15 +11,13 @@ use std::fmt;
 pub struct SlowMessage {
     /// Its start, in nanoseconds since the start of the size.
     pub at_ns: u64,
-    /// Its measured time.
     pub round_trip_ns: u64,
     /// The part that exceeded its median by most.
     pub part: Part,
     /// The time of that part.
     pub part_ns: u64,
-    /// The part's median.
+    /// Median of that part, in nanoseconds.
     pub usual_ns: u64,
-    /// What took the time.
     pub cause: SlowCause,
     /// The CPU where the cause ran, if the trace shows one.
     pub cpu: Option<CpuId>,
@@ -27,7 +25,7 @@ pub struct SlowMessage {
     pub cause_ns: u64,
 }
 
-/// What made a part of a round trip long.
+/// Reason why a part of a round trip took long.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", content = "name", rename_all = "snake_case")]
@@ -38,9 +36,8 @@ pub enum SlowCause {
     Preempted(String),
     /// The thread could not run: stopped, throttled.
     Held(String),
-    /// A softirq or tasklet.
+    /// A softirq or tasklet, by name.
     Softirq(String),
-    /// A timer.
     Timer(String),
     /// An interrupt, or a function that another CPU asked for.
     Interrupt(String),

@@ -24,7 +24,7 @@ pub enum Part {
     ServerSocket,
     /// Waking the server's thread, until its receiving call has returned.
     ServerWake,
-    /// The server's program.
+    /// The server's program, from receiving the message to sending the answer.
     Program,
     /// The server's `send`, until the packet is handed to the queueing discipline.
     ServerSend,
@@ -52,12 +52,12 @@ pub const PARTS: [Part; 11] = [
 ];
 
 impl Part {
-    /// Its place in [`PARTS`].
+    /// Returns its index in [`PARTS`].
     pub fn place(self) -> usize {
         PARTS.iter().position(|part| *part == self).unwrap_or_default()
     }
 
-    /// Whether it is time on the server.
+    /// True if it is time on the server.
     pub fn is_server(self) -> bool {
         matches!(
             self,
@@ -84,10 +84,9 @@ impl fmt::Display for Part {
     }
 }
 
-/// Why a round trip has no parts.
+/// Reason why a round trip has no parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flaw {
-    /// A stamp is missing.
     Missing,
     /// Stamps of one clock are out of order, or the server was busy for longer than the packet was away.
     Disordered,
@@ -159,14 +158,14 @@ impl Split {
         self.ns.iter().fold(0, |sum, ns| sum.saturating_add(*ns))
     }
 
-    /// Whether the parts add up to the measured time within [`SUM_TOLERANCE`].
+    /// True if the parts add up to the measured time within [`SUM_TOLERANCE`].
     pub fn adds_up_to(&self, measured_ns: u64) -> bool {
         self.sum_ns().abs_diff(measured_ns) as f64 <= SUM_TOLERANCE * measured_ns as f64
     }
 }
 
-/// Splits an arrival into the way to the socket and the wake-up. The kernel can start a wake-up for an earlier packet of
-/// the same message.
+/// Splits an arrival into the way to the socket and the wake-up. The kernel can start a wake-up for an earlier packet
+/// of the same message.
 fn arrival(arrived: u64, received: u64, wake: Wakes) -> Result<(u64, u64), Flaw> {
     let whole = received.checked_sub(arrived).ok_or(Flaw::Disordered)?;
     Ok(match wake {

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// One end's stamps of a message and its answer, in nanoseconds of that host's real-time clock where nothing else is said.
-/// Missing ones are `None`.
+/// One end's stamps of a message and its answer, in nanoseconds of that host's real-time clock where nothing else is
+/// said. Missing ones are `None`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Stamps {
@@ -30,14 +30,14 @@ pub struct Stamps {
     pub received_ns: Option<u64>,
 }
 
-/// When the kernel started to wake the thread for a message, in the same clock as the end's [`Stamps`].
+/// Time when the kernel started to wake the thread for a message, in the same clock as the end's [`Stamps`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wakes {
     /// Nothing was traced, or events were lost.
     Unknown,
     /// The thread was awake: it had not gone to sleep when the message came.
     Awake,
-    /// At this time.
+    /// Woken at this time, in nanoseconds.
     At(u64),
 }
 
@@ -48,9 +48,7 @@ pub struct Exchange {
     pub at_ns: u64,
     /// The measured time, by the counter alone.
     pub measured_ns: u64,
-    /// The client's stamps.
     pub client: Stamps,
-    /// The server's stamps.
     pub server: Stamps,
     /// When the client's thread was woken.
     pub client_wake: Wakes,
@@ -59,8 +57,8 @@ pub struct Exchange {
 }
 
 impl Exchange {
-    /// For how long the packet was away from the client's NIC, and for how long it was at the server's; the inner `None` if
-    /// a NIC's stamps are out of order. `None` unless both NICs stamped it twice.
+    /// For how long the packet was away from the client's NIC, and for how long it was at the server's; the inner
+    /// `None` if a NIC's stamps are out of order. `None` unless both NICs stamped it twice.
     pub(super) fn between_nics(&self) -> Option<[Option<u64>; 2]> {
         let [(sent, back), (left, came)] =
             [&self.client, &self.server].map(|end| (end.sent_by_nic_ns, end.arrived_at_nic_ns));

@@ -9,19 +9,17 @@ use std::{cmp::Reverse, collections::BinaryHeap};
 pub const SLOWEST_MAX: usize = 100;
 /// Longest part that a histogram tracks, in nanoseconds: an hour.
 const NS_MAX: u64 = 3_600_000_000_000;
-/// Digits of the histograms.
+/// Significant decimal digits of the histograms.
 const DIGITS: u8 = 3;
 
 /// A round trip that is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Kept {
-    /// What is known of it.
     pub exchange: Exchange,
-    /// Its parts.
     pub split: Split,
 }
 
-/// Longer is slower; among equal ones, the earlier.
+/// Rank of slowness: by measured time; among equal times, the earlier round trip ranks higher.
 type Rank = (u64, Reverse<u64>);
 
 impl Kept {
@@ -45,9 +43,9 @@ impl Ord for Kept {
 /// The sums of a size.
 #[derive(Debug)]
 pub struct Tally {
-    /// Whether each end's wake-ups are traced: client, server.
+    /// True if the end's wake-ups are traced: client, server.
     is_traced: [bool; 2],
-    /// Whether both NICs stamp packets, as the first round trip showed.
+    /// True if both NICs stamp packets, as the first round trip showed.
     is_by_nics: Option<bool>,
     counts: SizeParts,
     histograms: Vec<Histogram<u64>>,
@@ -75,7 +73,7 @@ impl Tally {
         }
     }
 
-    /// Whether both NICs stamp packets; `None` before the first round trip that has all stamps.
+    /// True if both NICs stamp packets; `None` before the first round trip that has all stamps.
     pub fn is_by_nics(&self) -> Option<bool> {
         self.is_by_nics
     }

@@ -65,7 +65,7 @@ fn series(
     groups.iter().map(one).filter(|series| !series.points.is_empty()).collect()
 }
 
-/// "0.001", "1", "100".
+/// Formats a power of ten as "0.001", "1" or "100".
 fn plain_name(power: i32) -> String {
     match power {
         ..0 => format!("{:.*}", usize::try_from(-power).unwrap_or(1), 10_f64.powi(power)),

@@ -18,33 +18,30 @@ const LETTER: f64 = 14.0;
 /// A point: a rate, a figure and its range.
 #[derive(Debug, Clone)]
 pub struct Point {
-    /// Ticks per second.
+    /// Rate in ticks per second.
     pub rate: f64,
     /// Low end of the range.
     pub low: f64,
-    /// Value of the line.
+    /// Value through which the line passes.
     pub at: f64,
     /// High end of the range.
     pub high: f64,
-    /// Whether there are enough ticks for the low and high ends. If not, the point is hollow and outside of the
-    /// band.
+    /// True if there are enough ticks for the low and high ends. If not, the point is hollow and outside of the band.
     pub is_carried: bool,
-    /// Text shown on hover.
+    /// Text shown when hovering over it.
     pub title: String,
 }
 
 /// Points joined by a line.
 #[derive(Debug, Clone)]
 pub struct Series {
-    /// The group's letter.
     pub letter: char,
     /// Points in order of rate.
     pub points: Vec<Point>,
-    /// How the series is drawn.
     pub look: Look,
 }
 
-/// How a series is drawn.
+/// Way in which a series is drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Look {
     /// A line with a bar from the low to the high end at each point.
@@ -93,7 +90,6 @@ impl Frame {
         Self { x, ..*self }
     }
 
-    /// Draws the chart.
     pub fn draw(&self, label: &str, y_title: &str, name: fn(i32) -> String, all: &[Series]) -> Markup {
         let frame = self.covering(all);
         html! {

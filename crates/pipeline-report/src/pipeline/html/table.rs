@@ -14,7 +14,7 @@ const NONE: &str = "–";
 /// Columns of the table, for the row that explains why one did not run.
 const COLUMNS: &str = "12";
 
-/// One table per group.
+/// Builds one table per group.
 pub fn section(groups: &[Vec<&MeasuredRow<'_>>]) -> Markup {
     let lead = html! {
         "Every row. Means: the lowest and the highest of a run; below, in gray, the same in the Kungfu report, on another machine. "

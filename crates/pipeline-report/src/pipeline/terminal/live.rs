@@ -16,23 +16,23 @@ pub struct PipelineLive<'a> {
     pub title: &'a str,
     /// Time since the first quote, in seconds; `None` before it.
     pub elapsed_s: Option<f64>,
-    /// How long quotes will be published, in seconds.
+    /// Time for which quotes are published, in seconds.
     pub duration_s: f64,
-    /// Quotes published.
+    /// Number of quotes published so far.
     pub ticks: u64,
     /// Orders that td has read.
     pub orders: u64,
-    /// Records lost.
+    /// Number of records lost so far.
     pub lost: u64,
     /// Latencies so far, by stage.
     pub stages: Option<&'a Stages>,
-    /// Processes that have joined, and of how many; both 0 if unknown.
+    /// Processes that have joined, and all processes; both 0 if unknown.
     pub joined: (u32, u32),
     /// Median of tick to order so far, if the stages are unknown.
     pub t2o_p50_ns: Option<u64>,
-    /// Columns of the terminal.
+    /// Width of the terminal, in columns.
     pub width: usize,
-    /// Lines of the terminal.
+    /// Height of the terminal, in lines.
     pub height: usize,
 }
 

@@ -33,7 +33,6 @@ pub fn stages(stages: &Stages) -> [(&'static str, &StageFigures); 4] {
     ]
 }
 
-/// The table of stages.
 fn stage_columns(of: &Stages) -> Vec<Column> {
     figure_columns(&stages(of))
 }
@@ -53,7 +52,6 @@ fn figure_columns(all: &[(&str, &StageFigures)]) -> Vec<Column> {
     ]
 }
 
-/// Rounds to whole nanoseconds.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "`as` saturates, as intended")]
 pub fn whole(ns: f64) -> u64 {
     ns.round() as u64
@@ -169,12 +167,12 @@ fn add_not_run(out: &mut String, rows: &[MeasuredRow<'_>], width: usize) {
     }
 }
 
-/// What makes figures doubtful; nothing if there are no doubts.
+/// Adds doubts about the figures under a heading; nothing if there are none.
 fn add_warnings(out: &mut String, warnings: &[String], width: usize) {
     add_sentences(out, "Caveats", warnings, width);
 }
 
-/// Sentences under a heading; nothing without any.
+/// Adds sentences under a heading; nothing if there are none.
 fn add_sentences(out: &mut String, heading: &str, sentences: &[String], width: usize) {
     if sentences.is_empty() {
         return;

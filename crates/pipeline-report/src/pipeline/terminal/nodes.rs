@@ -1,4 +1,4 @@
-//! The processes of a run that goes on.
+//! The processes of a running pipeline.
 
 use super::add_headline;
 use lowlat_pipeline::NodeRow;
@@ -8,7 +8,7 @@ use lowlat_text::{
     units::{clean, count, duration, plural},
 };
 
-/// A row per process.
+/// Formats one row per process.
 pub fn nodes_text(nodes: &[NodeRow], width: usize) -> String {
     let width = usable(width);
     let mut out = String::new();
@@ -17,7 +17,7 @@ pub fn nodes_text(nodes: &[NodeRow], width: usize) -> String {
     let gone = if gone > 0 { format!(", {gone} gone") } else { String::new() };
     add_headline(&mut out, &format!("{}{gone}", plural(there, "node")), width);
     let cells = |of: &dyn Fn(&NodeRow) -> String| nodes.iter().map(of).collect::<Vec<_>>();
-    // Its age and silence say nothing of a process that is gone.
+    // Its age and silence mean nothing for a process that is gone.
     let since = |node: &NodeRow, ns: u64| if node.is_there { duration(ns) } else { NONE.to_owned() };
     out.push_str(&columns::table(
         vec![

@@ -36,7 +36,7 @@ pub fn headline(document: &SizeDocument) -> String {
     }
 }
 
-/// How far the prediction reaches by the spread of the runs.
+/// Formats the range of the prediction, by the spread of the runs.
 fn interval(document: &SizeDocument) -> String {
     match document.answer.predicted_range {
         Some([low, high]) if low < high => {
@@ -46,7 +46,7 @@ fn interval(document: &SizeDocument) -> String {
     }
 }
 
-/// What else ran on the machine while the checks did.
+/// Describes the CPU time of other programs during the checks.
 fn others(document: &SizeDocument) -> String {
     let busy: Vec<f64> = document.checked.iter().filter_map(|point| point.measured.others_busy()).collect();
     let ends =
@@ -75,7 +75,7 @@ pub fn notes(document: &SizeDocument) -> Vec<String> {
     notes
 }
 
-/// Why no run confirms the goal; `None` if one confirms or refutes it.
+/// Returns the reason why no run confirms the goal; `None` if one confirms or refutes it.
 fn unchecked(document: &SizeDocument) -> Option<&'static str> {
     if document.answer.checked.or(document.answer.broken).is_some() {
         return None;
@@ -147,7 +147,7 @@ fn prediction(document: &SizeDocument, of: &Prediction) -> String {
     )
 }
 
-/// Why a single strategy misses the goal, and what to do about it.
+/// Explains why a single strategy misses the goal, and what to do about it.
 fn alone(document: &SizeDocument) -> String {
     let one = Load { strategies: 1, rate_per_s: document.rate_each_per_s, ..document.load };
     let predicted = predict(&document.costs, &one).map(|of| document.fit.correct(&of));

@@ -35,7 +35,7 @@ pub fn add_wire(out: &mut String, wire: &WireRecord, width: usize) {
     }
 }
 
-/// What md received: "feed: 99,990 of 100,000 messages received, 10 missing in 1 gap".
+/// Formats the feed's figures: "feed: 99,990 of 100,000 messages, 10 missing in 2 gaps; 3 late, 0 doubled".
 pub fn feed_line(feed: &FeedFigures) -> String {
     let announced = feed.received + feed.missing;
     format!(
@@ -49,7 +49,7 @@ pub fn feed_line(feed: &FeedFigures) -> String {
     )
 }
 
-/// What td exchanged.
+/// Formats the figures of td's connection to the exchange.
 pub fn gateway_line(gateway: &GatewayFigures) -> String {
     let share = match gateway.measured {
         0 => "none has both stamps".to_owned(),

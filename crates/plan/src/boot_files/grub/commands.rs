@@ -1,4 +1,4 @@
-//! What GRUB's commands do to a menu. Of most of them only the variables that they may set matter.
+//! Effects of GRUB's commands on a menu. Of most of them only the variables that they may set matter.
 
 use super::{
     Body, DEVICE, Entry, Flow, Found, Loaded, Machine, Script, Statement, Stop, Value, Word, Words, expand,
@@ -45,10 +45,10 @@ const DECIDE: [&str; 21] = [
     "syslinux_source",
     "uki",
 ];
-/// Where `blscfg` looks for entries.
+/// The directory in which `blscfg` searches for entries.
 const ENTRIES: &str = "/loader/entries";
 
-/// Whether a command succeeded; none if that is not known.
+/// True if a command succeeded; none if that is unknown.
 type Status = Option<bool>;
 
 impl Machine<'_> {
@@ -197,7 +197,7 @@ impl Machine<'_> {
         Continue(None)
     }
 
-    /// What GRUB finds at a path: `(device)/path`, or `/path` on the device `$root`.
+    /// Finds a path as GRUB does: `(device)/path`, or `/path` on the device `$root`.
     fn look(&self, path: &str) -> Found {
         let (device, path) = match path.strip_prefix('(').and_then(|rest| rest.split_once(')')) {
             Some((device, path)) => (Some(device.to_owned()), path),
@@ -307,7 +307,7 @@ impl Machine<'_> {
         Continue(Some(true))
     }
 
-    /// The entries of `blscfg`.
+    /// Adds the entries of `blscfg`.
     fn add_boot_entries(&mut self, list: &[Value]) -> ControlFlow<Stop, Status> {
         let directory = self.value("blsdir").unwrap_or("?".into());
         let is_usual = match list {

@@ -1,6 +1,6 @@
-//! Runs a menu's script as GRUB does, up to the entry that boots. Nothing is opened here: the caller gives the files.
-//! What nobody can know here (the firmware, other disks, whether a command succeeds) is carried along as unknown, and
-//! ends the evaluation only if the next command depends on it.
+//! Runs a menu's script as GRUB does, up to the entry that boots. Nothing is opened here: the caller passes the files.
+//! Facts that lowlat cannot know (the firmware, other disks, whether a command succeeded) are unknown values, and end
+//! the evaluation only if the next command depends on them.
 
 mod commands;
 mod script;
@@ -19,9 +19,9 @@ use std::{
 };
 use test::number;
 
-/// Commands, bytes of values and copies of a state at most, so that every menu ends.
+/// Maximum number of commands, bytes of values and copies of a state together, so that every menu ends.
 const STEPS_MAX: usize = 1 << 20;
-/// Calls of functions, files and submenus inside each other at most.
+/// Maximum depth of nested calls of functions, files and submenus.
 const CALLS_MAX: usize = 24;
 /// The device of the menu, as `$root` and `$prefix` name it.
 const DEVICE: &str = "host";
@@ -39,26 +39,21 @@ const OF_FIRMWARE: [&str; 9] = [
     "biosnum",
 ];
 
-/// What is at a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Found {
-    /// A file with its content.
     File(Vec<u8>),
-    /// A directory.
     Directory,
-    /// Nothing.
     Missing,
-    /// It was not read, or this host does not show it.
+    /// The path was not read, or this host does not show it.
     NotKnown,
 }
 
-/// What a menu depends on besides its text.
+/// Facts that a menu depends on besides its text.
 pub struct Surroundings<'a> {
     /// The directory of the menu, in which `$prefix` is.
     pub directory: &'a str,
     /// Reads a file of the host.
     pub read: &'a dyn Fn(&str) -> Found,
-    /// The entries of /boot/loader/entries.
     pub entries: &'a [EntryFile],
     /// GRUB's name of the firmware, if known: "efi".
     pub platform: Option<&'a str>,
@@ -66,12 +61,11 @@ pub struct Surroundings<'a> {
     pub builds: &'a [Build],
 }
 
-/// What distributions changed in GRUB.
+/// Differences between distributions' builds of GRUB.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Build {
-    /// Whether an entry's name goes before its number: "3a17-5.14" is no entry 3.
+    /// Entries are searched by name before number, so "3a17-5.14" is not entry 3.
     pub is_name_first: bool,
-    /// How `blscfg` sorts.
     pub order: Order,
 }
 
@@ -82,7 +76,7 @@ type Value = Option<String>;
 #[derive(Debug, Default)]
 pub(super) struct Words {
     pub(super) list: Vec<Value>,
-    /// Whether an unknown value could have been none or several words.
+    /// An unknown value may have been no word, or several.
     pub(super) is_open: bool,
 }
 
@@ -123,7 +117,7 @@ pub(super) fn expand(words: &[Word], value_of: &mut dyn FnMut(&str) -> Value) ->
                 },
             }
         }
-        // A path with a pattern is the files that match.
+        // A path with a pattern expands to the matching files.
         if has_pattern && matches!(&now, Some(Some(text)) if text.starts_with(['(', '/'])) {
             all.is_open = true;
             now = Some(None);
@@ -133,7 +127,7 @@ pub(super) fn expand(words: &[Word], value_of: &mut dyn FnMut(&str) -> Value) ->
     all
 }
 
-/// Words as GRUB hands them to the kernel: those with white space in quotes.
+/// Words as GRUB passes them to the kernel: those with white space are quoted.
 pub(super) fn joined(words: &[String]) -> String {
     let quoted = |word: &String| {
         if word.contains(char::is_whitespace) {
@@ -145,7 +139,6 @@ pub(super) fn joined(words: &[String]) -> String {
     words.iter().map(quoted).collect::<Vec<_>>().join(" ")
 }
 
-/// What an entry of the menu does.
 #[derive(Debug, Clone, PartialEq)]
 enum Body {
     Script(Script),
@@ -159,11 +152,10 @@ struct Entry {
     title: Value,
     id: Value,
     body: Body,
-    /// Whether the menu has it in every case.
+    /// The menu has the entry in every case.
     is_certain: bool,
 }
 
-/// What is loaded.
 #[derive(Debug, Clone, PartialEq)]
 enum Loaded {
     Nothing,
@@ -177,18 +169,18 @@ struct State {
     exported: BTreeSet<String>,
     functions: BTreeMap<String, Option<Script>>,
     entries: Vec<Entry>,
-    /// Whether the last command succeeded.
+    /// Result of the last command.
     status: Option<bool>,
     loaded: Loaded,
 }
 
-/// Why a script does not go on to its next command.
+/// Reason why a script does not continue with its next command.
 #[derive(Debug, PartialEq)]
 enum Stop {
     Return,
     Break,
     Continue,
-    /// Another menu has decided.
+    /// Another menu decided what is loaded.
     Decided(Loaded),
     /// The rest depends on something unknown.
     Unknown(String),
@@ -350,7 +342,7 @@ impl<'a> Machine<'a> {
         self.state.entries.clear();
     }
 
-    /// The number of the entry that `default` names, and what names one of its submenu; none if it is not known.
+    /// The number of the entry that `default` names, and the name in its submenu; none if unknown.
     fn choose(&self, wanted: &str) -> Option<(usize, String)> {
         let (name, rest) = split_name(wanted);
         let by_number = number(wanted).map(|(number, rest)| (number & u64::from(u32::MAX), rest));
@@ -368,7 +360,7 @@ impl<'a> Machine<'a> {
         self.state.entries.iter().take(number + 1).all(|entry| entry.is_certain).then_some((number, rest))
     }
 
-    /// The first entry of a name; an error if that is not known.
+    /// The number of the first entry of a name; an error if that is unknown.
     fn named(&self, name: &str) -> Result<Option<usize>, ()> {
         for (number, entry) in self.state.entries.iter().enumerate() {
             let is = |value: &Value| value.as_ref().map(|value| value == name);
@@ -461,7 +453,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Runs the branch whose condition is true. Where that is not known, both are run, and what differs is unknown.
+    /// Runs the branch whose condition is true. If that is unknown, runs both, and all differences are unknown.
     fn branch(&mut self, arms: &[(Script, Script)], otherwise: &Script) -> Flow {
         let Some(((condition, body), arms)) = arms.split_first() else {
             if otherwise.is_empty() {
@@ -522,7 +514,7 @@ impl<'a> Machine<'a> {
     }
 }
 
-/// The first name of `1>2`, and the rest; `>>` is a `>` of a name.
+/// Splits names such as `1>2` into the first one and the rest; `>>` is a literal `>`.
 fn split_name(names: &str) -> (String, String) {
     let mut name = String::new();
     let mut letters = names.chars();

@@ -2,7 +2,7 @@
 
 use std::{iter::Peekable, rc::Rc, str::Chars};
 
-/// Blocks nested deeper than this are no menu that a generator writes.
+/// Maximum depth of nested blocks; menus that generators write stay below it.
 const DEPTH_MAX: usize = 32;
 /// Words that start or end a compound command where a command could start.
 const KEYWORDS: [&str; 15] = [
@@ -14,7 +14,7 @@ const KEYWORDS: [&str; 15] = [
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(in crate::boot_files) struct Word {
     pub(in crate::boot_files) parts: Vec<Part>,
-    /// Whether no part of it is quoted, escaped or a variable.
+    /// No part of the word is quoted, escaped or a variable.
     is_bare: bool,
 }
 
@@ -64,23 +64,21 @@ impl Word {
     }
 }
 
-/// Commands in their order.
 pub(in crate::boot_files) type Script = Rc<Vec<Statement>>;
 
-/// A statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::boot_files) enum Statement {
     /// A command, with the script of /etc/grub.d that wrote it, and the block that is its last argument.
     Command { words: Vec<Word>, block: Option<Script>, section: Rc<str> },
     /// Conditions with what follows from each, and what follows from none.
     If { arms: Vec<(Script, Script)>, otherwise: Script },
-    /// `for`.
+    /// A `for` loop.
     For { name: String, words: Vec<Word>, body: Script },
-    /// `while` and `until`.
+    /// A `while` or `until` loop.
     While { condition: Script, body: Script, is_until: bool },
     /// The definition of a function.
     Function { name: String, body: Script },
-    /// What GRUB rejects, with its line.
+    /// A statement that GRUB rejects.
     Wrong { line: usize },
 }
 
@@ -122,7 +120,6 @@ enum Token {
     End,
 }
 
-/// What the grammar does not allow.
 struct Rejected;
 
 struct Parser<'a> {
@@ -320,7 +317,7 @@ impl Parser<'_> {
         words
     }
 
-    /// What follows `if` or `elif`, with the `fi`.
+    /// Parses the rest of an `if` or `elif`, up to and including `fi`.
     fn conditional(&mut self, depth: usize) -> Result<Statement, Rejected> {
         let mut arms = Vec::new();
         let mut otherwise = Script::default();

@@ -35,7 +35,7 @@ pub(super) struct Test<'a> {
 }
 
 impl Test<'_> {
-    /// Whether the expression is true. `-o` binds weaker than the "and" between any two tests in a row.
+    /// Evaluates the expression. `-o` binds weaker than the implicit "and" between two tests in a row.
     pub(super) fn value(&mut self) -> Option<bool> {
         let (mut any, mut all, mut is_inverted) = (Some(false), Some(true), false);
         while let Some((first, rest)) = self.arguments.split_first() {
@@ -81,7 +81,7 @@ impl Test<'_> {
     /// A test with its operator in the middle, and its length in words.
     fn ternary(&self) -> Option<(Option<bool>, usize)> {
         let [left, operator, right, ..] = self.arguments else { return None };
-        // What stands in an operator's place decides how the rest is read.
+        // The word in the operator's place decides how the rest is read.
         let Some(operator) = operator else { return Some((None, self.arguments.len())) };
         let known = left.as_deref().zip(right.as_deref());
         let texts = |is: fn(&str, &str) -> bool| known.map(|(left, right)| is(left, right));

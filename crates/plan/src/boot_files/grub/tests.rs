@@ -10,7 +10,7 @@ use proptest::prelude::*;
 const RED_HAT: Build = Build { is_name_first: true, order: Order::Package };
 const DEBIAN: Build = Build { is_name_first: false, order: Order::FileName };
 
-/// What boots next: the answer of a host with a few files in the menu's directory. Anything else was not read.
+/// Returns the line that boots next on a host with a few files in the menu's directory; no other file was read.
 fn next_with(
     text: &str,
     files: &[(&str, &str)],
@@ -268,7 +268,7 @@ fn builds_that_sort_differently_give_one_answer_or_none() {
     assert!(stock.starts_with("/vmlinuz-0-rescue"), "{stock}");
 }
 
-/// Debian's and Ubuntu's generator.
+/// A menu of the generator of Debian and Ubuntu.
 const UBUNTU: &str = r#"
 if [ -s $prefix/grubenv ]; then
   set have_grubenv=true
@@ -459,7 +459,7 @@ fi
     boots(menu, "saved_entry=SLES 15\n", "/boot/vmlinuz root=UUID=6b splash=silent");
     boots(menu, "saved_entry=1\n", "/boot/vmlinuz root=UUID=6b splash=silent");
     boots(menu, "", advanced);
-    // Where the firmware is not known, neither is the first entry.
+    // If the firmware is unknown, so is the first entry.
     let bios = menu.replace("\"$grub_platform\" = \"efi\"", "\"$grub_cpu\" = x86_64");
     is_unknown(&bios, "which entries the menu has");
     boots(&bios, "saved_entry=SLES 15\n", "/boot/vmlinuz root=UUID=6b splash=silent");

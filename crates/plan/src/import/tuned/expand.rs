@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 /// Longest value after expansion, in bytes.
 const VALUE_BYTES_MAX: usize = 16 << 10;
 
-/// Why a value has no expansion.
+/// Reason why a value has no expansion.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Stop {
-    /// Only TuneD on the host itself can say.
+    /// The value is known only to TuneD on the host itself.
     Unknown(String),
     /// TuneD rejects the whole profile.
     Refused(String),
@@ -29,18 +29,18 @@ impl Stop {
     }
 }
 
-/// What values may name: variables, and the host that functions ask.
+/// Variables and host facts that values can refer to.
 pub struct Scope<'a> {
     pub host: &'a HostSnapshot,
     pub tree: &'a dyn Tree,
     /// Each variable with its expanded value.
     pub variables: BTreeMap<String, Result<String, Stop>>,
-    /// Why a variable that is missing here may have a value all the same.
+    /// Reason why a variable that is missing here may still have a value.
     pub gap: Option<String>,
 }
 
 impl Scope<'_> {
-    /// The value with its variables and functions replaced. Those that TuneD leaves as written stay.
+    /// The value with its variables and functions replaced. Those that TuneD does not replace stay as written.
     pub fn expand(&self, value: &str) -> Result<String, Stop> {
         let with_variables = replace(value, |name| match (self.variables.get(name), &self.gap) {
             (Some(value), _) => Some(value.clone()),
@@ -58,7 +58,7 @@ impl Scope<'_> {
         let (mut at, mut is_escaped) = (0, false);
         while let Some(&char) = text.get(at) {
             if char == '}' {
-                // TuneD stops at a bracket without partner.
+                // TuneD stops at an unmatched bracket.
                 let Some((from, was_escaped)) = open.pop() else { break };
                 let inner: String = text[from..at].iter().collect();
                 if let Some(call) = inner.strip_prefix("${f").filter(|_| !was_escaped)

@@ -82,13 +82,13 @@ impl Scope<'_> {
     pub fn file(&self, path: &str) -> Result<String, Stop> {
         match self.tree.read(path) {
             Reading::Known(text) => Ok(text),
-            // A capture lacks what nobody read.
+            // A capture lacks files that no reader asked for.
             Reading::Absent if self.host.origin.kind == OriginKind::Live => Ok(String::new()),
             _ => Err(Stop::unknown(format!("{path} was not read"))),
         }
     }
 
-    /// What `uname -a` prints, without the operating system.
+    /// The output of `uname -a`, without the operating system.
     pub fn uname(&self) -> Result<String, Stop> {
         let kernel = &self.host.kernel;
         let parts = [&kernel.release, &kernel.build, &kernel.machine].map(Reading::known);
@@ -100,7 +100,7 @@ impl Scope<'_> {
     }
 }
 
-/// Whether a pattern of Python's matches anywhere in a text.
+/// True if a Python pattern matches anywhere in a text.
 pub fn search(pattern: &str, text: &str) -> Result<bool, Stop> {
     let unknown = || Stop::unknown(format!("lowlat cannot evaluate the pattern \"{pattern}\""));
     // The two dialects differ in characters beyond ASCII, and in what `$` matches before a last line feed.
@@ -122,7 +122,7 @@ fn number(text: &str) -> Result<u32, Stop> {
     text.parse().map_err(|_| Stop::unknown(format!("lowlat cannot compute with \"{text}\"")))
 }
 
-/// The text behind the first pattern that matches; else the last one if it has no partner.
+/// The text after the first pattern that matches; otherwise the last argument if it has no partner.
 fn first_match(arguments: &[String], is_match: impl Fn(&str) -> Result<bool, Stop>) -> Result<String, Stop> {
     for pair in arguments.chunks(2) {
         match pair {
@@ -134,7 +134,7 @@ fn first_match(arguments: &[String], is_match: impl Fn(&str) -> Result<bool, Sto
     Ok(String::new())
 }
 
-/// Whether `lscpu` prints a line that matches. Only a pattern that starts with the name of a known line can be answered.
+/// True if `lscpu` prints a matching line. Only patterns that start with the name of a known line can be evaluated.
 fn in_lscpu(scope: &Scope<'_>, pattern: &str) -> Result<bool, Stop> {
     let cpu = &scope.host.cpu;
     let number = |reading: &Reading<u32>| reading.as_ref().map(u32::to_string);
@@ -175,7 +175,7 @@ fn mask(cpus: &CpuSet) -> String {
     cpus.to_mask_padded(32 * (cpus.highest().unwrap_or(0) / 32 + 1))
 }
 
-/// The CPUs of a list as TuneD reads it: numbers, ranges, and `^` or `!` before what is excluded. Empty if it is not a list.
+/// The CPUs of a list as TuneD reads it: numbers, ranges, and `^` or `!` before exclusions. Empty if it is not a list.
 fn unpacked(list: &str) -> Result<CpuSet, Stop> {
     let (mut found, mut excluded) = (CpuSet::new(), CpuSet::new());
     for item in list.trim_matches(['\'', '"']).split(',').filter(|item| !item.is_empty()) {
@@ -183,11 +183,11 @@ fn unpacked(list: &str) -> Result<CpuSet, Stop> {
             Some(item) => (item, &mut excluded),
             None => (item, &mut found),
         };
-        // Masks, and what else Python takes for a number.
+        // Masks, and other texts that Python accepts as numbers.
         if item.contains(['x', 'X', '+', '_']) || !item.is_ascii() {
             return Err(Stop::unknown(format!("lowlat cannot read the CPU list \"{list}\"")));
         }
-        // What follows a second dash is ignored.
+        // TuneD ignores everything from a second dash on.
         let (start, rest) = item.split_once('-').unwrap_or((item, item));
         let ends = [start, rest.split('-').next().unwrap_or_default()].map(str::trim);
         if !ends.iter().all(|end| is_digits(end)) {

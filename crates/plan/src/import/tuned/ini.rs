@@ -3,24 +3,22 @@
 /// One option of a section.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// Its name.
     pub key: String,
     /// Its value as written. Continued lines are separated by line feeds.
     pub value: String,
-    /// The file.
     pub path: String,
-    /// The line, from 1.
+    /// Line number, from 1.
     pub line: u32,
 }
 
-/// A section with its options. One of several sections or options of a name has the last value and the first place.
+/// A section with its options. Repeated sections and options keep their first place and get their last value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Section {
     pub name: String,
     pub entries: Vec<Entry>,
 }
 
-/// Most options of a file.
+/// Maximum number of options in a file.
 const ENTRIES_MAX: usize = 10_000;
 /// Longest part of a line that an error shows.
 const SHOWN_CHARS_MAX: usize = 60;

@@ -1,4 +1,4 @@
-//! What the options of TuneD's plug-ins write, and where.
+//! Targets and values of the options of TuneD's plug-ins.
 
 use super::Unit;
 use crate::import::Wishes;
@@ -57,7 +57,8 @@ const WITHOUT_VALUE: [(&str, &str, &str); 5] = [
     ("", "", "lowlat has no counterpart"),
 ];
 
-/// The files that an option writes, with `*` and `#`, and the value. `[vm]` takes a share of the memory in place of bytes.
+/// The files that an option writes, with `*` and `#`, and the value. `[vm]` accepts a share of the memory instead of
+/// bytes.
 pub fn file_of<'a>(plugin: &str, key: &str, value: &'a str) -> Option<(String, &'a str)> {
     let (.., path) = FILES.iter().find(|(owner, option, _)| (*owner, *option) == (plugin, key))?;
     match value.strip_suffix('%').filter(|_| plugin == "vm") {
@@ -98,7 +99,7 @@ pub fn kib(value: &str) -> String {
     }
 }
 
-/// `service.NAME=stop,disable`.
+/// Reads an option such as `service.NAME=stop,disable`.
 pub fn service(place: &str, key: &str, value: &str, wishes: &mut Wishes) {
     let name = key.strip_prefix("service.").unwrap_or(key);
     let unit = if name.contains('.') { name.to_owned() } else { format!("{name}.service") };

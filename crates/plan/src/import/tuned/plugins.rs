@@ -1,4 +1,4 @@
-//! What a profile's sections set on a host, plug-in by plug-in.
+//! Evaluates a profile's sections on a host, plug-in by plug-in.
 
 use super::{
     Entry, Profile, Tree, Unit,
@@ -10,7 +10,7 @@ use lowlat_host::{HostSnapshot, Reading, snapshot::component_matches};
 use lowlat_settings::change::{Target, nic};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Reads a profile with those that it includes. Errors: TuneD rejects a file, or one cannot be read.
+/// Reads a profile and the ones it includes. Errors: TuneD rejects a file, or one cannot be read.
 pub fn read(path: &str, tree: &dyn Tree, host: &HostSnapshot) -> Result<Wishes, String> {
     let mut profile = Profile::load(&[path], tree, host)?;
     if let Some((name, includer)) = profile.missing.first() {
@@ -79,7 +79,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A value after expansion. Errors: why it is not known, or TuneD does not expand it.
+    /// A value after expansion. Errors: the reason why it is unknown or cannot be expanded.
     fn value(&self, written: &str) -> Result<String, String> {
         let value = self.profile.expand(written)?;
         match value.split_once("${").and_then(|(_, rest)| rest.split_once('}')) {
@@ -89,7 +89,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The devices of a section's plug-in, without those of earlier sections.
+    /// The devices of a section's plug-in, without those that earlier sections have taken.
     fn devices(&mut self, unit: &'a Unit) -> Result<Vec<String>, String> {
         let all: Vec<String> = match unit.plugin.as_str() {
             "cpu" => self.host.topology.online.iter().map(|cpu| format!("cpu{cpu}")).collect(),
@@ -167,7 +167,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Asks for the value of each target; those of the same value are one request.
+    /// Requests the value of each target; targets with the same value are one request.
     fn ask(&mut self, place: &str, targets: Vec<Target>, value: impl Fn(&Self, &Target) -> Option<String>) {
         let mut by_value: BTreeMap<String, Vec<Target>> = BTreeMap::new();
         for target in targets {
@@ -183,7 +183,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Asks for a CPU list.
+    /// Requests a CPU list for some targets.
     fn list(&mut self, place: &str, targets: Vec<Target>, value: &str) {
         match self.profile.expand(&format!("${{f:cpulist_pack:{value}}}")) {
             Ok(list) if !list.is_empty() => self.ask(place, targets, |_, _| Some(list.clone())),

@@ -1,4 +1,4 @@
-//! A profile with those that it includes, merged as TuneD merges them.
+//! Merges a profile and the ones it includes as TuneD does.
 
 use super::{
     Tree,
@@ -13,18 +13,18 @@ use std::collections::BTreeMap;
 
 /// Folders of profiles, highest precedence first. TuneD 2.23 moved them one level down.
 const FOLDERS: [&str; 4] = ["/etc/tuned/profiles", "/etc/tuned", "/usr/lib/tuned/profiles", "/usr/lib/tuned"];
-/// Most files of a profile.
+/// Maximum number of files of a profile.
 const FILES_MAX: usize = 32;
 
-/// What a profile and those that it includes set.
+/// A profile merged with the ones it includes.
 pub struct Profile<'a> {
     /// Its sections, those of included profiles first.
     pub units: Vec<Unit>,
     /// Names of included profiles that are not installed, each with the file that includes it.
     pub missing: Vec<(String, String)>,
-    /// What cannot be known.
+    /// Parts whose values cannot be known.
     pub unread: Vec<Unread>,
-    /// Why TuneD rejects it on this host.
+    /// Reason why TuneD rejects the profile on this host.
     pub refused: Option<String>,
     scope: Scope<'a>,
 }
@@ -32,11 +32,8 @@ pub struct Profile<'a> {
 /// A section of a profile.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unit {
-    /// The section's name.
     pub name: String,
-    /// Its plug-in.
     pub plugin: String,
-    /// Whether it is switched on.
     pub is_enabled: bool,
     /// The devices it applies to, as written: `sd* !sda`.
     pub devices: String,
@@ -46,7 +43,6 @@ pub struct Unit {
     pub uname: Option<String>,
     /// Its place in the order: low numbers first.
     pub priority: Option<i64>,
-    /// Its options.
     pub entries: Vec<Entry>,
     replaces: bool,
     prepends: bool,
@@ -99,7 +95,7 @@ fn split(separator: &str, list: &str) -> Vec<String> {
 struct Loader<'a> {
     scope: Scope<'a>,
     folders: Vec<String>,
-    /// The files, and their sections, those of included profiles first.
+    /// The paths of files read so far, and in `files` their sections, those of included profiles first.
     seen: Vec<String>,
     files: Vec<Vec<Section>>,
     missing: Vec<(String, String)>,
@@ -123,7 +119,7 @@ impl<'a> Profile<'a> {
         };
         for name in names {
             if name.starts_with('/') {
-                // Profiles that are not installed lie beside each other.
+                // Profiles that are not installed are in neighbouring directories.
                 let beside = name.rsplitn(3, '/').last().unwrap_or_default().to_owned();
                 if !loader.folders.contains(&beside) {
                     loader.folders.insert(0, beside);
@@ -136,12 +132,12 @@ impl<'a> Profile<'a> {
         Ok(loader.finish())
     }
 
-    /// A value with its variables and functions replaced. Errors: why it is not known.
+    /// A value with its variables and functions replaced. Errors: the reason why it is unknown.
     pub fn expand(&self, value: &str) -> Result<String, String> {
         self.scope.expand(value).map_err(|stop| stop.why().to_owned())
     }
 
-    /// The variables, each with its value or why it is not known.
+    /// The variables, each with its value or the reason why it is unknown.
     pub fn variables(&self) -> impl Iterator<Item = (&str, Result<&str, &str>)> {
         self.scope
             .variables
@@ -149,7 +145,7 @@ impl<'a> Profile<'a> {
             .map(|(name, value)| (name.as_str(), value.as_ref().map(String::as_str).map_err(Stop::why)))
     }
 
-    /// Whether a section applies to this host. Errors: why that is not known.
+    /// True if a section applies to this host. Errors: the reason why that is unknown.
     pub fn applies(&self, unit: &Unit) -> Result<bool, String> {
         let matches = |pattern: &Option<String>, text: &dyn Fn() -> Result<String, Stop>| match pattern {
             Some(pattern) => search(&format!("(?m){}", self.scope.expand(pattern)?), &text()?),
@@ -167,7 +163,7 @@ impl<'a> Profile<'a> {
 }
 
 impl<'a> Loader<'a> {
-    /// Adds a profile of a name, unless it is loaded already. A later folder may have another one of that name.
+    /// Adds a profile by its name, unless it is loaded already. A later folder may have another profile of that name.
     fn find(&mut self, name: &str, includer: &str) -> Result<(), String> {
         let (name, is_optional) = name.strip_prefix('-').map_or((name, false), |name| (name, true));
         let folder = name.rsplit('/').next().unwrap_or_default();
@@ -264,7 +260,7 @@ impl<'a> Loader<'a> {
                 if let Stop::Refused(why) = stop {
                     self.refused.get_or_insert_with(|| why.clone());
                 }
-                // Variables that name this one say the same.
+                // Variables that refer to this one have the same reason.
                 if !self.unread.iter().any(|part| part.why == stop.why()) {
                     self.leave(&format!("[variables] {}", entry.key), stop.why());
                 }
@@ -279,7 +275,7 @@ impl<'a> Loader<'a> {
         let name = path.rsplit('/').next().unwrap_or_default();
         let folder = include.path.rsplit_once('/').map_or("", |(folder, _)| folder);
         let tree = self.scope.tree;
-        // A profile that is not installed has the file beside it.
+        // A profile that is not installed has its variables file in its own directory.
         let text = match tree.read(path) {
             Reading::Absent => tree.read(&format!("{folder}/{name}")),
             found => found,

@@ -1,4 +1,4 @@
-//! What sets a value, one file per kind of culprit.
+//! Programs and files that set a value, one file per kind of culprit.
 
 mod daemons;
 mod files;
@@ -12,7 +12,6 @@ use lowlat_settings::change::{
     processes::{GivesCpus, gives_cpus},
 };
 
-/// What sets a value in this place.
 pub(super) fn of(scene: &Scene<'_>, rival: &Rival) -> Vec<Claim> {
     match rival {
         Rival::Sysctl(key) => of_sysctl(scene.evidence, &scene.host.kernel.sysctl_files, key),
@@ -23,7 +22,7 @@ pub(super) fn of(scene: &Scene<'_>, rival: &Rival) -> Vec<Claim> {
     }
 }
 
-/// What sets a sysctl: files in the order in which they are applied, then sysctl.conf, then TuneD.
+/// Claims on a sysctl: sysctl.conf, then files in the order in which they are applied at boot, then TuneD.
 fn of_sysctl(evidence: &Evidence, lines: &[SysctlAssignment], key: &str) -> Vec<Claim> {
     let mut claims = files::sysctl(&evidence.sysctl_conf, key, "when you run `sysctl -p`");
     claims.extend(files::sysctl(lines, key, "at boot"));
@@ -31,7 +30,7 @@ fn of_sysctl(evidence: &Evidence, lines: &[SysctlAssignment], key: &str) -> Vec<
     claims
 }
 
-/// What writes a file of /sys, /proc or debugfs.
+/// Claims on a file of /sys, /proc or debugfs.
 pub(super) fn of_path(scene: &Scene<'_>, path: &str) -> Vec<Claim> {
     let mut claims = daemons::of_path(scene, path);
     if let Some(key) = path.strip_prefix("/proc/sys/") {
@@ -42,14 +41,14 @@ pub(super) fn of_path(scene: &Scene<'_>, path: &str) -> Vec<Claim> {
     claims
 }
 
-/// What moves interrupts; `asked` are the requested CPUs.
+/// Claims on the CPUs of interrupts; `asked` are the requested CPUs.
 pub(super) fn of_irq(scene: &Scene<'_>, asked: Option<&CpuSet>) -> Vec<Claim> {
     let mut claims = tuned::irqs(scene.evidence);
     claims.extend(daemons::irqbalance(scene, asked));
     claims
 }
 
-/// What gives CPUs to all processes; the command line overrides files.
+/// Claims on the CPUs of all processes; the command line overrides files.
 fn of_processes(scene: &Scene<'_>) -> Vec<Claim> {
     let claim = |found: GivesCpus| {
         let (value, does) = (Some(found.cpus.to_list()), format!("has {}", found.says));
@@ -61,17 +60,15 @@ fn of_processes(scene: &Scene<'_>) -> Vec<Claim> {
     gives_cpus(scene.host).into_iter().filter(of_first).rev().map(claim).collect()
 }
 
-/// What moves kernel threads.
 pub(super) fn of_threads(evidence: &Evidence) -> Vec<Claim> {
     tuned::threads(evidence)
 }
 
-/// What enables idle states.
 pub(super) fn of_idle_states(evidence: &Evidence) -> Vec<Claim> {
     files::idle_states(evidence)
 }
 
-/// What adds a boot parameter, apart from the source files of boot entries.
+/// Claims on a boot parameter, apart from the source files of boot entries.
 pub(super) fn of_parameter(scene: &Scene<'_>, name: &str) -> Vec<Claim> {
     tuned::parameter(scene.evidence, name)
 }

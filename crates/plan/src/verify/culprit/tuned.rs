@@ -102,7 +102,7 @@ pub(super) fn net(evidence: &Evidence, nic: &str, key: &str, field: &str) -> Vec
         .collect()
 }
 
-/// `cmdline`, `cmdline_realtime` and the like of the bootloader plugin.
+/// `cmdline`, `cmdline_realtime` and similar options of the bootloader plugin.
 pub(super) fn parameter(evidence: &Evidence, name: &str) -> Vec<Claim> {
     let options = evidence
         .tuned

@@ -40,7 +40,7 @@ fn what_the_next_entry_lacks_does_not_come_with_the_reboot() {
     );
 }
 
-/// Whatever the boot: no culprit is invented for what was never written.
+/// In no boot is a culprit invented for a line that was never written.
 #[test]
 fn a_refused_command_line_is_refused_in_every_boot() {
     let why =

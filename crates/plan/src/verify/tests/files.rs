@@ -1,4 +1,4 @@
-//! Files: lowlat's own, lines of others', values of /sys, huge pages, idle states, interfaces.
+//! Files: lowlat's own and lines of others, values of /sys, huge pages, idle states, interfaces.
 
 use super::super::Assignment;
 use super::*;

@@ -1,4 +1,4 @@
-//! Interrupts: where they really go, and who moves them.
+//! Interrupts: the CPUs that they really go to, and the programs that move them.
 
 use super::*;
 use lowlat_host::snapshot::{InterruptFacts, Irq};
@@ -78,7 +78,7 @@ fn irqbalance_is_blamed_where_its_ban_list_leaves_the_cpus_to_it() {
         Standing::Overridden,
         &["unknown", "/proc/irq/40/smp_affinity"],
     );
-    // Without a list of its own it leaves isolated CPUs out by itself.
+    // Without a configured ban list it leaves out isolated CPUs.
     let by_itself = with_irqbalance(None)
         .with(|case| case.bench.host.topology.isolated = Reading::Known(list("1-7,9-15")));
     by_itself.says(WHAT, Standing::Overridden, &["unknown"]);

@@ -1,4 +1,4 @@
-//! Hand-made plans held against hand-made hosts.
+//! Artificial plans compared with artificial hosts.
 
 mod boot;
 mod files;
@@ -18,7 +18,7 @@ use lowlat_settings::{
     change::{BootToken, Change, Moment, Target},
 };
 
-/// A bench with a plan of its own.
+/// A bench with its own plan.
 struct Case {
     bench: Bench,
     plan: Plan,
@@ -31,7 +31,7 @@ struct Case {
 const THIS_BOOT: &str = "this boot";
 
 impl Case {
-    /// 0 and 8 keep house; the plan was applied in an earlier boot.
+    /// CPUs 0 and 8 are reserved for housekeeping; the plan was applied in an earlier boot.
     fn new(bench: Bench) -> Self {
         let bench = bench.with(|bench| bench.host.kernel.boot_id = Reading::Known(THIS_BOOT.into()));
         let plan = Plan {
@@ -125,7 +125,7 @@ impl Case {
             .clone()
     }
 
-    /// Asserts the standing of a row, and that each piece stands in what was observed, in the note or in the culprit.
+    /// Asserts the standing of a row, and that each piece occurs in the observed value, the note or the culprit.
     #[track_caller]
     fn says(&self, what: &str, standing: Standing, pieces: &[&str]) -> Row {
         let row = self.row(what);
@@ -158,7 +158,7 @@ fn tuned(plugin: &str, key: &str, value: &str) -> super::TunedOption {
     }
 }
 
-/// A second of counting on CPUs 1 and 2.
+/// A proof of one second on CPUs 1 and 2.
 fn proof(ticks: [u64; 2], load: TickLoad) -> TickProof {
     let count =
         |(cpu, ticks)| TickCount { cpu, ticks: Reading::Known(ticks), rcu_softirqs: Reading::Known(0), load };

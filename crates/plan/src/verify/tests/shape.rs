@@ -39,7 +39,7 @@ fn a_refused_value_is_not_called_lost() {
     let counts = case("a.b").verify().counts;
     assert_eq!((counts.refused, counts.lost, counts.not_held(), counts.rows()), (1, 1, 2, 2));
     assert_eq!(case("a.b").verify().outcome(), Outcome::NotHeld);
-    // A value that another tool set later, or that holds after all, is judged by itself.
+    // A value that another tool set later, or that is held after all, is judged on its own.
     let other = case("a.b").with(|case| {
         case.bench.host.files.insert("/proc/sys/a/b".into(), Reading::Known("7".into()));
     });
@@ -87,7 +87,7 @@ fn a_plan_for_another_host_is_told() {
     assert!(case.verify().warnings[0].contains("CPUs or nodes"));
 }
 
-/// A host may say anything; a verification of it is made all the same, and is a document.
+/// A host may return anything; verifying it must not panic and must give a document.
 #[test]
 fn nonsense_gives_a_verification_without_a_panic() {
     let junk_bench = || {

@@ -19,7 +19,7 @@ fn tuned_s_profile_is_named_by_file_and_line() {
         Standing::Overridden,
         &["/usr/lib/tuned/balanced/tuned.conf:7", "TuneD's active profile"],
     );
-    // A value that the profile does not set is not its doing.
+    // A value that the profile does not set is not blamed on it.
     let other = case.with(|case| case.evidence.tuned = vec![tuned("sysctl", "vm.swappiness", "10")]);
     other.says("vm.swappiness", Standing::Overridden, &["unknown", "auditctl -w /proc/sys/vm/swappiness"]);
 }
@@ -262,7 +262,7 @@ fn a_service_that_does_not_start_at_the_next_boot_is_told_while_all_is_held() {
     case("disabled").says("vm.swappiness", Standing::Held, &[]);
 }
 
-/// What gives other CPUs to process 1 is named: the command line first, then systemd's files.
+/// Configuration that gives other CPUs to process 1 is named: the command line first, then systemd's files.
 #[test]
 fn what_gives_cpus_to_user_processes_is_named() {
     let case = |line: &str, of_file: &str| {

@@ -1,4 +1,4 @@
-//! What to do first: the settings at fault, those first that caused most of the interruptions in this run.
+//! Settings to change first: the faults, those first that caused most of the interruptions in this run.
 
 use crate::assess::brief::worth_most;
 use crate::audit::html::anchors;

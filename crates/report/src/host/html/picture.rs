@@ -10,7 +10,6 @@ use lowlat_text::page::svg::{cut, px, text_width};
 use lowlat_text::units::{clean, size};
 use maud::{Markup, PreEscaped, html};
 
-/// Width of the drawing.
 const WIDTH: f64 = 1_128.0;
 /// Highest number of characters shown of a device's name.
 const DEVICE_CHARS: usize = 36;
@@ -21,17 +20,15 @@ const GAP: f64 = 8.0;
 struct Drawn {
     width: f64,
     height: f64,
-    /// Box around it.
     frame: Option<Frame>,
     markup: String,
 }
 
-/// Box around a drawing.
 struct Frame {
     class: &'static str,
     radius: u8,
     title: String,
-    /// Whether it grows to the height of its row.
+    /// True if it grows to the height of its row.
     grows: bool,
 }
 
@@ -48,7 +45,7 @@ impl Frame {
     }
 }
 
-/// Drawing size of CPUs.
+/// Size at which CPUs are drawn.
 #[derive(Clone, Copy)]
 struct Scale {
     cell: f64,
@@ -76,7 +73,6 @@ struct Picture<'a> {
     scale: Scale,
 }
 
-/// Draws the whole picture.
 pub fn draw(document: &ResultDocument) -> Markup {
     let topology = &document.snapshot.topology;
     let blocks = shape::tree(topology);

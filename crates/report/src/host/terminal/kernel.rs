@@ -143,7 +143,7 @@ pub fn add_threads(page: &mut Page, snapshot: &HostSnapshot, allocation: Option<
         page.field("Real-time", &format!("{family}: {text}"));
     }
     page.fact("Unbound work", &tasks.workqueue_cpus.as_ref().map(|cpus| format!("{cpus:#}")));
-    // Of what was not read nobody knows whether it differs.
+    // A queue that was not read is shown too, because it may differ.
     let differs = |queue: &&Workqueue| match (&queue.cpus, &tasks.workqueue_cpus) {
         (Reading::Known(cpus), Reading::Known(usual)) => cpus != usual,
         (cpus, _) => !cpus.is_known(),

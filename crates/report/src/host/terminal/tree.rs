@@ -12,7 +12,6 @@ use lowlat_host::{
 use lowlat_text::text::{BLUE, DIM, add_wrapped, paint};
 use lowlat_text::units::{clean, count, plural, size};
 
-/// Adds the tree.
 pub fn add(page: &mut Page, snapshot: &HostSnapshot, allocation: Option<&Allocation>) {
     page.heading("Topology");
     for line in lines(snapshot, allocation) {
@@ -56,7 +55,7 @@ fn isolated_text(reading: &Reading<CpuSet>) -> String {
 /// Emphasis of a line of the tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Weight {
-    /// Packages, nodes, caches, cores.
+    /// A package, node, cache or core.
     Block,
     /// Purposes of a block's CPUs.
     Part,
@@ -64,14 +63,10 @@ pub enum Weight {
     Device,
 }
 
-/// Line of the tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line {
-    /// Indentation level.
     pub depth: usize,
-    /// Its text.
     pub text: String,
-    /// Its emphasis.
     pub weight: Weight,
 }
 

@@ -12,11 +12,9 @@ use lowlat_jitter::{Cause, CauseKind, CauseSource, CauseStudy, CpuCauses, Jitter
 pub enum Family {
     /// The local timer and what it runs.
     Timer,
-    /// Device interrupts.
     Device,
-    /// Requests from other CPUs.
+    /// Interrupts by which other CPUs request work.
     OtherCpu,
-    /// Softirqs and tasklets.
     Softirq,
     /// Threads and functions on work queues.
     Thread,
@@ -24,18 +22,15 @@ pub enum Family {
     Machine,
     /// Kernel work for the measured program: page faults and signals.
     PageFault,
-    /// Kernel entry and exit.
     EntryExit,
-    /// Firmware or the hypervisor.
+    /// Time taken by firmware or the hypervisor.
     Firmware,
-    /// Time without an explanation.
     Unexplained,
     /// Time that was not traced, or whose events were lost.
     NotTraced,
 }
 
 impl Family {
-    /// Every family, in order.
     pub const ALL: [Self; 11] = [
         Self::Timer,
         Self::Device,
@@ -177,7 +172,6 @@ pub fn study_of<'a>(causes: &'a [CauseStudy], cause: &Cause) -> Option<&'a Cause
 /// Sum of a kernel counter over all CPUs.
 #[derive(Debug, PartialEq, Eq)]
 pub struct CounterSum {
-    /// Event that it counts.
     pub cause: Cause,
     /// CPUs on which it increased.
     pub cpus: lowlat_host::CpuSet,

@@ -4,12 +4,10 @@ use lowlat_host::CpuId;
 use lowlat_jitter::{CpuCauses, Explained, Group, Interruption, JitterRecord};
 use std::collections::BTreeMap;
 
-/// Interruption among the longest.
+/// One of the longest interruptions, with its explanation.
 #[derive(Debug, Clone, Copy)]
 pub struct Ranked<'a> {
-    /// The CPU.
     pub cpu: CpuId,
-    /// Time and length.
     pub interruption: Interruption,
     /// Explanation; `None` if it was not compared with a trace.
     pub explained: Option<&'a Explained>,

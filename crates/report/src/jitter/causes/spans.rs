@@ -2,12 +2,11 @@
 
 use lowlat_jitter::{Cause, Change, Explained};
 
-/// Kind of a span.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SpanKind {
-    /// Activity with a length.
+    /// Activity that took some time.
     Ran,
-    /// Event of unknown length.
+    /// Event whose length is unknown.
     Point,
     /// Return to the measured thread.
     Return,
@@ -15,25 +14,24 @@ pub enum SpanKind {
     Lost,
 }
 
-/// Activity or event.
+/// An activity or event during an interruption.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Span<'a> {
-    /// What it is.
     pub kind: SpanKind,
-    /// To which activity.
+    /// Activity or event to which it belongs.
     pub cause: &'a Cause,
-    /// Who sent it from another CPU: a place in the record's list of senders.
+    /// Sender on another CPU: an index into the record's list of senders.
     pub sender: Option<usize>,
     /// Start, relative to the start of the interruption; slightly negative if clocks differ.
     pub offset_ns: i64,
     /// Length including nested activities; 0 for events.
     pub took_ns: u64,
-    /// Length without nested activities.
+    /// Length without its nested activities.
     pub own_ns: u64,
     /// Number of activities around it.
     pub depth: usize,
-    /// Whether its end is missing from the steps. It then lasts until the end of the interruption or, if steps were left
-    /// out, at least until the last of them.
+    /// True if its end is missing from the steps. It then lasts until the end of the interruption or, if steps were
+    /// left out, at least until the last of them.
     pub is_open: bool,
 }
 

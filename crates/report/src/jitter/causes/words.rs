@@ -12,7 +12,7 @@ use lowlat_text::units::{clean, count, duration, duration_fine, percent, plural,
 /// Highest number of functions shown of a stack.
 const PATH_MAX: usize = 10;
 
-/// What a run measured: "interruptions of 100 ns or longer".
+/// Returns what a run measured: "interruptions of 100 ns or longer".
 pub fn what(record: &JitterRecord) -> String {
     match record.wake_every_ns {
         Some(every_ns) => format!("latency of wake-ups by a timer every {}", duration(every_ns)),
@@ -117,7 +117,7 @@ pub fn interval(side: &Side) -> String {
     format!(" (95 % interval {} to {})", rate(side.rate.per_s_low), rate(side.rate.per_s_high))
 }
 
-/// Returns the shares of the time of all interruptions, with their names; time that was not traced only if there is any.
+/// Returns the shares of the time of all interruptions, with their names; untraced time only if there is any.
 pub fn shares(shares: &CauseShares) -> Vec<(&'static str, f64)> {
     let mut parts = vec![
         ("explained", shares.named),
@@ -169,7 +169,7 @@ pub fn senders(causes: &JitterCauses) -> Option<String> {
     (!reason.is_empty()).then(|| format!("Who interrupted from other CPUs is unknown: {reason}{end}"))
 }
 
-/// Describes who sent a step of a timeline from another CPU, if known: "by md (pid 812) on CPU 0, TLB shootdown".
+/// Describes the sender of a step of a timeline, if known: "by md (pid 812) on CPU 0, TLB shootdown".
 pub fn sent_by(causes: Option<&JitterCauses>, sender: Option<usize>) -> Option<String> {
     let of = causes?.senders.as_ref()?.get(sender?)?;
     let place = if of.thread.is_some() { format!(" on {:#}", of.cpus) } else { String::new() };

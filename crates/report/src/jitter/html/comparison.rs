@@ -19,7 +19,7 @@ use lowlat_text::units::{clean, count, duration, plural, rate};
 use lowlat_workload_report::{changes_headline, changes_html};
 use maud::{Markup, html};
 
-/// Rows of tables.
+/// Highest numbers of rows in tables.
 const CAUSES_MAX: usize = 60;
 const CPUS_MAX: usize = 256;
 const CHANGES_MAX: usize = 100;

@@ -56,7 +56,6 @@ fn class_of(ns_max: u64) -> usize {
     if ns_max == 0 { 0 } else { EDGES.iter().position(|edge| ns_max < *edge).unwrap_or(EDGES.len() - 1) + 1 }
 }
 
-/// Measures of the grid.
 struct Grid {
     row: f64,
     column: f64,

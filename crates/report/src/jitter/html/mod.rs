@@ -33,7 +33,7 @@ pub fn sections(document: &ResultDocument, jitter: Option<&Jitter<'_>>) -> Vec<S
     sections
 }
 
-/// How the run was measured.
+/// Describes how the run was measured.
 pub fn parameters(record: &JitterRecord) -> Markup {
     html! {
         "Jitter: " (span(record.ran_ns())) ", " (micro(&words::what(record))) ", counter " code { (clean(&record.counter)) } " at " (count(record.counter_hz / 1_000_000))

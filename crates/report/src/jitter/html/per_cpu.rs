@@ -17,7 +17,6 @@ const ROWS_MAX: usize = 1_024;
 /// Shares of time with a column.
 const TIME_QUANTILES: [(f64, &str); 3] = [(0.999, "p99.9"), (0.999_9, "p99.99"), (0.999_99, "p99.999")];
 
-/// Builds the table.
 pub fn table(jitter: &Jitter<'_>, all: &[CpuFigures<'_>]) -> Markup {
     let (shown, left) = crate::jitter::html::longest_of(all, ROWS_MAX);
     let has_time = all.iter().any(|cpu| !cpu.study.time_percentiles.is_empty());

@@ -174,7 +174,6 @@ fn add_source(out: &mut String, jitter: &Jitter<'_>, causes: &JitterCauses, widt
     add_dim(out, &sentences.join(" "), width);
 }
 
-/// Adds the kernel's counters.
 pub fn add_counted(
     out: &mut String,
     jitter: &Jitter<'_>,

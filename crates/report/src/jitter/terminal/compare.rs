@@ -207,7 +207,7 @@ fn cause_style(verdict: CauseVerdict) -> Style {
     }
 }
 
-/// Adds the lines of a table with the last word of each in its colour. `after` adds what stands below a line.
+/// Adds the lines of a table with the last word of each in its colour. `after` adds text below a line.
 fn add_judged(
     out: &mut String,
     table: &[String],

@@ -15,11 +15,9 @@ const WIDTH_MIN: usize = 40;
 /// Figures of one CPU so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LiveCpu {
-    /// The CPU.
     pub cpu: CpuId,
-    /// Interruptions.
+    /// Number of interruptions so far.
     pub count: u64,
-    /// Their total time.
     pub ns_total: u64,
     /// Longest interruption; 0 if there was none.
     pub ns_max: u64,
@@ -28,20 +26,17 @@ pub struct LiveCpu {
 /// The run so far, and the size of the terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LiveView<'a> {
-    /// Every measured CPU.
     pub cpus: &'a [LiveCpu],
     /// Elapsed time of the run.
     pub elapsed_ns: u64,
     /// Planned time of the run.
     pub duration_ns: u64,
-    /// Columns of the terminal.
     pub width: usize,
-    /// Lines of the terminal.
     pub height: usize,
 }
 
-/// Returns plain lines without colours, fewer than the terminal has. If not every CPU fits, shows those with the longest
-/// interruptions; the last line then counts the others.
+/// Returns plain lines without colours, fewer than the terminal has. If not every CPU fits, shows those with the
+/// longest interruptions; the last line then counts the others.
 pub fn live_lines(view: &LiveView<'_>) -> Vec<String> {
     let width = view.width.max(WIDTH_MIN);
     // The cursor is on a separate line below the text.

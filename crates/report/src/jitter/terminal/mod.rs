@@ -27,9 +27,8 @@ const WARNINGS_MAX: usize = 8;
 /// Options of a jitter run's text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JitterTextOptions {
-    /// Whether to show every CPU, cause and warning.
+    /// True to show every CPU, cause and warning.
     pub show_all: bool,
-    /// Columns of the terminal.
     pub width: usize,
 }
 

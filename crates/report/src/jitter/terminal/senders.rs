@@ -1,4 +1,4 @@
-//! Who interrupted from other CPUs, as terminal text.
+//! Senders of interrupts to other CPUs, as terminal text.
 
 use super::{add_dim, causes::add_remedy};
 use crate::jitter::causes::{is_same_advice, words::cpu_list};

@@ -1,4 +1,4 @@
-//! What a group of resctrl contains: its CPUs, ways and bandwidth, as one line, or "none".
+//! Contents of a group of resctrl: its CPUs, ways and bandwidth, as one line, or "none".
 
 use crate::change::{
     Kind, Mechanism,
@@ -9,7 +9,7 @@ use lowlat_host::{
     resctrl::{DEFAULT_GROUP, Group, MOUNT, Resctrl},
 };
 
-/// The value where the group does not exist.
+/// The value if the group does not exist.
 const NONE: &str = "none";
 
 pub(super) struct CacheGroup<'a> {

@@ -34,7 +34,7 @@ impl Kind for CommandLine<'_> {
 }
 
 impl BootToken {
-    /// Why the name or the value does not fit its type.
+    /// The reason why the name or the value does not fit its type; none if both fit.
     pub(crate) fn misfit(&self) -> Option<String> {
         let value = self.value.as_deref().unwrap_or_default();
         misfit(&[(&BOOT_NAME, &self.name), (&BOOT_VALUE, value)])

@@ -7,7 +7,7 @@ use crate::change::{
 };
 use lowlat_host::{CpuSet, HostSnapshot, Reading, snapshot::CpusetPartition as Partition};
 
-/// The value where no partition exists.
+/// The value if no partition exists.
 const NONE: &str = "none";
 
 pub(super) struct CpusetPartition<'a> {

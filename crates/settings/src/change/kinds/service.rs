@@ -1,4 +1,4 @@
-//! Whether a systemd unit runs and starts at boot: "active, enabled".
+//! Run state and enablement of a systemd unit: "active, enabled".
 
 use crate::change::{
     Kind, Mechanism,

@@ -1,5 +1,5 @@
-//! The CPUs of process 1 and of the running processes that have the same ones, as a CPU list. A process inherits them from
-//! the one that starts it, so those of process 1 are the default of all.
+//! The CPUs of process 1 and of the running processes that have the same ones, as a CPU list. A process inherits its
+//! parent's, so those of process 1 are the default of all.
 
 use crate::change::{
     Kind, Mechanism, Rival,

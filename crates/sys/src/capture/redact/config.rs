@@ -10,7 +10,7 @@ use super::{
 use flate2::{Compression, GzBuilder, read::GzDecoder};
 use std::io::{Read, Write};
 
-/// Directories of such files.
+/// Directories of files that people and packages write.
 const FOLDERS: [&str; 9] =
     ["/etc/", "/usr/lib/", "/usr/local/lib/", "/lib/", "/run/", "/boot/", "/efi/", "/var/", "/usr/share/"];
 /// Parts of the paths of unit files and of system.conf.
@@ -62,7 +62,7 @@ pub(super) fn is_configuration(path: &str) -> bool {
 /// Redacts one such file. Line numbers and the lengths of values do not change.
 pub(super) fn redact(path: &str, bytes: &mut Vec<u8>, known: &KnownParameters) {
     if path == COMPRESSED_CONFIG {
-        // What cannot be unpacked cannot be redacted.
+        // Content that cannot be unpacked cannot be redacted.
         *bytes = recompressed(bytes).unwrap_or_default();
     } else if path.starts_with("/boot/config-") || (path.contains("/modules/") && path.ends_with("/config")) {
         kernel_config(bytes);
@@ -82,8 +82,8 @@ pub(super) fn redact(path: &str, bytes: &mut Vec<u8>, known: &KnownParameters) {
     }
 }
 
-/// What readers use of a unit file: section headings, CPU lists, and where irqbalance takes its own from. Line numbers
-/// are kept.
+/// Returns the parts of a unit file that readers use: section headings, CPU lists, and the sources of irqbalance's
+/// list. Line numbers are kept.
 fn unit(path: &str, text: &str) -> String {
     let is_list = |value: &str| value.bytes().all(|byte| byte.is_ascii_digit() || b",- ".contains(&byte));
     let is_of_irqbalance = path.contains("/irqbalance.service");
@@ -186,7 +186,7 @@ fn is_heading(line: &[u8]) -> bool {
     name.is_some_and(|name| is_word(name) && name.len() <= PART_BYTES_MAX)
 }
 
-/// Longest heading.
+/// Longest heading that is kept, in bytes.
 const PART_BYTES_MAX: usize = 24;
 
 /// Words of a line in tmpfiles.d or in a list that are not paths of users.
@@ -246,7 +246,7 @@ fn is_kept(name: &str, value: &[u8]) -> bool {
         || (is_of_kernel && is_word(value))
 }
 
-/// Whether a word is a number or a list of short numbers.
+/// True if a word is a number or a list of short numbers.
 fn is_number(word: &[u8]) -> bool {
     let digits = word.strip_prefix(b"0x").unwrap_or(word);
     word.len() <= NUMBER_BYTES_MAX && digits.iter().all(|byte| byte.is_ascii_digit() || b",-.".contains(byte))

@@ -48,7 +48,7 @@ const ATTRIBUTES: &[&str] = &[
     "persistent_address",
 ];
 
-/// Whether the whole file must be blanked.
+/// True if the whole file must be blanked.
 pub(super) fn is_identity(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or_default();
     let is_attribute = path.starts_with("/sys/") || path.starts_with("/proc/device-tree/");

@@ -186,13 +186,13 @@ fn redact_value(name: &str, value: &mut [u8], parameters: &KnownParameters) {
     }
 }
 
-/// Whether a value does not identify a host.
+/// True if a value does not identify a host.
 pub(super) fn is_harmless_value(value: &[u8]) -> bool {
     HARMLESS_VALUES.iter().any(|harmless| harmless.as_bytes() == value)
 }
 
-/// Whether the name of a parameter or key can be kept: a word, not an ID. The kernel's names are in lower
-/// case, shell variables in upper case. A mixture is neither.
+/// True if the name of a parameter or key can be kept: a word, not an ID. The kernel's names are in lower case, shell
+/// variables in upper case. A mixture is neither.
 pub(super) fn is_harmless_name(name: &str) -> bool {
     let has = |is_case: fn(&u8) -> bool| name.as_bytes().iter().any(is_case);
     if has(u8::is_ascii_lowercase) && has(u8::is_ascii_uppercase) {
@@ -205,7 +205,7 @@ pub(super) fn is_harmless_name(name: &str) -> bool {
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.-/*".contains(&byte))
 }
 
-/// Whether a value consists of words, numbers and lists whose parts are all short.
+/// True if a value consists of words, numbers and lists whose parts are all short.
 pub(super) fn is_plain(value: &[u8]) -> bool {
     let is_part = |part: &[u8]| {
         part.len() <= PART_BYTES_MAX

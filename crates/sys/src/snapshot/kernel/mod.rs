@@ -55,13 +55,13 @@ fn is_realtime(root: &Root, build: &Reading<String>) -> Reading<bool> {
     told.or(|| build.as_ref().map(|line| line.contains("PREEMPT_RT") || line.contains("PREEMPT RT")))
 }
 
-/// The first word of each line of /proc/modules.
-/// Keeps that the configuration was not read: rows must not take that for an option that is off.
+/// Records an unread configuration: rows must not take it for an option that is off.
 fn noted<T>(root: &Root, config: Reading<T>) -> Reading<T> {
     root.or_unread(CONFIG_PLACE, config.as_ref().map(|_| ()));
     config
 }
 
+/// The first word of each line of /proc/modules.
 fn modules(root: &Root) -> Reading<BTreeSet<String>> {
     const PATH: &str = "/proc/modules";
     let name = |line: &str| {

@@ -3,7 +3,7 @@
 use crate::Root;
 use lowlat_host::Reading;
 
-/// Exists while SELinux runs.
+/// File that exists while SELinux runs.
 const ENFORCE: &str = "/sys/fs/selinux/enforce";
 /// Names of the security modules in use, with commas between them.
 const LSM: &str = "/sys/kernel/security/lsm";

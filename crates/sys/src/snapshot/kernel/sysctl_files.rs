@@ -8,7 +8,7 @@ use crate::Root;
 use lowlat_host::{Reading, snapshot::SysctlAssignment};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Highest precedence first.
+/// Directories of sysctl files, highest precedence first.
 const DIRECTORIES: [&str; 5] =
     ["/etc/sysctl.d", "/run/sysctl.d", "/usr/local/lib/sysctl.d", "/usr/lib/sysctl.d", "/lib/sysctl.d"];
 const CLASSIC: &str = "/etc/sysctl.conf";

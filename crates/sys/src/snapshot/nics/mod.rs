@@ -32,7 +32,6 @@ pub(super) fn read(root: &Root) -> Vec<Nic> {
         .collect()
 }
 
-/// Names of the interfaces.
 fn names(root: &Root) -> impl Iterator<Item = String> + '_ {
     let names = root.or_unread(PLACE, root.list(PLACE));
     let is_interface = |name: &String| {
@@ -67,7 +66,7 @@ fn nic(root: &Root, name: &str, vendors: &mut Vendors<'_>) -> Nic {
     let netdev = kept(root, "netdev", name, || napi::ask(name));
     let nic = sysfs::read(root, name);
     let answers = match answers {
-        // Nobody asks for those of the loopback interface and its like.
+        // Missing answers of the loopback interface and other virtual ones do not matter.
         Reading::Unparsable(_) if !nic.is_physical => Reading::Absent,
         answers => answers,
     };

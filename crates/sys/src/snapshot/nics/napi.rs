@@ -1,5 +1,5 @@
-//! NAPI instances, their queues, and XDP abilities: the family `netdev` of generic netlink, since 6.6. Numbers are those
-//! of the kernel's Documentation/netlink/specs/netdev.yaml.
+//! NAPI instances, their queues, and XDP abilities: the family `netdev` of generic netlink, since 6.6. Numbers are
+//! those of the kernel's Documentation/netlink/specs/netdev.yaml.
 
 use super::ethtool::{Value, reading};
 use crate::netlink::{
@@ -34,7 +34,7 @@ const NAPI_IFINDEX: u16 = 1;
 const NAPI_ID: u16 = 2;
 const NAPI_THREADED: u16 = 8;
 
-/// Bits of `xdp-act`.
+/// Names of the bits of `xdp-act`.
 const XDP: [&str; 7] =
     ["basic", "redirect", "ndo-xmit", "xsk-zerocopy", "hw-offload", "rx-sg", "ndo-xmit-sg"];
 
@@ -87,7 +87,6 @@ fn napis(interface: &str) -> Result<Vec<Napi>, Errno> {
 /// One NAPI instance, as a socket names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NapiInstance {
-    /// Its interface.
     pub interface: String,
     /// Time for which its interrupt stays off while an application busy-polls; `None` before Linux 6.13.
     pub irq_suspend_timeout_ns: Option<u64>,
@@ -181,7 +180,7 @@ pub(super) struct Parameter {
 }
 
 impl Parameter {
-    /// "rx-0/gro-flush-timeout".
+    /// Parses a name such as "rx-0/gro-flush-timeout".
     pub(super) fn parse(name: &str) -> Option<Self> {
         let (napi, field) = NapiField::split(name)?;
         Some(Self { napi: napi.to_owned(), field })

@@ -1,4 +1,4 @@
-//! What /sys contains about an interface.
+//! Facts about an interface from /sys.
 
 use crate::{
     Root,
@@ -121,7 +121,7 @@ fn link(root: &Root, directory: &str) -> Reading<PcieLink> {
     if link == PcieLink::default() { Reading::Absent } else { Reading::Known(link) }
 }
 
-/// Whether any power state of the link may be entered; absent if the kernel exposes none of the switches.
+/// True if any power state of the link may be entered; absent if the kernel exposes none of the switches.
 fn aspm(root: &Root, directory: &str) -> Reading<bool> {
     let states = ["l0s_aspm", "l1_aspm", "l1_1_aspm", "l1_2_aspm"].map(|name| {
         let path = format!("{directory}/link/{name}");

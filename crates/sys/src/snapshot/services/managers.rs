@@ -202,7 +202,7 @@ mod tests {
         }
     }
 
-    /// What the unit says: file of the unit, its text, other files, then the banned CPUs and the file that rules.
+    /// Each case: files with their texts, then the banned CPUs and the file that rules.
     #[test]
     fn the_environment_files_of_the_unit_are_followed() {
         let unit = "/usr/lib/systemd/system/irqbalance.service";

@@ -38,7 +38,7 @@ pub(super) fn read(root: &Root) -> Vec<ProcessCpus> {
     found
 }
 
-/// What a file and its drop-ins make of the keys.
+/// Returns the CPUs that a file and its drop-ins set with these keys.
 fn of_files(root: &Root, directories: &[&str], name: &str, unit: &str, keys: &[&str]) -> Vec<ProcessCpus> {
     let (own, drop_ins) = environment::files(root, directories, name);
     let mut found: Vec<ProcessCpus> = Vec::new();

@@ -1,4 +1,4 @@
-//! Units from their files and control groups, for when systemd cannot be asked: another root, or no bus.
+//! Units from their files and control groups, if systemd cannot be queried: another root, or no bus.
 
 use super::is_of_interest;
 use crate::Root;
@@ -13,7 +13,7 @@ const DIRECTORIES: [&str; 5] = [
     "/usr/lib/systemd/system",
     "/lib/systemd/system",
 ];
-/// Where packages install units. Without one of these, the others name only what an administrator added.
+/// Directories where packages install units. If both are missing, the others name only what an administrator added.
 const OF_PACKAGES: [&str; 2] = ["/usr/lib/systemd/system", "/lib/systemd/system"];
 /// Name of the units in [`lowlat_host::HostSnapshot::unread`].
 const PLACE: &str = "systemd's unit files";

@@ -40,7 +40,7 @@ pub(super) fn read(root: &Root, notes: &mut Vec<String>) -> BTreeMap<CpuId, RawC
     cpus
 }
 
-/// Names the CPUs whose place in the topology is not given as that of others is.
+/// Notes the CPUs whose place in the topology is not given while that of others is.
 fn note_missing_places(cpus: &BTreeMap<CpuId, RawCpu>, notes: &mut Vec<String>) {
     type Place = (&'static str, fn(&RawCpu) -> bool);
     const PLACES: [Place; 4] = [
@@ -114,7 +114,7 @@ fn first_telling<T>(readings: impl Iterator<Item = Reading<T>>) -> Reading<T> {
 
 fn read_caches(root: &Root, folder: &str, mut on_unclear: impl FnMut()) -> Vec<RawCache> {
     let names = match root.list(folder) {
-        // As of a CPU that is offline.
+        // As for a CPU that is offline.
         Reading::Absent => Vec::new(),
         names => root.or_unread(CACHES, names),
     };

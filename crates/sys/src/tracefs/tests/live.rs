@@ -60,7 +60,7 @@ fn start(tracefs: &Arc<Tracefs>, cpu: u32) -> Option<(Tracing, CpuPipe)> {
     }
 }
 
-/// The trace's clock.
+/// Returns the time of the trace's clock.
 #[cfg(target_arch = "x86_64")]
 fn now() -> u64 {
     // SAFETY: RDTSC is part of x86-64 and reads no memory.

@@ -1,4 +1,4 @@
-//! What can be tested without a kernel that traces.
+//! Tests that do not need a kernel that traces.
 
 use crate::{
     testing::TestTree,
@@ -94,7 +94,7 @@ fn the_last_sub_buffers_are_kept_in_bounded_memory() {
     // The last one was not read in full.
     let kept = all.kept();
     assert_eq!((kept[10 * PAGE - 1_001], kept[10 * PAGE - 1_000], kept[10 * PAGE - 1]), (99, 0, 0));
-    // Around a moment: half of what was before it, and as much after it, however often it is said.
+    // Around a moment: half of the sub-buffers before it and as many after it, even if keeping is ended again.
     let mut around = pipe();
     around.keep(10 * PAGE);
     read(&mut around, 30);

@@ -20,7 +20,7 @@ fn restart(host: &Host, value: &str) {
     host.put("sys/devices/x/value", value, 0o644);
 }
 
-/// What a file set again at boot is lowlat's; what something else set is kept, and reported.
+/// A value that a file set again at boot is lowlat's; one that something else set is kept, and reported.
 #[test]
 fn after_a_restart_lowlats_value_is_restored_and_others_stay() {
     for (found, then, restored, expired, different) in

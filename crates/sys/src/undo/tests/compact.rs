@@ -97,7 +97,7 @@ fn crash_or_error_at_every_operation_of_it() {
             copy(&past, &host.log);
             let faults = faults(at, enospc);
             let opened = host.open(faults.clone());
-            // What is appended now must exist the next time, whichever segment is the log's.
+            // Records appended now must exist the next time, whichever segment is the log's.
             let step = host.step("later", TargetSpec::file("/etc/later"), file("later", 0o644));
             let applied = opened.and_then(|mut log| log.apply("later", &[step], OnFailure::RollBack));
             let found = host.inspection();

@@ -1,4 +1,4 @@
-//! What a boot loader finds after a power failure: GRUB's own reader reads the blocks of a mounted file
+//! Files as a boot loader finds them after a power failure: GRUB's own reader reads the blocks of a mounted file
 //! system.
 
 use super::{

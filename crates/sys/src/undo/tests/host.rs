@@ -91,7 +91,7 @@ impl Host {
         UndoStep { id: id.to_owned(), target, old: old.unwrap(), new }
     }
 
-    /// Every kind of change.
+    /// Returns steps with every kind of change.
     pub(crate) fn plan(&self) -> Vec<UndoStep> {
         let (uid, gid) = me();
         let link = State::Link { to: "../somewhere".to_owned(), uid, gid, mtime: None };

@@ -8,7 +8,7 @@ use std::{cell::RefCell, collections::BTreeMap};
 #[derive(Debug, Default)]
 struct Things {
     texts: RefCell<BTreeMap<String, String>>,
-    /// What "slow" shows once more: the text before the last write.
+    /// Text that "slow" shows once more: the one before the last write.
     before: RefCell<Option<String>>,
 }
 

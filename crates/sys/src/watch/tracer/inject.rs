@@ -18,7 +18,7 @@ use std::{
 
 /// Bytes of code searched for a system call.
 const CODE_BYTES_MAX: usize = 1 << 20;
-/// The instruction `syscall`.
+/// Machine code of the instruction `syscall`.
 const SYSCALL: [u8; 2] = [0x0f, 0x05];
 /// Not in a system call, so that none is restarted.
 const NO_CALL: u64 = u64::MAX;
@@ -46,7 +46,7 @@ pub fn call_instruction(root: &Root, pid: u32, memory: &File) -> Option<u64> {
     })
 }
 
-/// Whether a thread was stopped inside a restartable sequence (rseq(2)).
+/// True if a thread was stopped inside a restartable sequence (rseq(2)).
 pub fn is_in_sequence(tid: u32, instruction: u64, memory: &File) -> bool {
     /// struct ptrace_rseq_configuration
     #[repr(C)]
@@ -81,7 +81,7 @@ pub struct Injected {
     code: u64,
     registers: libc::user_regs_struct,
     mask: u64,
-    /// Whether a signal that cannot be blocked tried to stop the thread.
+    /// True if a signal that cannot be blocked tried to stop the thread.
     was_stopped: Cell<bool>,
 }
 

@@ -1,7 +1,7 @@
 //! Programs under ptrace(2), long enough to make userfaultfds in them and to know when their threads end.
 //!
-//! A thread that ends writes to its memory where it can no longer wait (`clear_child_tid`, which joins depend on), so no
-//! page may be protected then. [`TraceEvent::Ending`] reports it in time.
+//! A thread that ends writes to its memory where it can no longer wait (`clear_child_tid`, which joins depend on), so
+//! no page may be protected then. [`TraceEvent::Ending`] reports it in time.
 //!
 //! Each clone, signal and end stops a thread until [`Tracer::event`] finds it. Where that takes too much of a program's
 //! time, threads that stop are let go, and [`Tracer::hold`] traces them again before pages are protected.
@@ -25,7 +25,7 @@ use stops::{let_go, next_stop, registers, request, resume};
 
 /// Time that all threads have to stop.
 const STOP_TIME: Duration = Duration::from_secs(1);
-/// Time between two looks for a stop.
+/// Time between two checks for a stop.
 const LOOK: Duration = Duration::from_micros(50);
 /// Longest time for which threads are continued without a report.
 const EVENT_TIME: Duration = Duration::from_micros(500);
@@ -47,15 +47,15 @@ pub struct Tracer<'a> {
     left: BTreeSet<u32>,
     /// Threads that may have been ending when they were traced again.
     unsure: BTreeSet<u32>,
-    /// When no thread was stopped, for the last time that is known.
+    /// Last known moment at which no thread was stopped.
     quiet: Instant,
     is_any_stopped: bool,
-    /// How long threads were stopped: at most, in nanoseconds. Stops at the same time count once.
+    /// Upper bound of the time for which threads were stopped, in nanoseconds. Stops at the same time count once.
     pub stopped_ns: u64,
 }
 
 impl<'a> Tracer<'a> {
-    /// Traces nothing yet.
+    /// Creates a tracer that traces nothing yet.
     #[must_use]
     pub fn new(root: &'a Root) -> Self {
         Self {
@@ -69,8 +69,8 @@ impl<'a> Tracer<'a> {
         }
     }
 
-    /// Attaches to all threads of a program and makes two userfaultfds in it, also again after it has replaced itself. This
-    /// process then holds the only descriptors.
+    /// Attaches to all threads of a program and makes two userfaultfds in it, also again after it has replaced itself.
+    /// This process then holds the only descriptors.
     ///
     /// # Errors
     /// [`WatchError`] if the program cannot be traced, or may have no userfaultfd. It runs on as before.
@@ -82,7 +82,8 @@ impl<'a> Tracer<'a> {
     /// Traces the threads again that were let go. After this, no thread ends unnoticed.
     ///
     /// # Errors
-    /// [`WatchError`] if that is not so, since a thread cannot be traced or does not stop: no page may be protected then.
+    /// [`WatchError`] if that is not so, since a thread cannot be traced or does not stop: no page may be protected
+    /// then.
     pub fn hold(&mut self, pid: u32) -> Result<(), WatchError> {
         if !self.left.contains(&pid) {
             return Ok(());
@@ -143,7 +144,7 @@ impl<'a> Tracer<'a> {
         }
     }
 
-    /// Whether this process already traces a thread.
+    /// True if this process already traces a thread.
     fn is_own(&self, pid: u32, tid: u32) -> bool {
         let status = format!("/proc/{pid}/task/{tid}/status");
         status_field(self.root, &status, "TracerPid:") == Some(own_tid())
@@ -154,7 +155,7 @@ impl<'a> Tracer<'a> {
         self.is_any_stopped = true;
         let made = self.stop(pid, self.of(pid), true).and_then(|()| self.make_stopped(pid));
         for tid in self.of(pid) {
-            // Of those that are not stopped it fails.
+            // It fails for threads that are not stopped.
             let _ = request(libc::PTRACE_CONT, tid, 0);
         }
         self.end_stop();
@@ -201,7 +202,8 @@ impl<'a> Tracer<'a> {
             } else {
                 self.threads.insert(stop.tid, of);
                 resume(stop);
-                // Each stop, such as that of a clone, ends the interruption that was pending (kernel/signal.c, ptrace_stop).
+                // Each stop, such as that of a clone, ends the interruption that was pending (kernel/signal.c,
+                // ptrace_stop).
                 if running.contains(&stop.tid) {
                     let _ = request(libc::PTRACE_INTERRUPT, stop.tid, 0);
                 }
@@ -261,8 +263,8 @@ impl<'a> Tracer<'a> {
         Err(busy(pid, pid))
     }
 
-    /// Reports the next event, and lets threads continue that stopped for another reason: traced as before, or no longer.
-    /// Call it often while threads are traced, as a stop counts from the call before.
+    /// Reports the next event, and lets threads continue that stopped for another reason: traced as before, or no
+    /// longer. Call it often while threads are traced, as a stop counts from the call before.
     pub fn event(&mut self, is_letting_go: bool) -> Option<TraceEvent> {
         let begun = Instant::now();
         // A program may stop again as fast as it is continued.
@@ -295,7 +297,7 @@ impl<'a> Tracer<'a> {
         None
     }
 
-    /// No thread is stopped now. Those that were have been since the last such moment: at most.
+    /// Notes that no thread is stopped now. Adds the time since the last such moment if any was stopped in between.
     fn end_stop(&mut self) {
         let now = Instant::now();
         if std::mem::take(&mut self.is_any_stopped) {
@@ -351,7 +353,7 @@ fn own_tid() -> u32 {
     rustix::thread::gettid().as_raw_nonzero().get().cast_unsigned()
 }
 
-/// Whether a thread has ended, and only its number is left.
+/// True if a thread has ended, and only its number is left.
 fn has_ended(root: &Root, pid: u32, tid: u32) -> bool {
     let stat = TaskStat::read(root, &format!("/proc/{pid}/task/{tid}/stat"));
     stat.known().is_none_or(TaskStat::is_dead)

@@ -120,7 +120,7 @@ pub fn resume(stop: Stop) {
     };
 }
 
-/// Traces a stopped thread no longer. It gets the signal that it was about to get, or stays stopped with its program.
+/// Stops tracing a stopped thread. It gets the signal that it was about to get, or stays stopped with its program.
 pub fn let_go(stop: Stop) {
     let _ = request(libc::PTRACE_DETACH, stop.tid, stop.pending_signal().into());
 }

@@ -1,30 +1,22 @@
-//! Which column of the file holds what.
+//! Meaning of the columns of a file.
 
 use super::Fault;
 use crate::refusal::Refusal;
 use std::path::Path;
 
-/// What a column can hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Column {
-    /// The time.
     Time,
-    /// The instrument's name.
     Instrument,
-    /// Best bid.
     Bid,
-    /// Best offer.
     Ask,
-    /// Last trade.
     Last,
-    /// Size at the bid.
     BidSize,
-    /// Size at the offer.
     AskSize,
 }
 
 impl Column {
-    /// What is wrong with a value of this column.
+    /// Describes the fault of a value in this column.
     pub fn fault(self, raw: &str) -> Fault {
         let (what, expected) = match self {
             Self::Time => ("time", "a number without an exponent, not finer than 1 ns"),
@@ -39,7 +31,7 @@ impl Column {
     }
 }
 
-/// Names of columns; of those for the time, how many decimals make nanoseconds of it.
+/// Names of columns; for those of the time, also the number of decimals that turn it into nanoseconds.
 const NAMES: [(&str, Column, u32); 12] = [
     ("time", Column::Time, 0),
     ("time_ns", Column::Time, 0),
@@ -99,18 +91,18 @@ impl Columns {
         Err(Fault::new(found, expected, "add the header").at(path, 1))
     }
 
-    /// Whether a line holds a quote: in an export there are lines of other records.
+    /// True if a line holds a quote: an export also has lines of other records.
     pub fn is_quote(&self, record: &csv::StringRecord) -> bool {
         self.kinds.is_none_or(|at| record.get(at) == Some("quote"))
     }
 
-    /// The value of a column in a line; none when the file has no such column.
+    /// The value of a column in a line; `None` if the file has no such column.
     pub fn get<'r>(&self, record: &'r csv::StringRecord, column: Column) -> Option<&'r str> {
         let (_, at) = self.places.iter().find(|(known, _)| *known == column)?;
         record.get(*at)
     }
 
-    /// How many decimals of the time make it nanoseconds.
+    /// Number of decimals that turn the time into nanoseconds.
     pub fn time_decimals(&self) -> u32 {
         self.time_decimals
     }

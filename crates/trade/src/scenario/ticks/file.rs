@@ -10,7 +10,7 @@ use std::{
 /// Largest file that is read as a whole: a day of a large exchange has less.
 const BYTES_MAX: u64 = 16 << 30;
 
-/// Opens a file.
+/// Opens a file, and decompresses it if it is packed with gzip.
 pub fn open(path: &Path) -> io::Result<Box<dyn BufRead>> {
     let mut file = BufReader::new(File::open(path)?);
     let is_packed = file.fill_buf()?.starts_with(&[0x1f, 0x8b]);

@@ -5,10 +5,10 @@
 //! 1700000000000000000,600000,10.01,10.02,10.01,300,500
 //! ```
 //!
-//! The header is required; columns may be in any order. The time is one of `time_ns`, `time_us`, `time_ms`,
-//! `time_s` (or `time`, which is `time_ns`), counted from any moment; lines are sorted by it. `instrument` is any word:
-//! instruments are numbered as they first appear. Prices have up to 4 decimals. `last` (else the middle), `bid_size` and
-//! `ask_size` (else 0) may be left out. A table of `lowlat journal export` is read too: its quotes.
+//! The header is required; columns may be in any order. The time is one of `time_ns`, `time_us`, `time_ms`, `time_s`
+//! (or `time`, which is `time_ns`), counted from any moment; lines are sorted by it. `instrument` is any word:
+//! instruments are numbered as they first appear. Prices have up to 4 decimals. `last` (else the middle), `bid_size`
+//! and `ask_size` (else 0) may be left out. A table of `lowlat journal export` is read too: its quotes.
 
 mod columns;
 mod file;
@@ -32,25 +32,21 @@ use std::{
     path::Path,
 };
 
-/// Ticks of a file at most: all of them are in memory before the first is published.
+/// Maximum number of ticks of a file: all of them are in memory before the first is published.
 pub const TICKS_MAX: usize = 20_000_000;
 
-/// One tick.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tick {
-    /// When, ns after the file's first tick.
+    /// Time, ns after the file's first tick.
     pub after_ns: u64,
-    /// Number of the instrument.
     pub instrument: u32,
     /// Best bid; 0: none.
     pub bid: Price,
     /// Best offer; 0: none.
     pub ask: Price,
-    /// Last trade.
+    /// Price of the last trade.
     pub last: Price,
-    /// Size at the bid.
     pub bid_size: u32,
-    /// Size at the offer.
     pub ask_size: u32,
 }
 
@@ -93,17 +89,17 @@ impl Ticks {
         Self::from_csv(path, file)
     }
 
-    /// What makes the ticks doubtful, one sentence each.
+    /// Doubts about the ticks, one sentence each.
     pub fn doubts(&self) -> &[String] {
         &self.doubts
     }
 
-    /// What is missing in a feed's sequence, one sentence each: a run with any has findings.
+    /// Gaps in a feed's sequence, one sentence each: a run with any has findings.
     pub fn findings(&self) -> &[String] {
         &self.findings
     }
 
-    /// Reads what is in a file; `path` names it in errors.
+    /// Parses a file's contents; `path` names the file in errors.
     pub fn from_csv(path: &Path, csv: impl Read) -> Result<Self, Refusal> {
         let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(csv);
         let wrong = |error: csv::Error| wrong_csv(path, error);
@@ -124,7 +120,6 @@ impl Ticks {
         Ok(Self { list: made.ticks, names: made.names, ..Self::default() })
     }
 
-    /// How many there are.
     pub fn count(&self) -> usize {
         self.list.len()
     }
@@ -146,13 +141,13 @@ impl Ticks {
 }
 
 pub(crate) fn unreadable(path: &Path, error: &io::Error) -> Refusal {
-    // What the system does not say comes from gzip.
+    // An error without a system code comes from gzip.
     let said = error.raw_os_error();
     let hint = said.map_or("check the file with gzip -t", |_| "check the path and its permissions");
     Refusal::new(format!("cannot read {}: {error}\nhint: {hint}", path.display()))
 }
 
-/// When the next tick is, ns after the first one; never before the last one, whatever the clock of the file did.
+/// Time of the next tick, ns after the first; never before the previous one, even if the file's clock goes back.
 fn after_ns(ticks: &[Tick], first_ns: &mut Option<u64>, time_ns: u64) -> u64 {
     let after_ns = time_ns.saturating_sub(*first_ns.get_or_insert(time_ns));
     after_ns.max(ticks.last().map_or(0, |last| last.after_ns))
@@ -177,7 +172,7 @@ impl Speed {
         (times.is_finite() && times > 0.0).then_some(Self(times))
     }
 
-    /// When a tick is due that was recorded so long after the first one.
+    /// Due time of a tick that was recorded this long after the first one.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -196,7 +191,7 @@ impl fmt::Display for Speed {
     }
 }
 
-/// What is wrong with a line.
+/// Fault of a line, without its place.
 struct Fault {
     found: String,
     expected: String,
@@ -219,7 +214,7 @@ impl Fault {
 
 const CORRECT: &str = "correct the line";
 
-/// Ticks as they are put together.
+/// Ticks of a file that is being read.
 #[derive(Default)]
 struct Maker {
     ticks: Vec<Tick>,

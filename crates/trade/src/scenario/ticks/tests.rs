@@ -33,7 +33,7 @@ md,1,8,900,,quote,,3500.2,3500.4,3500.2,1,2,
     assert!(error_of("generated_ns,instrument,bid,ask,record\n1,2,,,order\n").contains("no ticks"));
 }
 
-/// What a recording lacks, or has of another version, is said.
+/// Missing quotes, and those of another version, are reported.
 #[test]
 fn the_quotes_of_a_recording_are_ticks() {
     use crate::records::{SCHEMA, kind};

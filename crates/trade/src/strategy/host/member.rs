@@ -7,21 +7,15 @@ use std::{collections::VecDeque, hint::black_box};
 /// A pending item for a strategy.
 #[derive(Debug, Clone, Copy)]
 pub enum Waiting {
-    /// A quote.
     Quote(QuoteSeen),
-    /// An answer.
     Answer(AnswerSeen),
-    /// A gap.
     Gap(Gap),
 }
 
 /// A strategy with its queue.
 pub struct Member {
-    /// Its number.
     pub number: u32,
-    /// The strategy.
     pub strategy: Box<dyn Strategy>,
-    /// Its resource use.
     pub usage: Usage,
     queue: VecDeque<Waiting>,
     queue_max: usize,
@@ -86,7 +80,6 @@ impl Member {
         (*answers > 0).then(|| Gap::Answers(std::mem::take(answers)))
     }
 
-    /// Returns the next item.
     pub fn next(&mut self) -> Option<Waiting> {
         let next = self.queue.pop_front().or_else(|| self.take_lost().map(Waiting::Gap));
         if self.queue.is_empty() {
@@ -108,7 +101,7 @@ impl Member {
         self.strategy.warm();
     }
 
-    /// Whether items are pending.
+    /// True if items are pending.
     pub fn has_more(&self) -> bool {
         !self.queue.is_empty() || self.lost != [0; 2]
     }

@@ -14,7 +14,6 @@ use member::{Member, Waiting};
 use std::{collections::VecDeque, hint::black_box};
 use thiserror::Error;
 
-/// Budget of a strategy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Budget {
     /// Longest duration of one call, ns.
@@ -37,32 +36,25 @@ impl Default for Budget {
 /// Resource use of a strategy in a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Usage {
-    /// Calls.
     pub calls: u64,
-    /// Time in calls, ns.
     pub sum_ns: u64,
-    /// Longest call, ns.
     pub max_ns: u64,
     /// Calls over budget.
     pub overruns: u64,
     /// Records lost because its queue was full, or because it was moved out.
     pub dropped: u64,
-    /// Whether it was moved out.
+    /// It was moved out of the host.
     pub is_moved_out: bool,
 }
 
-/// Why a strategy cannot be added.
+/// Reason why a strategy cannot be added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum AddError {
     /// Its number is in use.
     #[error("strategy number {number} is already in the host\nhint: give each strategy a different number")]
-    Taken {
-        /// The number.
-        number: u32,
-    },
+    Taken { number: u32 },
 }
 
-/// A strategy host.
 pub struct Host {
     members: Vec<Member>,
     /// Indexes of members by instrument.
@@ -77,7 +69,6 @@ pub struct Host {
 }
 
 impl Host {
-    /// A host without strategies.
     pub fn new(budget: Budget) -> Self {
         Self {
             members: Vec::new(),
@@ -161,7 +152,7 @@ impl Host {
         }
     }
 
-    /// Whether any strategy has pending items.
+    /// True if any strategy has pending items.
     #[inline]
     pub fn is_ready(&self) -> bool {
         !self.ready.is_empty()

@@ -253,7 +253,6 @@ proptest! {
     }
 }
 
-/// Counts per key.
 #[derive(Debug, Clone, Default)]
 struct BTreeCount(std::collections::BTreeMap<usize, u32>);
 

@@ -23,11 +23,11 @@ use std::{
     sync::atomic::{AtomicBool, Ordering},
 };
 
-/// Between two datagrams without quotes.
+/// Time between two datagrams without quotes.
 const HEARTBEAT_NS: u64 = 100_000_000;
-/// From the start to the first quote: md has begun by then.
+/// Time from the start to the first quote: md has begun by then.
 const LEAD_NS: u64 = 200_000_000;
-/// How often the end is announced: a datagram may be lost.
+/// Number of announcements of the end: a datagram may be lost.
 const ENDS: u32 = 5;
 const ENDS_APART_NS: u64 = 20_000_000;
 /// Longest sleep, so that a stop is seen.

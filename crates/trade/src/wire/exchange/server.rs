@@ -1,8 +1,8 @@
 //! The thread that serves the connections of td.
 //!
-//! Whatever clients send, it keeps its bounds: connections are limited in number, one that has not logged on within a few
-//! seconds is closed, as is one that breaks the protocol or does not read its answers; one turn reads a limited number of
-//! bytes of each.
+//! Its work is bounded whatever clients send. Connections are limited in number; one that has not logged on within a
+//! few seconds is closed, as is one that breaks the protocol or does not read its answers. One turn reads a limited
+//! number of bytes of each.
 
 use super::{Served, Shared};
 use crate::{
@@ -23,17 +23,17 @@ use std::{
 
 /// Connections at a time; more are closed at once.
 const CLIENTS_MAX: usize = 16;
-/// Time for the logon.
+/// Time that a client has to log on.
 const LOGON_NS_MAX: u64 = 5_000_000_000;
 /// Time for clients to leave after the last quote.
 const LEAVE_NS_MAX: u64 = 5_000_000_000;
-/// Bytes of one read.
+/// Maximum bytes of one read.
 const INPUT_BYTES: usize = MESSAGE_BYTES * 128;
 /// Answers that a client may leave unread.
 const OUTPUT_BYTES_MAX: usize = MESSAGE_BYTES * 8192;
-/// Between two looks at the flags.
+/// Longest time between two checks of the flags.
 const TURN_NS: i64 = 50_000_000;
-/// Reasons that are kept.
+/// Maximum number of reasons that are kept.
 const REASONS_MAX: usize = 20;
 const BACKLOG: i32 = 64;
 

@@ -1,6 +1,5 @@
-//! GRUB itself as the oracle: menus of a generator run in `grub-emu`, and the entry that it boots is the one that
-//! lowlat names, or lowlat says that it does not know. Every kernel of these menus is a function that prints its
-//! arguments and leaves GRUB.
+//! Compares lowlat with GRUB itself: `grub-emu` runs generated menus, and lowlat must name the entry that it boots, or
+//! report that it does not know. Every kernel of these menus is a function that prints its arguments and leaves GRUB.
 
 #![allow(clippy::format_push_string, reason = "menus are written as they read")]
 
@@ -17,15 +16,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Menus of one run, unless the environment says how many.
+/// Number of menus per run, unless the environment sets another.
 const SAMPLE: usize = 200;
-/// Debian's GRUB.
 const DEBIAN: Build = Build { is_name_first: false, order: Order::FileName };
-/// Words of variables, of entries and of what chooses them.
+/// Words for variables, entries, and the variables that choose an entry.
 const VALUES: [&str; 9] = ["", "0", "1", "2", "x", "two words", "-1", "0x1", "efi"];
 const VARIABLES: [&str; 6] = ["a", "b", "c", "next_entry", "saved_entry", "boot_once"];
 
-/// Runs a menu in GRUB. Returns what the kernel of the entry that it booted was given.
+/// Runs a menu in GRUB. Returns the arguments of the booted entry's kernel.
 fn booted_by_grub(directory: &Path, chroot: Option<&Path>) -> Option<String> {
     let mut command = match chroot {
         Some(root) => {
@@ -37,7 +35,7 @@ fn booted_by_grub(directory: &Path, chroot: Option<&Path>) -> Option<String> {
     };
     let child = command.args(["-r", "host", "-m", "/dev/null", "-d"]).arg(directory).env("TERM", "dumb");
     let mut child = child.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-    // Keys for GRUB's pauses after errors.
+    // Key presses for GRUB's pauses after errors.
     let mut keys = child.stdin.take().unwrap();
     let _ = keys.write_all(&[b'\n'; 64]);
     let until = Instant::now() + Duration::from_secs(60);
@@ -63,7 +61,7 @@ fn words(text: &str) -> String {
         .join(" ")
 }
 
-/// What lowlat says of the same menu.
+/// The line that lowlat finds in the same menu.
 fn named_by_lowlat(directory: &Path, entries: &[EntryFile], build: Build) -> Result<Option<String>, String> {
     let menu = GrubMenu::parse(&fs::read_to_string(directory.join("grub.cfg")).unwrap());
     let read = |path: &str| match fs::read(path) {
@@ -82,7 +80,7 @@ fn named_by_lowlat(directory: &Path, entries: &[EntryFile], build: Build) -> Res
     Ok(line.map(|line| words(line.strip_prefix("BOOT_IMAGE=").unwrap())))
 }
 
-/// A generator of menus: the same number gives the same menu.
+/// A generator of menus: the same seed gives the same menu.
 struct Menu {
     random: u64,
     text: String,
@@ -282,7 +280,7 @@ impl Menu {
     }
 }
 
-/// Writes a menu and what belongs to it.
+/// Writes a menu and its other files.
 fn generate(seed: usize, directory: &Path) {
     let random = (seed as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let mut menu = Menu { random, text: String::new(), entries: 0, depth: 0 };
@@ -377,7 +375,7 @@ fn generated_menus_boot_what_grub_boots() {
     }
     assert!(different.is_empty(), "{}", different.join("\n"));
     eprintln!("{rejected} of {menus} menus are wrong, and {} are not known: {unknown:?}", unknown.len());
-    // A few menus can be more often unknown than a thousand.
+    // In a few menus, unknown answers can be more frequent than in a thousand.
     assert!(unknown.len() <= menus / 8 + 16, "more than an eighth is not known");
     assert!(rejected <= menus / 4 + 16, "more than a quarter is wrong");
 }

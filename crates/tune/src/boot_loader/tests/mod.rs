@@ -22,7 +22,7 @@ use std::{
 };
 use tempfile::TempDir;
 
-/// What the tests' plan sets, with its spelling on the line.
+/// The parameters that the tests' plan sets, as spelled on the line.
 const NEW: &str = "isolcpus=managed_irq,domain,1-7,9-15 nohz_full=1-7,9-15 rcu_nocb_poll";
 
 fn token(name: &str, value: Option<&str>) -> BootToken {
@@ -93,7 +93,7 @@ impl Host {
         detect(&self.root()).unwrap()
     }
 
-    /// The files that a plan really changes; all of it is written.
+    /// Writes all changes. Returns the files whose content differs.
     fn apply(&self, changes: &[FileChange]) -> Vec<String> {
         let mut written = Vec::new();
         for change in changes {
@@ -125,7 +125,7 @@ impl Host {
         written
     }
 
-    /// Applies the first half, sees to it that a second time changes nothing, and gives the files that changed.
+    /// Applies the sources, checks that applying them again changes nothing, and returns the changed files.
     fn apply_sources(&self, tokens: &[BootToken]) -> Vec<String> {
         let changed = self.apply(&self.loader().sources(&self.root(), tokens).unwrap());
         let again = self.apply(&self.loader().sources(&self.root(), tokens).unwrap());
@@ -133,7 +133,7 @@ impl Host {
         changed
     }
 
-    /// The line of the next boot, as the kernel will have it.
+    /// The kernel's line at the next boot.
     fn next(&self) -> String {
         self.loader().next_boot_line(&self.root()).into_known().unwrap()
     }
@@ -143,7 +143,7 @@ impl Host {
     }
 }
 
-/// Programs that say what the test wants.
+/// Programs with a predefined output.
 #[derive(Debug, Default)]
 struct Said {
     stdout: String,

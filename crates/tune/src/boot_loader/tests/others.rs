@@ -1,4 +1,4 @@
-//! Silverblue, bootc, extlinux, Raspberry Pi, containers, and hosts on which nothing is found.
+//! Silverblue, bootc, extlinux, Raspberry Pi, containers, and hosts without a known boot loader.
 
 use super::{Host, NEW, plan, red_hat::MENU};
 use crate::boot_loader::{BootLoaderError, detect};

@@ -1,5 +1,5 @@
-//! The real `grub-mkconfig` and `grub-script-check` of this machine, on a host's files mounted over its own in a
-//! namespace that nobody else sees. Nothing of the machine is written.
+//! The real `grub-mkconfig` and `grub-script-check` of this machine, with a host's files mounted over its own in a
+//! private mount namespace. Nothing on the machine is written.
 
 use super::{Host, assert_has_plan, plan, token};
 use crate::{Outcome, Programs, SystemPrograms};
@@ -8,7 +8,7 @@ use lowlat_plan::boot_files::grubenv::GrubEnv;
 use lowlat_settings::change::BootToken;
 use std::{fs, io};
 
-/// Runs the generator with a host's /etc/default and /boot in the place of the machine's.
+/// Runs the generator with a host's /etc/default and /boot in place of the machine's.
 #[derive(Debug)]
 struct Mounted<'a>(&'a Host);
 
@@ -26,7 +26,7 @@ impl Programs for Mounted<'_> {
     }
 }
 
-/// A host with the machine's generator; none where the machine has none, or lets nobody make namespaces.
+/// A host with the machine's generator; none if the machine has none or does not allow namespaces.
 fn host(defaults: &str) -> Option<Host> {
     let Ok(generator) = fs::read_to_string("/usr/sbin/grub-mkconfig") else {
         eprintln!("skipped: no /usr/sbin/grub-mkconfig here; Debian's package grub2-common has it");
@@ -52,7 +52,7 @@ fn host(defaults: &str) -> Option<Host> {
     Some(host)
 }
 
-/// Sets the tokens, and gives the lines of all entries: usual ones, then those for recovery.
+/// Sets the tokens, and returns the lines of all entries: usual ones first, then recovery entries.
 fn lines(host: &Host, tokens: &[BootToken]) -> (Vec<String>, Vec<String>) {
     host.apply_sources(tokens);
     let changes = host.loader().generated(&host.root(), &Mounted(host)).unwrap();
@@ -87,7 +87,7 @@ fn every_usual_entry_gets_the_line_and_recovery_stays_stock() {
     assert_has_plan(&host.next());
     assert!(host.next().starts_with("BOOT_IMAGE="), "{}", host.next());
 
-    // Without the drop-in the menu is byte for byte what it was.
+    // Without the drop-in, the menu is byte for byte as before.
     fs::remove_file(host.place("/etc/default/grub.d/99-zz-lowlat.cfg")).unwrap();
     assert_eq!(String::from_utf8(Mounted(&host).run("grub-mkconfig", &[]).unwrap().stdout).unwrap(), stock);
 }

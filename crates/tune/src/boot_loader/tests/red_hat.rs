@@ -56,7 +56,7 @@ pub(super) fn red_hat_8() -> Host {
     host
 }
 
-/// The note on what writes entries again.
+/// The note on programs that write the entries again.
 const SET_TOO: &str = "`grub2-mkconfig` and kernels installed later take their parameters from /etc/default/grub, and \
     from /etc/kernel/cmdline if it exists: they are set there too.";
 

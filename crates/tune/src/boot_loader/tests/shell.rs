@@ -11,11 +11,11 @@ use std::{
     process::{Command, Stdio},
 };
 
-/// Shells of this machine that can be `/bin/sh` of a host, with the options that could break a snippet.
+/// Shells of this machine that can be a host's `/bin/sh`, with options that could break a snippet.
 const SHELLS: [&[&str]; 4] =
     [&["sh", "-eu"], &["dash", "-eu"], &["bash", "-eu"], &["bash", "--posix", "-eu"]];
 
-/// What the two variables are after the drop-in, in every shell; `before` is what a file before it says.
+/// Values of the two variables after the drop-in, in every shell. `before` is the text of the files read before it.
 fn after(before: &str, tokens: &[BootToken]) -> (String, String) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("99-zz-lowlat.cfg");
@@ -23,7 +23,7 @@ fn after(before: &str, tokens: &[BootToken]) -> (String, String) {
     variables(&format!("{before}\n. {}", path.display()))
 }
 
-/// What the two variables are after a script, which all shells must agree on.
+/// Values of the two variables after a script. All shells must agree on them.
 fn variables(script: &str) -> (String, String) {
     let script = format!(
         "{script}\nprintf '%s\\n%s\\n' \"${{GRUB_CMDLINE_LINUX-}}\" \"${{GRUB_CMDLINE_LINUX_DEFAULT-}}\"\n"
@@ -37,7 +37,7 @@ fn variables(script: &str) -> (String, String) {
     (every.to_owned(), usual.to_owned())
 }
 
-/// What a shell writes to stdout, when it is here.
+/// A shell's output; none if it is not installed.
 fn run(shell: &[&str], script: &str) -> Option<String> {
     let mut command = Command::new(shell[0]);
     command.args(&shell[1..]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -114,7 +114,7 @@ fn reading_it_twice_is_reading_it_once() {
     assert_eq!(once, twice);
 }
 
-/// Every parameter but those of the property tests.
+/// Every parameter except those of the property tests.
 fn others(line: &str) -> Vec<(String, Option<String>)> {
     let parsed = CommandLine::parse(line);
     let keep = |name: &str| !["a", "b", "new"].contains(&name);
@@ -130,7 +130,7 @@ proptest! {
         every in "[a-cé=\"* -]{0,30}", usual in "[a-cé=\"*$;&# -]{0,30}",
     ) {
         let tokens = [token("a", Some("1")), token("b", None), token("new", Some(""))];
-        // The kernel's line is trimmed before it is parted, so white space in an open quote at its end is not told.
+        // The kernel's line is trimmed before it is split, so trailing white space in an open quote does not show.
         let (every, usual) = (every.trim_end(), usual.trim_end());
         let set = format!("GRUB_CMDLINE_LINUX={}\nGRUB_CMDLINE_LINUX_DEFAULT={}", quoted(every), quoted(usual));
         let (new_every, new_usual) = after(&set, &tokens);

@@ -1,4 +1,4 @@
-//! Arch and Debian with systemd-boot, and images that hold their line.
+//! Arch and Debian with systemd-boot, and images that contain their line.
 
 use super::{Host, NEW, assert_has_plan, plan};
 use lowlat_host::Reading;

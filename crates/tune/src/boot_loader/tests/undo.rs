@@ -1,4 +1,4 @@
-//! Changes of a boot loader through the undo log, and back.
+//! Changes of a boot loader through the undo log, and their rollback.
 
 use super::{
     Host, assert_has_plan, plan,
@@ -62,7 +62,7 @@ fn the_rollback_restores_every_file_byte_for_byte() {
     assert_eq!(tree(&host), before);
 }
 
-/// The flows' site below the host's tree, and a plan of its command line alone.
+/// The flows' site below the host's tree, and a plan that contains only its command line.
 fn site_and_plan(host: &Host) -> (Site, Plan) {
     let (facts, role) = (HostSnapshot::default(), Role::default());
     let allocation = Allocation::choose(&facts, &role);
@@ -109,7 +109,7 @@ fn what_others_write_to_the_block_of_variables_stays_and_stops_no_rollback() {
     let ready = Ready::new(&site, &facts, plan, PlanFrom::Host, ApplyOptions::default()).unwrap();
     ready.carry_out(&site, &facts, &mut |_| ()).unwrap();
     assert_has_plan(&host.next());
-    // GRUB at each boot, a login, a kernel that was installed, TuneD.
+    // Written by GRUB at each boot, by a login, by an installed kernel, and by TuneD.
     for (name, value) in [("boot_success", "1"), ("saved_entry", "0-rescue"), ("tuned_params", "a=b")] {
         set_in_block(&host, name, value);
     }
@@ -122,7 +122,7 @@ fn what_others_write_to_the_block_of_variables_stays_and_stops_no_rollback() {
     set_in_block(&host, "saved_entry", "3a17f34dc2694acda37caa478a339408-4.18.0-553.el8_10.x86_64");
     assert_eq!(host.next(), format!("{line} a=b"));
 
-    // Another line is somebody's work, and is left.
+    // A line that another tool has changed is left unchanged.
     let (_, plan) = site_and_plan(&host);
     let ready = Ready::new(&site, &facts, plan, PlanFrom::Host, ApplyOptions::default()).unwrap();
     ready.carry_out(&site, &facts, &mut |_| ()).unwrap();
@@ -192,7 +192,7 @@ fn what_changes_between_the_question_and_the_answer_is_built_on() {
     let (site, plan) = site_and_plan(&host);
     let facts = HostSnapshot::default();
     let ready = Ready::new(&site, &facts, plan, PlanFrom::Host, ApplyOptions::default()).unwrap();
-    // A kernel comes, the oldest one goes, and somebody edits the defaults.
+    // A kernel is installed, the oldest one is removed, and an administrator edits the defaults.
     let entry =
         |version: &str| format!("/boot/loader/entries/3a17f34dc2694acda37caa478a339408-{version}.conf");
     let (oldest, newest) = (entry("5.14.0-362.8.1.el9_3.x86_64"), entry("5.14.0-503.el9.x86_64"));

@@ -1,4 +1,4 @@
-//! Apply, apply again, the next boot, back.
+//! Applies, applies again, boots again and rolls back.
 
 use super::super::*;
 use super::bench::{Bench, GRUB_CFG, differences, is_root};
@@ -47,7 +47,7 @@ fn applying_twice_changes_nothing() {
     let (bench, site, _) = Bench::applied(ApplyOptions::default());
     let applied = bench.files();
     let id = site.state.in_force().unwrap().unwrap().0.plan_id;
-    // The second time the plan asks only for what is missing still: the command line, until the reboot.
+    // The second plan requests only what is still missing: the command line, until the reboot.
     let mut second = bench.plan.clone();
     second.changes.retain(|change| change.layer == "boot");
     assert!(!second.changes.is_empty());
@@ -77,7 +77,7 @@ fn the_next_boot_applies_the_run_time_part_again() {
     let reboot = |site| status(site).unwrap().reboot;
     assert_eq!(reboot(&site), RebootStatus::Done, "{}", bench.text("proc/cmdline"));
 
-    // Stopping the service takes the run-time part back, and nothing else.
+    // Stopping the service rolls back the run-time part, and nothing else.
     let stop = RollbackRequest { scope: Scope::RunTime, ..RollbackRequest::default() };
     let report = rollback(&site, &stop).unwrap();
     assert!(report.is_complete() && !report.restored.is_empty());
@@ -98,8 +98,8 @@ fn the_next_boot_applies_the_run_time_part_again() {
     assert_eq!(reboot(&bench.site(Faults::none())), RebootStatus::NotNeeded);
 }
 
-/// Without a command line nothing asks for a reboot, and systemd-sysctl has set lowlat's values again: all of them are
-/// taken back, whether the service ran at boot, was stopped, or never ran.
+/// Without a command line no reboot is needed, and systemd-sysctl has set lowlat's values again. All of them are rolled
+/// back, whether the service ran at boot, was stopped, or never ran.
 #[test]
 fn values_that_a_file_set_at_boot_are_taken_back() {
     if !is_root() {
@@ -183,7 +183,7 @@ fn a_tree_without_a_running_host_takes_files_and_values() {
     let refused: Vec<_> = outcome.changes.iter().filter(|change| change.fate == Fate::Refused).collect();
     assert!(!refused.is_empty() && outcome.count(Fate::Done) > 0);
     assert!(refused.iter().all(|change| change.reasons.iter().any(|why| why.contains("running host"))));
-    // The boot loader's sources are written, and its menu is not: no reboot brings that.
+    // The boot loader's sources are written, but its menu is not, so a reboot would not apply them.
     let generator = "run `grub-mkconfig -o /boot/grub/grub.cfg` inside the tree";
     assert!(refused.iter().any(|change| change.reasons.iter().any(|why| why.contains(generator))));
     assert!(!outcome.needs_reboot);

@@ -1,4 +1,4 @@
-//! A captured host unpacked, with a service manager, a boot loader and programs of the test's own.
+//! An unpacked capture of a host, with fakes of the service manager, the boot loader and programs.
 
 use super::super::*;
 use crate::boot_loader::{BootLoader, BootLoaderError, EntryLine, FileChange};
@@ -26,7 +26,7 @@ pub const GRUB_CFG: &str = "boot/grub/grub.cfg";
 const DROP_IN: &str = "/etc/default/grub.d/99-lowlat.cfg";
 const UNITS: &str = "/run/units";
 
-/// The files of these tests belong to root, as a host's do.
+/// True for root, which must own the files of these tests, as on a host.
 pub fn is_root() -> bool {
     let is_root = rustix::process::geteuid().is_root();
     if !is_root {
@@ -39,7 +39,7 @@ pub fn is_root() -> bool {
 pub struct FakeManager {
     pub calls: Arc<Mutex<Vec<String>>>,
     pub active: Arc<Mutex<BTreeMap<String, u64>>>,
-    /// Whoever calls it is killed.
+    /// Kills the process that calls it.
     pub dies: Arc<AtomicBool>,
 }
 
@@ -78,7 +78,7 @@ impl Manager for FakeManager {
     }
 }
 
-/// Makes grub.cfg of the drop-in, below a tree.
+/// Generates grub.cfg from the drop-in, below a tree.
 #[derive(Debug, Clone)]
 pub struct FakePrograms(pub PathBuf);
 
@@ -152,7 +152,7 @@ impl Target for FakeServices {
     }
 }
 
-/// Steps of the changes that these tests have.
+/// Prepares the kinds of changes that these tests contain.
 fn prepare(plan: &Plan, _: &HostSnapshot, log: &UndoLog, part: Part) -> Result<Preparation, UndoError> {
     let mut preparation = Preparation::default();
     if matches!(part, Part::Queues | Part::Tuned) {
@@ -204,7 +204,7 @@ pub struct Bench {
 }
 
 impl Bench {
-    /// The guide's server, untouched, with a plan of `kinds` of changes for it.
+    /// The guide's untouched server, with a plan that has one or two changes of each kind.
     pub fn new() -> Self {
         let dir = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
         let capture =
@@ -224,7 +224,7 @@ impl Bench {
         bench
     }
 
-    /// The services of the plan, as it found them.
+    /// Creates the services of the plan in the state that the plan found.
     pub fn put_units(&self) {
         for change in &self.plan.changes {
             if let PlanTarget::Service { unit } = &change.target {
@@ -255,7 +255,7 @@ impl Bench {
         site(&self.tree(), &self.state(), self.manager.clone(), faults)
     }
 
-    /// All that a profile asks of the host.
+    /// Everything that a profile changes on the host.
     pub fn whole_plan(&self) -> Plan {
         let role = Role::default();
         let allocation = Allocation::choose(&self.host, &role);
@@ -269,7 +269,7 @@ impl Bench {
         Plan::of(&context, "0.0.0")
     }
 
-    /// One or two changes of each kind: tests go through each operation.
+    /// One or two changes of each kind, because tests visit each operation.
     fn small_plan(&self) -> Plan {
         let mut plan = self.whole_plan();
         let mut kinds: BTreeMap<String, usize> = BTreeMap::new();
@@ -327,7 +327,7 @@ impl Bench {
         (bench, site, start)
     }
 
-    /// The host starts again: values of the kernel are its own again, and the command line is the boot loader's.
+    /// Restarts the host: values of the kernel are reset, and the command line is the boot loader's.
     pub fn reboot(&self, start: &BTreeMap<String, String>) {
         let boot = self.text("proc/sys/kernel/random/boot_id");
         for (path, text) in start
@@ -363,7 +363,7 @@ impl Bench {
         }
     }
 
-    /// Every file of the tree by its path: content, mode, owner; links by where they lead.
+    /// Every file of the tree by its path: content, mode, owner; for links, the target.
     pub fn files(&self) -> BTreeMap<String, String> {
         let mut files = BTreeMap::new();
         walk(&self.tree(), Path::new(""), &mut files);
@@ -375,7 +375,7 @@ impl Bench {
     }
 }
 
-/// A site below a tree, with everything faked that takes a running host.
+/// A site below a tree, with fakes of everything that needs a running host.
 pub fn site(tree: &Path, state: &Path, manager: FakeManager, faults: Faults) -> Site {
     let mut site = Site::below(tree, CATALOGUE).unwrap();
     site.state = StateDir::at(state);
@@ -432,8 +432,8 @@ fn is_of_kernel(path: &str) -> bool {
     path.starts_with("proc/") || path.starts_with("sys/")
 }
 
-/// What differs between two trees, as far as meaning goes: an attribute's line end is the kernel's, and so are the words
-/// beside the chosen one.
+/// The differences in meaning between two trees. The line end of an attribute and the alternatives beside the chosen
+/// word do not count.
 pub fn differences(a: &BTreeMap<String, String>, b: &BTreeMap<String, String>) -> Vec<String> {
     let names: std::collections::BTreeSet<&String> = a.keys().chain(b.keys()).collect();
     let meaning = |name: &str, text: &String| match text.split_once('[').filter(|_| name.starts_with("sys/"))

@@ -42,10 +42,10 @@ fn a_confirmed_plan_stays_and_the_switch_is_gone() {
     let Reading::Known(facts) = status(&site).unwrap().in_force else { panic!("nothing in force") };
     assert!(matches!(facts.confirmation, Confirmation::Waiting { within_s: 600, left_s: Some(_) }));
 
-    // Before the reboot it only rests: the new line is what it is for.
+    // Before the reboot it is only disarmed, because it must guard the boot with the new line.
     assert_eq!(confirm(&site).unwrap(), Confirmed::UntilReboot);
     assert!(bench.files().contains_key("etc/systemd/system/lowlat-confirm.timer"));
-    // It had gone off when the confirmation came: what it started finds it at rest, and leaves it for the next boot.
+    // If the switch fired before the confirmation, its rollback finds it disarmed and leaves it for the next boot.
     let resting = bench.files();
     assert!(rollback_unconfirmed(&site).unwrap().is_none());
     assert_eq!(differences(&resting, &bench.files()), Vec::<String>::new());
@@ -56,7 +56,7 @@ fn a_confirmed_plan_stays_and_the_switch_is_gone() {
     assert_eq!(bench.calls(), ["stop lowlat-confirm.timer", "daemon-reload"]);
     assert_eq!(confirm(&site).unwrap(), Confirmed::Already);
     assert!(!bench.files().keys().any(|path| path.contains("lowlat-confirm")));
-    // The timer fires all the same, as it can when both come at once: nothing happens.
+    // If the timer fires after the confirmation, nothing happens.
     let confirmed = bench.files();
     assert!(rollback_unconfirmed(&site).unwrap().is_none());
     assert_eq!(differences(&confirmed, &bench.files()), Vec::<String>::new());
@@ -105,7 +105,7 @@ fn a_rollback_of_the_switch_that_is_cut_off_goes_on_in_the_next_boot() {
         bench.reboot(&start);
         let files = bench.files();
         let is_begun = site.state.in_force().unwrap().is_none();
-        // As long as there is something to take back, the timer that does it starts at boot.
+        // As long as a plan can be rolled back, the timer is started at boot.
         let is_armed = files.contains_key("etc/systemd/system/timers.target.wants/lowlat-confirm.timer");
         assert!(is_armed || is_begun, "operation {at}");
         rollback_unconfirmed(&site).unwrap();
@@ -191,7 +191,7 @@ fn a_boot_file_that_others_have_changed_keeps_the_switch_armed() {
         assert!(!site.state.in_force().unwrap().unwrap().0.is_complete);
         assert!(bench.files().contains_key("etc/systemd/system/timers.target.wants/lowlat-confirm.timer"));
         assert_eq!(bench.text(drop_in), "mine");
-        // Once, for what could be restored; not over and over.
+        // The reboot is requested once, for the restored changes, and not repeatedly.
         assert_eq!(wants_reboot, is_first);
         bench.reboot(&start);
     }
@@ -212,7 +212,7 @@ fn a_plan_over_one_that_waits_for_its_confirmation_waits_too_and_goes_with_it() 
         let (mut bench, site, start) = Bench::applied(within());
         with_another_line(&mut bench);
         if is_interrupted {
-            // Killed at the latest moment before the switch is armed.
+            // The process is killed at the last moment before the switch is armed.
             bench.manager.dies.store(true, Ordering::Relaxed);
             let killed = catch_unwind(AssertUnwindSafe(|| bench.apply(&site, ApplyOptions::default())));
             assert!(killed.is_err());
@@ -228,7 +228,7 @@ fn a_plan_over_one_that_waits_for_its_confirmation_waits_too_and_goes_with_it() 
         assert!(bench.calls().contains(&"start lowlat-confirm.timer".to_owned()));
         let Reading::Known(facts) = status(&site).unwrap().in_force else { panic!("nothing in force") };
         assert!(matches!(facts.confirmation, Confirmation::Waiting { within_s: 600, left_s: Some(_) }));
-        // The same plan once more leaves the switch as it is.
+        // Applying the same plan again leaves the switch unchanged.
         assert_eq!(bench.apply(&site, ApplyOptions::default()).unwrap().confirm_within_s, None);
         assert!(!bench.calls().contains(&"start lowlat-confirm.timer".to_owned()));
 
@@ -323,7 +323,7 @@ fn a_switch_at_rest_is_armed_by_the_reboot_and_by_the_next_plan() {
     }
 }
 
-/// Has `act` come to the log while another process has it, which then does `meanwhile` and gives the log back.
+/// Runs `act` while the log is held, so that it waits. `meanwhile` runs before the log is released.
 fn while_the_log_is_held<T: Send>(
     bench: &Bench,
     act: impl Fn(&Site) -> T + Send,
@@ -340,7 +340,7 @@ fn while_the_log_is_held<T: Send>(
             site.log_wait = Duration::from_secs(60);
             act(&site)
         });
-        // Long enough for it to have read what it reads before it waits.
+        // Long enough for `act` to read what it reads before it waits.
         thread::sleep(Duration::from_millis(500));
         assert!(!waiting.is_finished());
         meanwhile(&site);
@@ -358,7 +358,7 @@ fn what_is_decided_while_the_log_is_held_by_another_counts() {
     bench.reboot(&start);
     apply_again(&site).unwrap();
 
-    // The timer goes off, and a confirmation has the log.
+    // The timer fires while a confirmation holds the log.
     let confirmed = |site: &Site| {
         let (now, plan) = site.state.in_force().unwrap().unwrap();
         site.state.put_in_force(&InForce { confirm_within_s: None, ..now }, &plan).unwrap();
@@ -370,7 +370,7 @@ fn what_is_decided_while_the_log_is_held_by_another_counts() {
     let changed = differences(&applied, &bench.files());
     assert!(changed.iter().all(switch), "{changed:#?}");
 
-    // The reverse, and the service of the next boot: a rollback has the log.
+    // The reverse, and the service of the next boot: a rollback holds the log.
     let taken_back = |site: &Site| site.state.take_out_of_force().unwrap();
     site.state.put_in_force(&in_force.0, &in_force.1).unwrap();
     let told = while_the_log_is_held(&bench, |site| confirm(site).unwrap(), taken_back);
@@ -379,7 +379,7 @@ fn what_is_decided_while_the_log_is_held_by_another_counts() {
     let again = while_the_log_is_held(&bench, |site| apply_again(site).unwrap(), taken_back);
     assert_eq!(again, Again::default());
 
-    // Another plan is none that was meant.
+    // A plan that replaced the present one is not confirmed.
     site.state.put_in_force(&in_force.0, &in_force.1).unwrap();
     let other = |site: &Site| {
         let (mut now, mut plan) = site.state.in_force().unwrap().unwrap();

@@ -1,5 +1,5 @@
-//! One failing operation, at each place, in apply and in rollback, on a tree that lacks the directories of lowlat's
-//! files, its own included.
+//! One failing operation at each place, in apply and in rollback, on a tree that lacks the directories of lowlat's
+//! files, including its own state.
 
 use super::super::*;
 use super::bench::{Bench, differences, is_root};
@@ -20,7 +20,7 @@ fn bare() -> Bench {
     for gone in ["var", "etc/systemd", "etc/sysctl.d"] {
         let _ = fs::remove_dir_all(bench.tree().join(gone));
     }
-    // Reading the host is not what these tests are about.
+    // These tests are not about reading the host.
     for gone in ["sys/devices", "sys/class", "proc/irq", "proc/1"] {
         let _ = fs::remove_dir_all(bench.tree().join(gone));
     }
@@ -35,7 +35,7 @@ fn bare() -> Bench {
     bench
 }
 
-/// Its site, with lowlat's own files in the tree, and faults there too.
+/// The bench's site, with lowlat's own files in the tree, and with faults there too.
 fn site(bench: &Bench, faults: &Faults) -> Site {
     let mut site = bench.site(faults.clone());
     site.state = StateDir::below(&bench.tree());
@@ -43,7 +43,7 @@ fn site(bench: &Bench, faults: &Faults) -> Site {
     site
 }
 
-/// Everything but the kernel's files.
+/// Every file outside of /proc, /sys and /run.
 fn files(bench: &Bench) -> BTreeMap<String, String> {
     let is_on_disk = |path: &String| !["proc/", "sys/", "run/"].iter().any(|of| path.starts_with(of));
     bench.files().into_iter().filter(|(path, _)| is_on_disk(path)).collect()
@@ -53,7 +53,7 @@ fn roll_back(bench: &Bench, faults: &Faults) -> Result<RollbackOutcome, FlowErro
     rollback(&site(bench, faults), &RollbackRequest::default())
 }
 
-/// Rolls back with `faults`, then without. What is reported as complete is complete.
+/// Rolls back with `faults`, then without. A rollback reported as complete must be complete.
 fn ends_as_it_started(bench: &Bench, start: &BTreeMap<String, String>, faults: &Faults, what: &str) {
     let first = roll_back(bench, faults);
     if first.as_ref().is_ok_and(RollbackOutcome::is_complete) {
@@ -80,10 +80,10 @@ fn directories_have_a_system_s_modes_and_go_with_the_rollback() {
         assert_eq!(found, mode, "{path}: {found:o}");
     }
     ends_as_it_started(&bench, &start, &Faults::none(), "no fault");
-    // A rollback of nothing leaves nothing either.
+    // A rollback of nothing leaves nothing behind.
     assert!(roll_back(&bench, &Faults::none()).unwrap().is_complete());
     assert_eq!(differences(&start, &files(&bench)), Vec::<String>::new());
-    // What others put there stays, and is reported once.
+    // Files of others in lowlat's directories stay, and are reported once.
     bench.apply(&site(&bench, &Faults::none()), ApplyOptions::default()).unwrap();
     bench.put("var/log/theirs", "text");
     let outcome = roll_back(&bench, &Faults::none()).unwrap();

@@ -7,7 +7,7 @@ use lowlat_sys::undo::Faults;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 
-/// Every so many operations: the log's own tests visit each of them, these the seams between its plans.
+/// Distance of the tested operations. The log's own tests visit each one; these visit the boundaries between its plans.
 const STRIDE: usize = 11;
 
 fn within() -> ApplyOptions {
@@ -64,7 +64,7 @@ fn a_disk_that_fills_up_anywhere_leaves_nothing_half_done() {
             failed += 1;
             let error = error.to_string();
             assert!(error.contains("space"), "operation {at}: {error}");
-            // A disk that stays full may keep an old content from coming back: then it is said, and the log has it.
+            // A full disk may prevent restoring an old content. That must be reported, and the log must keep it.
             let is_back = differences(&start, &bench.files()).is_empty();
             kept += u32::from(!is_back);
             assert!(
@@ -82,7 +82,8 @@ fn a_disk_that_fills_up_anywhere_leaves_nothing_half_done() {
     assert!(failed > 10 && kept < failed, "{failed} failed, {kept} of them kept something");
 }
 
-/// The host comes before the log: what was restored is told, to systemd too, though the log could not take it.
+/// The host has priority over the log: restored values are reported, also to systemd, even if the log could not record
+/// them.
 #[test]
 fn what_a_full_disk_keeps_out_of_the_log_is_told_all_the_same() {
     if !is_root() {
@@ -101,7 +102,7 @@ fn what_a_full_disk_keeps_out_of_the_log_is_told_all_the_same() {
     for call in ["daemon-reload".to_owned(), format!("stop {}", units::APPLY)] {
         assert!(calls.contains(&call), "{call}: {calls:?}");
     }
-    // Once there is space, the rest goes back, and the log knows it.
+    // When there is space again, the remaining changes are restored and recorded.
     let outcome = rollback(&bench.site(Faults::none()), &RollbackRequest::default()).unwrap();
     assert!(outcome.is_complete(), "{outcome:#?}");
     assert_eq!(differences(&start, &bench.files()), Vec::<String>::new());
@@ -109,7 +110,7 @@ fn what_a_full_disk_keeps_out_of_the_log_is_told_all_the_same() {
     assert_eq!((again.restored.len(), again.unchanged_count), (0, 0), "{again:#?}");
 }
 
-/// A rollback that is killed after it took unit files away and before systemd has heard leaves that to the next one.
+/// If a rollback is killed after it removed unit files and before it notified systemd, the next one notifies it.
 #[test]
 fn what_a_killed_rollback_did_not_tell_systemd_the_next_one_tells() {
     if !is_root() {
@@ -140,7 +141,7 @@ fn what_a_killed_rollback_did_not_tell_systemd_the_next_one_tells() {
         rollback(&bench.site(Faults::none()), &RollbackRequest::default()).unwrap();
         assert!(bench.calls().is_empty(), "once is enough");
     }
-    // A unit that an apply brought back meanwhile is not stopped for what an earlier rollback left to tell.
+    // A unit that a later apply created again is not stopped because of an earlier rollback.
     bench.apply(&bench.site(Faults::none()), ApplyOptions::default()).unwrap();
     killed();
     let site = bench.site(Faults::none());

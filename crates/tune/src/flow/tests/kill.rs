@@ -12,7 +12,7 @@ const TREE: &str = "LOWLAT_FLOW_KILL_TREE";
 const PLAN: &str = "LOWLAT_FLOW_KILL_PLAN";
 const ROUNDS: u32 = 12;
 
-/// What the child does until it is killed.
+/// Applies and rolls back in a child process until it is killed.
 #[test]
 #[ignore = "the other half of a_killed_process_leaves_the_way_back_open, which starts it"]
 fn child() {
@@ -67,12 +67,12 @@ fn a_killed_process_leaves_the_way_back_open() {
             lines.any(|line| line.is_ok_and(|line| line == "ready")),
             "round {round}: the child ended early"
         );
-        // From the first record on; on a loaded machine that takes a while.
+        // Waits for the first record, which takes time on a loaded machine.
         let recorded = records(&bench);
         while records(&bench) == recorded && child.try_wait().unwrap().is_none() {
             std::thread::sleep(Duration::from_millis(1));
         }
-        // Every other time at a random moment, else while the plan is in force in part or as a whole.
+        // Every other time the moment is random; otherwise the plan is partly or completely in force.
         std::thread::sleep(Duration::from_micros(random % 30_000));
         let is_in_force = || !differences(&start, &bench.files()).is_empty();
         while round % 2 == 1 && !is_in_force() && child.try_wait().unwrap().is_none() {

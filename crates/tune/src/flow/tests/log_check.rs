@@ -1,4 +1,4 @@
-//! An undo log that was shortened, exchanged or deleted since the plan in force was noted.
+//! An undo log that was truncated, exchanged or deleted after the plan in force was recorded.
 
 use super::super::*;
 use super::bench::{Bench, differences, is_root};
@@ -16,7 +16,7 @@ fn segment(bench: &Bench) -> std::path::PathBuf {
     bench.state().join("undo/segment-00000001")
 }
 
-/// What a rollback must not do with a log that is not the one that was noted: anything.
+/// Asserts that a rollback changes nothing if the log is not the recorded one.
 #[track_caller]
 fn assert_refused(bench: &Bench, site: &Site, what: &str) {
     let (applied, note) = (bench.files(), fs::read(bench.state().join("in-force.json")).unwrap());
@@ -51,7 +51,7 @@ fn a_log_cut_anywhere_is_noticed_and_what_is_left_can_be_restored() {
         let (bench, site, start) = Bench::applied(ApplyOptions::default());
         fs::File::options().write(true).open(segment(&bench)).unwrap().set_len(cut).unwrap();
         assert_refused(&bench, &site, &format!("cut at {cut}"));
-        // The records that are left restore what they know; the rest is named, and stays named until it is gone.
+        // The remaining records restore their changes. The others are reported until they no longer exist.
         let outcome = rollback(&site, &accepted()).unwrap();
         let left = differences(&start, &bench.files());
         assert!(!outcome.is_complete() && outcome.failures.is_empty(), "cut at {cut}: {outcome:#?}");
@@ -96,12 +96,12 @@ fn a_log_that_is_missing_or_another_one_is_noticed() {
     assert!(!outcome.is_complete() && outcome.remaining.len() > 3, "{outcome:#?}");
     assert!(!undo.exists(), "a preview makes nothing");
     assert_refused(&bench, &site, "deleted");
-    // One of the same length that another host wrote.
+    // A log of the same length that another host wrote.
     let (other, ..) = Bench::applied(ApplyOptions::default());
     fs::remove_dir_all(&undo).unwrap();
     copy(&other.state().join("undo"), &undo);
     assert_refused(&bench, &site, "exchanged");
-    // With the note gone as well, lowlat's units still tell.
+    // If the note is lost too, lowlat's units are still reported.
     fs::remove_dir_all(bench.state()).unwrap();
     let outcome = rollback(&site, &RollbackRequest::default()).unwrap();
     assert!(outcome.remaining.iter().any(|one| one.name.ends_with("/lowlat.service")), "{outcome:#?}");
@@ -121,7 +121,7 @@ fn copy(from: &Path, to: &Path) {
     fs::set_permissions(to, fs::Permissions::from_mode(0o700)).unwrap();
 }
 
-/// Nobody may reach the host any more, so the dead-man switch restores what it can.
+/// The host may be unreachable, so the dead-man switch restores what it can.
 #[test]
 fn the_dead_man_switch_restores_what_a_cut_log_knows_and_stays() {
     if !is_root() {
@@ -138,7 +138,7 @@ fn the_dead_man_switch_restores_what_a_cut_log_knows_and_stays() {
     assert!(status(&site).unwrap().damage.is_some(), "what is missing is still known");
 }
 
-/// Without the end of the log in it.
+/// The note does not contain the end of the log.
 #[test]
 fn a_note_that_is_not_sealed_opens() {
     if !is_root() {
@@ -163,7 +163,7 @@ fn a_note_that_is_not_sealed_opens() {
     }
 }
 
-/// A process that dies between a record and the note leaves a log that is longer than noted. That is no damage.
+/// A process that is killed between a record and the note leaves a log that is longer than noted. That is no damage.
 #[test]
 fn a_log_that_is_longer_than_noted_is_whole() {
     if !is_root() {

@@ -1,4 +1,4 @@
-//! The flows on a captured host, with crashes, full disks, other people's edits and reboots.
+//! The flows on a captured host, with crashes, full disks, changes by other programs, and reboots.
 
 mod basics;
 mod bench;

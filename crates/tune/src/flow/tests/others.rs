@@ -1,4 +1,4 @@
-//! Other people's edits.
+//! Changes by other programs and people.
 
 use super::super::*;
 use super::bench::{Bench, GRUB_CFG, differences, is_root};
@@ -33,7 +33,7 @@ fn an_edited_file_is_shown_with_three_states_and_left_until_it_is_forced() {
     assert_eq!(differences(&start, &bench.files()), Vec::<String>::new());
 }
 
-/// The original of an edited file outlives a second apply, which brings lowlat's content back and says so.
+/// The original of an edited file survives a second apply, which restores lowlat's content and reports it.
 #[test]
 fn an_edit_that_a_second_apply_went_over_is_kept_and_told() {
     if !is_root() {
@@ -46,7 +46,7 @@ fn an_edit_that_a_second_apply_went_over_is_kept_and_told() {
         _ => None,
     });
     let paths = [drop_in.unwrap(), "/etc/systemd/system/lowlat.service".to_owned()];
-    // Twice, for the second edit goes over the first one.
+    // Twice, because the second edit replaces the first one.
     for edit in ["# mine\n", "# mine too\n"] {
         for path in &paths {
             bench.put(&path[1..], &(bench.text(&path[1..]) + edit));
@@ -54,7 +54,7 @@ fn an_edit_that_a_second_apply_went_over_is_kept_and_told() {
         let outcome = bench.apply(&site, ApplyOptions::default()).unwrap();
         let is_told = |path: &String| outcome.notes.iter().any(|note| note.starts_with(path.as_str()));
         assert!(paths.iter().all(is_told), "{:?}", outcome.notes);
-        // Of files there the times differ.
+        // For existing files, only the times differ.
         let is_elsewhere = |line: &String| !line.starts_with("etc/");
         assert!(!differences(&applied, &bench.files()).iter().any(is_elsewhere));
         assert!(paths.iter().all(|path| !bench.text(&path[1..]).contains("mine")));
@@ -101,7 +101,7 @@ fn sysctl_of(bench: &Bench) -> String {
     path[1..].to_owned()
 }
 
-/// A value goes back to what was there before the first apply, whatever somebody has made of it between two.
+/// A rollback restores the value from before the first apply, even if it changed between two applies.
 #[test]
 fn a_value_that_a_second_apply_went_over_goes_back_to_the_first() {
     if !is_root() {
@@ -118,7 +118,7 @@ fn a_value_that_a_second_apply_went_over_goes_back_to_the_first() {
     assert_eq!(differences(&start, &bench.files()), Vec::<String>::new());
 }
 
-/// In a later boot TuneD's value is what lowlat finds, before its own rounds or between them; that is what is restored.
+/// In a later boot lowlat finds TuneD's value, before its own rounds or between them. That value is restored.
 #[test]
 fn a_value_that_others_set_by_rule_at_boot_is_what_a_rollback_leaves() {
     if !is_root() {
@@ -139,7 +139,7 @@ fn a_value_that_others_set_by_rule_at_boot_is_what_a_rollback_leaves() {
     assert_eq!(bench.text(&value).trim(), "33", "TuneD's");
 }
 
-/// A value that something else has set since the reboot stays, and the rollback says so.
+/// A value that another program set since the reboot stays, and the rollback reports it.
 #[test]
 fn a_value_that_others_have_set_since_a_reboot_is_reported() {
     if !is_root() {
@@ -156,7 +156,7 @@ fn a_value_that_others_have_set_since_a_reboot_is_reported() {
     assert_eq!(bench.text(&value), "33\n");
 }
 
-/// A copy of the disk has another ID: its boots apply nothing until the plan is adopted or taken back.
+/// A copy of the disk has another machine ID. Its boots apply nothing until the plan is adopted or rolled back.
 #[test]
 fn a_plan_that_came_with_a_copy_of_the_disk_is_not_applied() {
     if !is_root() {
@@ -196,7 +196,7 @@ fn a_plan_that_came_with_a_copy_of_the_disk_is_not_applied() {
     }
 }
 
-/// A disk that moved to another machine keeps its ID. What verify calls another host's, adopt adopts.
+/// A disk that moved to another machine keeps its ID. A plan that verify attributes to another host can be adopted.
 #[test]
 fn a_plan_that_came_with_the_disk_of_another_model_can_be_adopted() {
     if !is_root() {
@@ -305,7 +305,7 @@ fn an_entry_of_a_kernel_that_came_later_keeps_the_parameters_and_is_told() {
     let note = report.notes.iter().find(|note| note.starts_with("/boot/loader/entries/later.conf"));
     let note = note.unwrap_or_else(|| panic!("{report:#?}"));
     assert!(note.contains(&format!("Remove {brought} with")) && !note.contains("mine=1"), "{note}");
-    // Without any of them there is nothing to tell.
+    // Without any of them there is nothing to report.
     bench.apply(&site, ApplyOptions::default()).unwrap();
     bench.put("boot/loader/entries/later.conf", "root=/dev/sda1 ro mine=1\n");
     assert_eq!(rollback(&site, &RollbackRequest::default()).unwrap().notes, Vec::<String>::new());

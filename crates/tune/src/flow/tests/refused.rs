@@ -1,4 +1,4 @@
-//! What stands against applying: nothing is changed then.
+//! Obstacles to applying a plan. Nothing is changed then.
 
 use super::super::*;
 use super::bench::{Bench, differences, is_root};
@@ -44,7 +44,7 @@ fn a_host_that_was_changed_underneath_is_told_value_by_value() {
     let lines = obstacles(from_file(&bench, &site));
     let line = format!("sysctl.vm.swappiness: {} in the plan, 33 now, wanted 10", found.trim());
     assert_eq!(lines, [line]);
-    // As the plan wants it, or as it was found, it may be.
+    // The planned value and the value that the plan found are both accepted.
     bench.put("proc/sys/vm/swappiness", "10\n");
     bench.host = site.snapshot();
     assert!(from_file(&bench, &site).is_ok());
@@ -68,7 +68,7 @@ fn a_damaged_log_stops_new_plans_until_it_is_accepted() {
     let request = RollbackRequest { accept_damage: true, ..RollbackRequest::default() };
     let report = rollback(&site, &request).unwrap();
     assert!(report.damage.is_some() && !report.is_complete());
-    // The damage was behind the last step's record, so all steps were known.
+    // The damage was after the last step's record, so all steps were known.
     assert_eq!(differences(&start, &bench.files()), Vec::<String>::new());
     assert!(bench.ready(&site, ApplyOptions::default()).is_ok());
 }
@@ -85,7 +85,7 @@ fn a_container_s_capture_file_and_too_short_a_switch_are_refused() {
     assert!(obstacles(bench.ready(&site, options))[0].contains("must be between 30s and 168h"));
 }
 
-/// A plan says beforehand what apply would refuse.
+/// A plan lists beforehand what apply would refuse.
 #[test]
 fn what_apply_will_refuse_is_said_of_the_plan() {
     let bench = Bench::new();
@@ -107,7 +107,7 @@ fn lowlat_s_own_files_that_are_damaged_leave_the_way_back_open() {
     fs::write(bench.state().join("in-force.json"), "{\"plan_id\": tru").unwrap();
     let error = bench.ready(&site, ApplyOptions::default()).unwrap_err().to_string();
     assert!(error.contains("in-force.json") && error.contains("lowlat tune rollback"), "{error}");
-    // Where the log should end is unknown, so what it knows is restored on demand only.
+    // The end of the log is unknown, so its changes are restored only on request.
     let applied = bench.files();
     let refused = rollback(&site, &RollbackRequest::default()).unwrap();
     assert!(refused.is_preview && !refused.is_complete() && !refused.restored.is_empty(), "{refused:#?}");
@@ -169,7 +169,7 @@ fn what_the_host_refuses_is_recorded_for_its_boot() {
     assert!(!bench.state().join("refused.json").exists());
 }
 
-/// Nothing waits for a reboot if the command line was refused, in no later process and in no later boot.
+/// If the command line was refused, no reboot is pending, in later processes and boots too.
 #[test]
 fn a_refused_command_line_waits_for_no_reboot() {
     if !is_root() {
@@ -204,7 +204,7 @@ fn a_refused_command_line_waits_for_no_reboot() {
     expect_refused();
     apply_again(&site()).unwrap();
     expect_refused();
-    // Set manually, it is in effect like any other.
+    // If set manually, it is in effect like any other.
     let tokens = bench.plan.changes.iter().find_map(|change| match &change.target {
         Target::CommandLine { tokens } => Some(tokens.clone()),
         _ => None,

@@ -1,4 +1,4 @@
-//! The whole plan of a captured host, by the steps that a host gets.
+//! The complete plan of a captured host, with the steps that a real host gets.
 
 use super::super::*;
 use super::bench::{Bench, differences, is_root};

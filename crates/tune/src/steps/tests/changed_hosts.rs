@@ -1,4 +1,4 @@
-//! Interfaces and units: queues come first, and what is gone is told.
+//! Interfaces and units: queues are changed first, and missing targets are reported.
 
 use super::{
     super::*,
@@ -80,7 +80,7 @@ fn a_unit_or_an_interface_that_is_gone_is_left() {
     assert_eq!(prepare(&plan, &host.snapshot(), &host.log(), Part::Files).unwrap(), Preparation::default());
 }
 
-/// A kind that nobody registered is a fault of the program.
+/// An unregistered kind is a bug of the program.
 #[test]
 fn a_kind_without_a_target_is_an_error() {
     let host = Host::of(&[]);

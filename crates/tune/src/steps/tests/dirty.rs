@@ -11,8 +11,8 @@ use lowlat_sys::undo::{
 };
 use std::{fs, path::PathBuf};
 
-/// Values with the kernel's rule (mm/page-writeback.c): a share that is written sets the bytes to 0, and the other way
-/// round; bytes of 0 are refused.
+/// Values with the kernel's rule (mm/page-writeback.c): writing a share sets the bytes to 0 and the reverse; bytes of 0
+/// are rejected.
 #[derive(Debug)]
 struct Coupled {
     root: PathBuf,
@@ -71,7 +71,7 @@ const BYTES: &str = "/proc/sys/vm/dirty_bytes";
 const BACKGROUND_SHARE: &str = "/proc/sys/vm/dirty_background_ratio";
 const BACKGROUND_BYTES: &str = "/proc/sys/vm/dirty_background_bytes";
 
-/// Bytes rule one limit, a share the other.
+/// A host on which bytes set one limit, and a share the other.
 fn host() -> Host {
     Host::of(&[
         (SHARE, "0|"),
@@ -112,7 +112,7 @@ fn roll_back(host: &Host, faults: Faults) -> bool {
     report.is_ok_and(|report| report.is_complete() && report.not_recorded.is_none())
 }
 
-/// Share and bytes of both limits. Never are both 0 of one, which would stop every writer.
+/// Share and bytes of both limits. Both values of one limit must never be 0, which would stop every writer.
 fn limits(host: &Host) -> [u64; 4] {
     let number = |path| host.text(path).trim().parse().unwrap();
     let limits = [SHARE, BYTES, BACKGROUND_SHARE, BACKGROUND_BYTES].map(number);
@@ -135,7 +135,7 @@ fn bytes_that_the_kernel_takes_away_come_back() {
     assert_eq!(limits(&host), BEFORE);
 }
 
-/// A crash, or an error that takes all back, at each operation of the apply; both ways out of it.
+/// A crash, or an error that rolls back everything, at each operation of the apply; then both ways to recover.
 #[test]
 fn bytes_come_back_whatever_happens_in_the_apply() {
     for at in 0.. {
@@ -180,7 +180,7 @@ fn bytes_come_back_whatever_happens_in_the_rollback() {
     }
 }
 
-/// Where a share rules there is nothing to keep.
+/// A limit that is set by a share has no bytes to record.
 #[test]
 fn bytes_of_0_are_no_step() {
     let host = host();

@@ -1,5 +1,5 @@
-//! Targets that read and write a captured tree the way the real ones do a host, so that reading the tree again shows
-//! what was done.
+//! Targets that read and write a captured tree as the real ones do a host, so that reading the tree again shows the
+//! changes.
 
 use lowlat_settings::change::nic::KINDS;
 use lowlat_sys::undo::{HostError, State, Target, TargetSpec, Writer};
@@ -9,7 +9,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Texts of documents as they were first, so that what is put back is the same to the byte.
+/// Original texts of documents, so that they are restored to the byte.
 #[derive(Debug, Clone)]
 struct Originals(PathBuf);
 
@@ -64,7 +64,7 @@ struct Thread {
     kind: &'static str,
 }
 
-/// Places of the priority and the policy among the words behind the name in /proc/PID/stat (fields 40 and 41).
+/// Positions of the priority and the policy among the words after the name in /proc/PID/stat (fields 40 and 41).
 const PRIORITY: usize = 37;
 const POLICY: usize = 38;
 
@@ -128,7 +128,7 @@ impl Target for Thread {
     }
 }
 
-/// Units, in what the capture kept of systemd's answer.
+/// Units, in the capture's copy of systemd's answers.
 #[derive(Debug)]
 struct Units {
     originals: Originals,
@@ -198,7 +198,7 @@ impl Target for Tuned {
     }
 }
 
-/// Interfaces, in what the capture kept of ethtool's answers. Named "enp1s0 combined".
+/// Interfaces, in the capture's copy of ethtool's answers. Named "enp1s0 combined".
 #[derive(Debug)]
 struct Ethtool {
     kind: &'static str,

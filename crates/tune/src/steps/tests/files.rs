@@ -15,7 +15,7 @@ fn key(name: &str) -> Target {
     Target::FileKey { path: CONF.to_owned(), key: name.to_owned() }
 }
 
-/// The file after the lines were set, by the log; and rolled back it is as before.
+/// Applies the lines through the log and returns the file; after the rollback it is as before.
 fn set(text: &str, lines: &[(&str, &str)]) -> (String, Vec<String>) {
     let host = Host::of(&[(CONF, text)]);
     fs::set_permissions(host.path(CONF), fs::Permissions::from_mode(0o640)).unwrap();
@@ -28,7 +28,7 @@ fn set(text: &str, lines: &[(&str, &str)]) -> (String, Vec<String>) {
     log.apply("p", &steps, OnFailure::RollBack).unwrap();
     assert_eq!(fs::metadata(host.path(CONF)).unwrap().permissions().mode() & 0o7777, 0o640);
     let after = host.text(CONF);
-    // Prepared again there is nothing to do.
+    // Preparing again gives nothing to do.
     let again = prepare(&plan, &host.snapshot(), &log, Part::Files).unwrap();
     assert!(again.steps.iter().all(|p| p.step.target.comparison.same(&p.step.old, &p.step.new)));
     assert!(log.rollback_where(|_| true).is_complete());
@@ -114,8 +114,8 @@ fn two_values_of_one_line_are_refused() {
 }
 
 proptest! {
-    /// Whatever is in the file: at most three lines differ (the comment, the line, a line end that lacked), and
-    /// setting it again changes nothing.
+    /// Whatever the file contains, at most three lines differ (the comment, the line, a missing line end), and setting
+    /// the line again changes nothing.
     #[test]
     fn everything_else_stays_byte_for_byte(text in "[a=\\[\\]# \t\r|x]{0,40}", value in "[a-z]{1,4}") {
         let (new, left) = set(&text, &[("a", &value)]);

@@ -1,4 +1,4 @@
-//! Trees that stand for hosts: unpacked captures, and trees made file by file.
+//! Trees that represent hosts: unpacked captures, and trees made file by file.
 
 use super::fakes;
 use lowlat_catalogue::CATALOGUE;
@@ -28,7 +28,7 @@ pub(super) struct Host {
 }
 
 impl Host {
-    /// A tree with these files; `|` in a text stands for a line end.
+    /// A tree with these files; `|` in a text represents a line end.
     pub(super) fn of(files: &[(&str, &str)]) -> Self {
         let dir = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
         let (root, log) = (dir.path().join("host"), dir.path().join("undo"));
@@ -42,7 +42,7 @@ impl Host {
         host
     }
 
-    /// A captured host, unpacked. None where files cannot be given to root, which owns what lowlat writes.
+    /// An unpacked capture of a host; none if files cannot be given to root, which owns the files that lowlat writes.
     pub(super) fn captured(name: &str) -> Option<Self> {
         if !rustix::process::geteuid().is_root() {
             eprintln!("skipped: whole plans on captured hosts need to make files of root's");
@@ -82,12 +82,12 @@ impl Host {
         Ok(fakes.into_iter().fold(log, UndoLog::with_target))
     }
 
-    /// Whether the capture kept what systemd said of its units.
+    /// True if the capture contains systemd's answers about units.
     pub(super) fn has_units(&self) -> bool {
         self.path(fakes::UNITS).exists()
     }
 
-    /// What the tree says. Interrupts are where they were asked to be, as on a host where each has fired since.
+    /// A snapshot of the tree. Interrupts are on their requested CPUs, as on a host where each has fired since.
     pub(super) fn snapshot(&self) -> HostSnapshot {
         let mut host = snapshot::read(&Root::open(&self.root).unwrap(), CATALOGUE);
         for irq in &mut host.interrupts.irqs {
@@ -140,7 +140,7 @@ pub(super) struct HostWithRole {
 }
 
 impl HostWithRole {
-    /// With every risk accepted.
+    /// Accepts every risk.
     pub(super) fn of(host: HostSnapshot, profile: Profile) -> Self {
         let accepted_risks = CATALOGUE.settings().map(|setting| setting.id.to_owned()).collect();
         let role = Role { profile, accepted_risks, ..Role::default() };
@@ -157,7 +157,7 @@ impl HostWithRole {
         Plan::of(&self.context(), "0.0.0")
     }
 
-    /// Each setting's verdict, and what was seen.
+    /// Each setting's verdict, and the observed value.
     pub(super) fn verdicts(&self) -> BTreeMap<&'static str, (Verdict, String)> {
         let judge = |setting: &'static lowlat_settings::Setting| {
             let finding = lowlat_settings::judge_one(&self.context(), setting);

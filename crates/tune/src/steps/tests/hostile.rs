@@ -1,4 +1,4 @@
-//! A plan may say anything, and so may a host: steps or reasons come out, and never a panic.
+//! Hostile plans and hosts: preparing returns steps or reasons, and never panics.
 
 use super::{
     super::*,

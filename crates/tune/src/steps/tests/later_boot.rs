@@ -86,7 +86,7 @@ fn several_of_one_name_go_by_their_order_and_are_told() {
     let text = "2 interrupts are named eth; 70 is used for 50, by their order".to_owned();
     assert_eq!(preparation.notes, [Note { change: 0, text }]);
     assert_eq!(preparation.left.len(), 1, "{:?}", preparation.left);
-    // All as they were: nothing to tell.
+    // All are unchanged, so there is nothing to report.
     let host = with_irqs(vec![irq(50, &["eth"]), irq(51, &["eth"]), irq(52, &["eth"])]);
     let preparation = run_time(&plan, &host);
     assert_eq!((preparation.steps.len(), preparation.notes.len()), (3, 0));
@@ -193,7 +193,7 @@ fn a_thread_is_found_by_name_and_several_each_get_one() {
     assert!(note.text.contains("43 pair is new"), "{note:?}");
 }
 
-/// A captured host that starts again: its values are the kernel's again, an interrupt and a thread have other numbers.
+/// A captured host is restarted: its values are reset, and an interrupt and a thread have other numbers.
 #[test]
 fn a_whole_plan_is_applied_again_after_a_restart() {
     const BOOT: &str = "/proc/sys/kernel/random/boot_id";
@@ -211,7 +211,7 @@ fn a_whole_plan_is_applied_again_after_a_restart() {
     };
     assert!(apply(&host, "p/run", Part::RunTime) > 40);
     assert!(apply(&host, "p/files", Part::Files) > 0);
-    // The restart: everything below /proc and /sys is as it was, and numbers have moved.
+    // The restart resets everything below /proc and /sys, and numbers have moved.
     for dir in ["proc", "sys", ".lowlat"] {
         std::fs::remove_dir_all(host.path(dir)).unwrap();
         copy(&fresh.path(dir), &host.path(dir));
@@ -224,7 +224,7 @@ fn a_whole_plan_is_applied_again_after_a_restart() {
     let kept = host.snapshot();
     let named = |name: &str| kept.interrupts.irqs.iter().find(|irq| irq.actions == [name]).unwrap();
     assert_eq!((named("ens2").number, named("ens2").affinity.to_string()), (745, "8".to_owned()));
-    // Back: this boot's values, and the files. What the first boot had is not touched.
+    // The rollback restores this boot's values and the files. The records of the first boot are not touched.
     let mut log = host.log();
     let report = log.rollback_where(|entry| entry.plan == "p/boot-2");
     assert!(report.is_complete() && report.expired.is_empty(), "{report}");

@@ -1,4 +1,4 @@
-//! Whole plans on captured hosts, and each kind of thing by itself.
+//! Complete plans on captured hosts, and each kind of change alone.
 
 mod changed_hosts;
 mod dirty;

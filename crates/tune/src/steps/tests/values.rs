@@ -1,4 +1,4 @@
-//! Sysctls, idle states, pages and masks by themselves.
+//! Sysctls, idle states, pages and masks, each alone.
 
 use super::{
     super::*,
@@ -34,7 +34,7 @@ fn the_limit_of_deadline_servers_is_lifted_before_they_are_changed() {
     let server = |cpu: u32| servers::runtime_path("fair_server", cpu);
     let limit = "/proc/sys/kernel/sched_rt_runtime_us";
     let host = Host::of(&[(&server(1), "50000000|"), (&server(2), "50000000|"), (limit, "950000|")]);
-    // The order in which a plan merged with an earlier one has them.
+    // The order in a plan that was merged with an earlier one.
     let plan = plan_of(vec![
         (file(&server(1)), "0"),
         (file(&server(2)), "0"),
@@ -104,7 +104,7 @@ fn pages_go_to_their_node_s_pool() {
     apply_and_roll_back(host, &plan);
 }
 
-/// A host of 128 CPUs (of 160 that the kernel has room for), where shell arithmetic goes wrong.
+/// A host with 128 CPUs, of 160 possible ones, for which shell arithmetic fails.
 #[test]
 fn masks_of_more_than_64_cpus_have_the_kernel_s_words() {
     let (default, queues) = ("/proc/irq/default_smp_affinity", "/sys/devices/virtual/workqueue");

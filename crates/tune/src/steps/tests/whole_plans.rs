@@ -1,4 +1,5 @@
-//! Every captured host, by both profiles with every risk taken: prepared, applied to its tree, judged again, rolled back.
+//! Every captured host, with both profiles and every risk accepted: prepared, applied to its tree, judged again, rolled
+//! back.
 
 use super::{
     super::*,
@@ -43,7 +44,7 @@ fn apply(host: &Host, plan: &Plan, log: &mut UndoLog, names: &str) -> BTreeSet<u
     seen
 }
 
-/// Whether only the next boot shows the effect: parameters, and modules that are no longer loaded.
+/// True if only the next boot shows the effect: parameters, and modules that are no longer loaded.
 fn is_of_boot(target: &Target) -> bool {
     match target {
         Target::CommandLine { .. } => true,
@@ -89,7 +90,7 @@ fn applied_they_make_their_rows_good_and_rolled_back_the_tree_is_the_same() {
             }
         }
         assert!(wrong.is_empty(), "{names}: {wrong:#?}");
-        // Applied twice, nothing changes, not even the log.
+        // Applying again changes nothing, not even the log.
         let (tree, history) = (host.tree(), log.history().clone());
         let again = apply(&host, &plan, &mut log, &names);
         assert_eq!((host.tree() == tree, log.history() == &history, again), (true, true, seen), "{names}");
@@ -99,7 +100,7 @@ fn applied_they_make_their_rows_good_and_rolled_back_the_tree_is_the_same() {
     }
 }
 
-/// The guide's own server: the values that the guide gives are what stands in the tree.
+/// The guide's own server: the tree must contain the values that the guide gives.
 #[test]
 fn the_guide_s_server_gets_the_guide_s_values() {
     let Some(host) = Host::captured("epyc-7f32-stock") else { return };
@@ -122,7 +123,7 @@ fn the_guide_s_server_gets_the_guide_s_values() {
     assert!(fifo.clone().count() == 16 && fifo.into_iter().all(|thread| thread.rt_priority == 2));
 }
 
-/// A crash at many of the operations, then the same plan prepared anew and finished; and then the way back.
+/// A crash at many of the operations; then the same plan is prepared again and completed, and finally rolled back.
 #[test]
 fn a_crash_within_a_plan_is_finished_by_preparing_it_again() {
     let Some(host) = Host::captured("epyc-7f32-stock") else { return };
@@ -135,7 +136,7 @@ fn a_crash_within_a_plan_is_finished_by_preparing_it_again() {
             log.apply("p/run", &steps(&preparation), OnFailure::SkipRefused)
         });
         let mut log = host.log();
-        // The tree may stand between: prepared again, each step starts from where it is.
+        // The tree may be in an intermediate state: each newly prepared step starts from the present value.
         let again = prepare(&plan, &host.snapshot(), &log, Part::RunTime).unwrap();
         log.apply("p/run", &steps(&again), OnFailure::RollBack)
             .unwrap_or_else(|e| panic!("crash at {at}: {e}"));

@@ -1,4 +1,4 @@
-//! Services: whether a systemd unit runs, and what starts it at boot.
+//! Services: run state of a systemd unit, and the links that start it at boot.
 //!
 //! Links in systemd's directories start a unit at boot. They are removed and restored here, not by systemd,
 //! which would create links that differ from the distribution's and drop those that an administrator added.
@@ -41,22 +41,20 @@ pub struct Services<M = Systemd> {
 }
 
 impl Services {
-    /// The kind of these targets.
     pub const KIND: &str = "service";
 
-    /// Those of the running host.
     pub fn live() -> Self {
         Self { manager: Systemd::live() }
     }
 
-    /// The unit `name` as a target, compared as its states are to be.
+    /// The unit `name` as a target, with its comparison.
     pub fn spec(name: impl Into<String>) -> TargetSpec {
         TargetSpec { kind: Self::KIND.to_owned(), name: name.into(), comparison: Comparison::Service }
     }
 }
 
 impl<M: ServiceManager> Services<M> {
-    /// Those that `manager` has.
+    /// Services that `manager` controls.
     pub fn of(manager: M) -> Self {
         Self { manager }
     }
@@ -89,8 +87,8 @@ impl<M: ServiceManager> Services<M> {
         }))
     }
 
-    /// Makes the links those of `to`, and tells systemd. Where links are put back, others that came since stay: they are
-    /// somebody's. Only a mask goes, since nothing starts under it.
+    /// Replaces the links by those of `to`, and reloads systemd. When links are restored, links that others added since
+    /// stay. Only a mask is removed, because nothing starts under it.
     fn set_links(
         &self,
         writer: &Writer,
@@ -120,7 +118,7 @@ impl<M: ServiceManager> Services<M> {
         self.manager.daemon_reload().map_err(|error| of_systemd("reload systemd's units", unit, &error))
     }
 
-    /// Changes what starts the unit at boot.
+    /// Changes the links that start the unit at boot.
     fn set_enablement(
         &self,
         writer: &Writer,
@@ -130,10 +128,10 @@ impl<M: ServiceManager> Services<M> {
     ) -> Result<(), HostError> {
         let is_plain = to.links.is_empty();
         match to.enablement.as_str() {
-            // The wanted state says nothing of it.
+            // The wanted state does not include enablement.
             "" => return Ok(()),
             same if is_plain && same == present.enablement => return Ok(()),
-            // Asked for by a plan, not kept by the log: systemd knows where the links go.
+            // Requested by a plan, not recorded in the log: systemd knows the links' paths.
             "enabled" if is_plain => {
                 self.manager.enable(unit).map_err(|error| of_systemd("enable", unit, &error))?;
                 self.reload(unit)?;
@@ -142,8 +140,8 @@ impl<M: ServiceManager> Services<M> {
                 links::mask(writer, unit)?;
                 self.reload(unit)?;
             }
-            // What is neither disabled nor enabled ("static", "indirect", "generated") is so by its file: no link takes
-            // part, unless one masks it now.
+            // An enablement other than disabled or enabled ("static", "indirect", "generated") follows from the unit's
+            // file. Links do not matter unless one masks it now.
             _ => self.set_links(writer, unit, &present.links, to)?,
         }
         let now = self.unit(unit)?.and_then(|unit| unit.enablement).unwrap_or_default();
@@ -209,7 +207,7 @@ impl<M: ServiceManager> Target for Services<M> {
     }
 }
 
-/// What systemd said no to is a refusal; that it cannot be asked, or not by this user, is none.
+/// Rejections by systemd are refusals; failures to reach it, or missing permission, are not.
 pub(super) fn of_systemd(doing: &'static str, name: &str, error: &SystemdError) -> HostError {
     match error {
         SystemdError::Refused { .. } | SystemdError::Job { .. } | SystemdError::CutsTheWay { .. } => {
@@ -221,7 +219,7 @@ pub(super) fn of_systemd(doing: &'static str, name: &str, error: &SystemdError) 
     }
 }
 
-/// As systemd takes them (systemd.unit(5)): no path, no blank, a name and a kind.
+/// Names that systemd accepts (systemd.unit(5)): no path, no blank, a name and a kind.
 pub(super) fn is_unit_name(name: &str) -> bool {
     let is_letter = |c: char| c.is_ascii_alphanumeric() || matches!(c, ':' | '-' | '_' | '.' | '\\' | '@');
     let parts = name.rsplit_once('.');

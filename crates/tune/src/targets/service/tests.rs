@@ -13,7 +13,7 @@ use std::{
 };
 use tempfile::TempDir;
 
-/// systemd as far as it matters here. What starts a unit at boot it sees in the tree, as systemd does.
+/// A model of systemd. Like systemd, it finds the links that start units at boot in the tree.
 #[derive(Debug, Clone)]
 struct Fake {
     root: PathBuf,
@@ -27,7 +27,7 @@ struct FakeUnit {
     active: &'static str,
     /// Its file has no [Install] section.
     is_static: bool,
-    /// Stopping this unit stops those; starting one of those starts this.
+    /// Stopping this unit stops those; starting one of those starts this unit.
     needed_by: Vec<&'static str>,
     /// Stop with this unit, and do not start with it.
     bound_by: Vec<&'static str>,
@@ -134,7 +134,7 @@ impl ServiceManager for Fake {
     }
 }
 
-/// A host with chrony (and its other name), a socket with its service, and a static unit.
+/// A host with chrony (and its alias), a socket with its service, and a static unit.
 struct Host {
     dir: TempDir,
     log_dir: TempDir,
@@ -195,7 +195,7 @@ impl Host {
         UndoStep { id: unit.to_owned(), target, old, new: State::Value(new.to_owned()) }
     }
 
-    /// Units with their states, and every link with text and time: what must come back.
+    /// Units with their states, and every link with its target and time, all of which a rollback must restore.
     fn shown(&self) -> Vec<String> {
         let mut shown = Vec::new();
         for (name, unit) in self.fake.units.lock().unwrap().iter() {
@@ -333,7 +333,7 @@ fn states_without_links_are_left_as_they_are() {
     let mut log = host.log();
     let steps = [
         Host::step(&log, "fixed.service", "inactive, static"),
-        // Failed is down already.
+        // A failed unit is already stopped.
         Host::step(&log, "broken.service", "inactive"),
         Host::step(&log, "own.service", "inactive, disabled"),
     ];
@@ -358,7 +358,7 @@ fn masks_and_enablement_that_a_plan_asks_for() {
     assert_eq!(host.state("extra.service"), "active, enabled");
     assert!(log.rollback_where(|_| true).is_complete());
     assert_eq!(host.shown(), before);
-    // What is in the way of a mask is an administrator's file.
+    // A unit file of the administrator prevents masking.
     let step = Host::step(&log, "own.service", "inactive, masked");
     let error = log.apply("q", &[step], OnFailure::RollBack).unwrap_err().to_string();
     assert!(

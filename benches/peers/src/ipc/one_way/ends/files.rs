@@ -1,11 +1,11 @@
-//! What the kernel offers.
+//! Transports that the kernel offers.
 
 use super::{Bytes, Channel, Transport, raw::Line};
 use crate::ipc::trial::message::PAYLOAD_BYTES;
 use rustix::io::{read, retry_on_intr, write};
 use std::os::fd::OwnedFd;
 
-/// A pipe each way.
+/// One pipe in each direction.
 #[derive(Debug)]
 pub struct Pipe {
     there: OwnedFd,
@@ -18,7 +18,7 @@ impl Pipe {
     }
 }
 
-/// One message: fewer bytes than PIPE_BUF go whole.
+/// Sends one message: fewer bytes than PIPE_BUF are written atomically.
 fn send(file: &OwnedFd, message: &Bytes) -> anyhow::Result<()> {
     let count = retry_on_intr(|| write(file, message))?;
     anyhow::ensure!(count == PAYLOAD_BYTES, "{count} bytes went, {PAYLOAD_BYTES} expected");
@@ -67,7 +67,7 @@ impl Transport for Seqpacket {
     }
 }
 
-/// An eventfd each way; the payload goes over a line.
+/// One eventfd in each direction; the payload goes over a line.
 #[derive(Debug)]
 pub struct Event {
     there: OwnedFd,
@@ -92,7 +92,7 @@ impl Transport for Event {
 
     fn receive(&mut self, message: &mut Bytes) -> anyhow::Result<()> {
         retry_on_intr(|| read(&self.back, &mut [0_u8; 8]))?;
-        // It is there: it was put before the event.
+        // The payload was stored before the event.
         self.line.receive(message)
     }
 }

@@ -1,4 +1,4 @@
-//! iceoryx2: publish and subscribe over shared memory; with events for who sleeps.
+//! iceoryx2: publish and subscribe over shared memory; with events for receivers that sleep.
 
 use super::{Bytes, Channel, Transport};
 use crate::ipc::one_way::End;
@@ -9,12 +9,12 @@ use iceoryx2::{
 };
 use std::{fmt::Debug, fmt::Display};
 
-/// Its errors are no `std` errors everywhere.
+/// Not all of its errors implement `std::error::Error`.
 fn told<T, E: Debug + Display>(what: &str, result: Result<T, E>) -> anyhow::Result<T> {
     result.map_err(|error| anyhow!("iceoryx2, {what}: {error} ({error:?})"))
 }
 
-/// All files of a run in its folder, and its shared memory under a name of its own.
+/// Creates a node whose files are in the run's folder, and whose shared memory has a prefix of this run.
 fn node(channel: &Channel) -> anyhow::Result<Node<ipc::Service>> {
     set_log_level(LogLevel::Error);
     let mut config = Config::default();
@@ -33,7 +33,7 @@ fn names(channel: &Channel) -> [&'static str; 2] {
     }
 }
 
-/// A topic each way.
+/// One topic in each direction.
 #[derive(Debug)]
 pub struct PubSub {
     there: Publisher<ipc::Service, Bytes, ()>,

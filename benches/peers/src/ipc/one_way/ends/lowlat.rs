@@ -18,7 +18,7 @@ use std::time::Duration;
 
 const SLEEP_MAX: Duration = Duration::from_secs(10);
 
-/// A stream, and a reader that looks at it.
+/// A stream, and a reader that polls it.
 #[derive(Debug)]
 pub struct Stream {
     writer: Writer<Part>,
@@ -119,7 +119,7 @@ impl Inboxes {
         };
         let mut router = Router::new(table);
         router.connect(0, link);
-        // Both have made what the other opens when this returns.
+        // When this returns, each side has created what the other opens.
         let stream = Stream::new(channel)?;
         Ok(Self {
             stream,
@@ -142,7 +142,8 @@ impl Transport for Inboxes {
 
     fn receive(&mut self, message: &mut Bytes) -> anyhow::Result<()> {
         loop {
-            // As the runtime's nodes: who spins over few streams looks for entries, who sleeps hears by the inbox.
+            // Like the runtime's nodes: a spinning reader of few streams checks for entries, a sleeping one uses the
+            // inbox.
             if self.is_parked {
                 self.inbox.take_ready(|_| ());
             } else if !self.ring.has_entry() {

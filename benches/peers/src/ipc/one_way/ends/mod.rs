@@ -1,4 +1,4 @@
-//! How each subject sends and receives.
+//! Senders and receivers of all subjects.
 
 #[cfg(feature = "aeron")]
 mod aeron;
@@ -13,19 +13,19 @@ use super::{channel::Channel, play, subject::Subject};
 use crate::ipc::trial::message::{PAYLOAD_BYTES, Words};
 use ringfire::Waiting;
 
-/// A message as bytes. They are written and read as words where they are: whoever reads two words at once waits until both
-/// have left the store buffer, and that would be measured.
+/// A message as bytes. They are written and read in place, word by word: a read of two words at once would wait until
+/// both have left the store buffer, and that would be measured.
 pub type Bytes = [u8; PAYLOAD_BYTES];
 
-/// Room for one.
+/// An empty message, to receive into.
 pub const EMPTY: Bytes = [0; PAYLOAD_BYTES];
 
-/// What is sent: eight words, all of them the same number. A transport takes it in the form that it hands on, so that no
+/// Content of a message: eight words, all of them the same number. A transport takes it in its own form, so that no
 /// copy is measured that its users would not make.
 pub trait Content: std::fmt::Debug {
-    /// The message of a number.
+    /// Returns the message of a number.
     fn of(number: u64) -> Self;
-    /// Whether every word is this number.
+    /// Returns true if every word is this number.
     fn is_of(&self, number: u64) -> bool;
 }
 
@@ -51,11 +51,10 @@ impl Content for Words {
     }
 }
 
-/// One side of a transport. Both may wait for ever: the process that started them ends them.
+/// One side of a transport. Both may wait forever: the process that started them ends them.
 pub trait Transport {
-    /// What its users give and get.
+    /// Type of message that its users send and receive.
     type Message: Content;
-    /// Sends a message.
     fn send(&mut self, message: &Self::Message) -> anyhow::Result<()>;
     /// Waits for the next message, and puts it into `message`.
     fn receive(&mut self, message: &mut Self::Message) -> anyhow::Result<()>;

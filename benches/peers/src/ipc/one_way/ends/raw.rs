@@ -13,12 +13,12 @@ fn put(part: &Part, message: &Bytes) {
     let first = words.next();
     words.for_each(|(to, word)| to.store(u64::from_ne_bytes(*word), Ordering::Relaxed));
     if let Some((to, word)) = first {
-        // Pairs with the load in `get`: who sees the number sees the rest.
+        // Pairs with the load in `get`: a reader that sees the number sees the rest.
         to.store(u64::from_ne_bytes(*word), Ordering::Release);
     }
 }
 
-/// The number of a message that is new.
+/// Copies a new message, and returns its number.
 fn get(part: &Part, is_new: impl Fn(u64) -> bool, message: &mut Bytes) -> Option<u64> {
     let number = part.words().first()?.load(Ordering::Acquire);
     is_new(number).then(|| {
@@ -66,10 +66,9 @@ impl Transport for Line {
     }
 }
 
-/// Words of a line.
 const LINE_WORDS: usize = 8;
 
-/// Spinning on a line that says that the one behind it is there: two lines for each message.
+/// Spinning on a head line that announces the payload line after it: two lines for each message.
 #[derive(Debug)]
 pub struct Pair {
     there: Part,
@@ -91,7 +90,7 @@ impl Transport for Pair {
         let payload = self.there.words().iter().skip(LINE_WORDS);
         let from = message.as_chunks::<8>().0;
         payload.zip(from).for_each(|(to, word)| to.store(u64::from_ne_bytes(*word), Ordering::Relaxed));
-        // The head, with a number that nobody has seen, last.
+        // The head last, with a new number.
         put(&self.there, message);
         Ok(())
     }
@@ -116,7 +115,7 @@ impl Transport for Pair {
 /// Words from the line to the futex: pairs of lines are fetched together.
 const FUTEX_AT: usize = 32;
 
-/// Sleeping on a futex.
+/// Sleeping on a futex, with the payload in a line.
 #[derive(Debug)]
 pub struct Futex {
     there: Part,
@@ -155,7 +154,7 @@ impl Transport for Futex {
         let word = word(&self.back).context("memory for a futex")?;
         // Pairs with the change in `send`.
         while word.load(Ordering::Acquire) == self.last {
-            // Woken, changed before, a signal: each is one to look again.
+            // Woken, already changed, or interrupted: check again in each case.
             let _ = futex::wait(word, futex::Flags::empty(), self.last, None);
         }
         self.last = self.last.wrapping_add(1);

@@ -6,23 +6,22 @@ use ringfire::{BusySpin, FutexWait, RingConsumer, RingProducer};
 use std::time::Duration;
 
 const SLOTS: u64 = 1024;
-/// What its futex spins by default before it sleeps.
+/// Default number of spins of its futex before it sleeps.
 const SPINS: u32 = 32;
-/// Its own default.
+/// Longest sleep: ringfire's own default.
 const SLEEP_MAX: Duration = Duration::from_millis(50);
 
-/// How its reader waits.
+/// Waiting mode of its reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Waiting {
-    /// Never sleeps.
     Spin,
-    /// Its default.
+    /// ringfire's default: spins, then sleeps.
     Adaptive,
-    /// Sleeps at once.
+    /// Sleeps at once, without spinning.
     Sleep,
 }
 
-/// A ring each way.
+/// One ring in each direction.
 #[derive(Debug)]
 pub struct Ring {
     there: RingProducer<Words>,

@@ -21,7 +21,7 @@ fn sent<'a>(session: &'a str, to: &'a str, sequence: u64, messages: &'a [Vec<u8>
 }
 
 impl Sent<'_> {
-    /// In UDP and IP.
+    /// Wraps it in UDP and IP.
     fn packet(self) -> Vec<u8> {
         let mut mold = format!("{:>10}", self.session).into_bytes();
         mold.extend(self.sequence.to_be_bytes());
@@ -230,7 +230,7 @@ fn lines_of_a_session_fill_each_other() {
     let (found, read) = read_of(&ethernet(&datagrams), None).unwrap();
     assert_eq!((found, read.gaps()), (messages.clone(), None));
     assert_eq!(read.doubts(), ["35 messages arrived more than once; each is used once"]);
-    // The line that the user names stands alone.
+    // The line that the user names is read without the other.
     let (found, read) = read_of(&ethernet(&datagrams), Some(A)).unwrap();
     assert_eq!((found.len(), read.counts.doubled), (35, 0));
     assert_eq!(
@@ -281,7 +281,7 @@ fn a_damaged_sequence_number_is_reported_and_ignored() {
         for place in 0..4 {
             let mut datagrams = vec![packet(1, 0), packet(4, 3), packet(7, 6)];
             datagrams.insert(place, packet(damaged, 0));
-            // The last one cannot be told from a gap unless it is beyond reason.
+            // The last one cannot be distinguished from a gap unless the jump is too large.
             if place == 3 && damaged < 1 << 32 {
                 datagrams.push(packet(7, 6));
             }
@@ -332,7 +332,7 @@ fn a_cut_costs_the_last_packet_only() {
         next.extend(block(3, &[&length[..], frame].concat()));
     }
     let classic = pcap(1, &frames);
-    // Where each packet ends in either file.
+    // Offsets at which the two packets end, in either file.
     let files = [
         (&classic, [24 + 16 + frames[0].len(), classic.len()]),
         (&next, [next.len() - 16 - frames[1].len().next_multiple_of(4), next.len()]),

@@ -1,4 +1,4 @@
-//! Where the interruption that ended a run came from, and the trace around it.
+//! Origin of the interruption that ended a run, and the trace around it.
 
 use super::TraceReader;
 use crate::jitter::observe::senders::{SenderReader, Waker};
@@ -44,7 +44,7 @@ pub fn steps_of(cpus: &[CpuCauses], member: Option<&GroupMember>) -> Vec<Timelin
     member.and_then(of).unwrap_or_default()
 }
 
-/// The thread that took the CPU, or in which the function ran that did.
+/// The thread that took the CPU, or that ran the function that took it.
 pub fn thread_of(hit: &Hit, steps: &[TimelineStep]) -> Option<i32> {
     let mut threads = steps.iter().filter(|step| step.cause.kind == CauseKind::Thread);
     let thread = match hit.key {
@@ -57,8 +57,8 @@ pub fn thread_of(hit: &Hit, steps: &[TimelineStep]) -> Option<i32> {
     (thread > 0).then_some(thread)
 }
 
-/// The origin of an interruption with these steps, on this CPU: who woke its thread, otherwise which other CPU interrupted it.
-/// `symbols`: whether functions have names.
+/// The origin of an interruption with these steps, on this CPU: the waker of its thread, otherwise another CPU that
+/// interrupted it. `symbols`: whether functions have names.
 pub fn settle(
     stop: &mut Stop,
     (cpu, steps): (CpuId, &[TimelineStep]),
@@ -90,7 +90,7 @@ pub fn settle(
     }
 }
 
-/// The names of what ran at a moment, innermost first.
+/// The names of the functions and threads that ran at a moment, innermost first.
 fn running_at(steps: &[TimelineStep], offset_ns: i64) -> Vec<String> {
     let mut running = Vec::new();
     for step in steps.iter().take_while(|step| step.offset_ns <= offset_ns) {

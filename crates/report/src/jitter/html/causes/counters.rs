@@ -1,4 +1,4 @@
-//! What the kernel's counters say ran on each CPU, when no single interruption could be attributed.
+//! Kernel counters of what ran on each CPU, for runs in which no single interruption could be attributed.
 
 use crate::jitter::causes::words::cpu_list;
 use crate::jitter::causes::{CounterSum, counters};

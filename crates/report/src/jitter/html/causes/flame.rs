@@ -16,7 +16,6 @@ const AXIS: f64 = 24.0;
 /// Highest number of rows; deeper activities are drawn in the last one.
 const DEPTH_MAX: usize = 9;
 
-/// Draws the picture.
 pub fn draw(explained: &Explained, spans: &[Span<'_>]) -> Markup {
     let length = explained.interruption.length_ns.max(1) as f64;
     let x = |ns: f64| LEFT + (ns / length).clamp(0.0, 1.0) * (WIDTH - LEFT - RIGHT);
@@ -34,8 +33,8 @@ pub fn draw(explained: &Explained, spans: &[Span<'_>]) -> Markup {
     }
 }
 
-/// Draws the top row: the whole interruption. Time not covered by the rows below is kernel entry and exit. If no step is
-/// known, the row has the colour and the name of its only cause.
+/// Draws the top row: the whole interruption. Time not covered by the rows below is kernel entry and exit. If no step
+/// is known, the row has the colour and the name of its only cause.
 fn whole(explained: &Explained, spans: &[Span<'_>]) -> (Family, String) {
     match explained.parts.first() {
         Some(part) if spans.is_empty() => (Family::of(&part.cause), label(&part.cause)),

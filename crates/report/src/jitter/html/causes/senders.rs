@@ -1,4 +1,4 @@
-//! Who interrupted from other CPUs.
+//! Senders of interrupts to other CPUs.
 
 use crate::audit::html::anchors;
 use crate::jitter::causes::words::cpu_list;

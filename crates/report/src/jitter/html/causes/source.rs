@@ -5,7 +5,6 @@ use lowlat_jitter::{CauseSource, JitterCauses, JitterRecord};
 use lowlat_text::page::micro;
 use maud::{Markup, html};
 
-/// Builds the card.
 pub fn card(record: &JitterRecord, causes: &JitterCauses) -> Markup {
     let mut sentences = Vec::new();
     if causes.source == CauseSource::Trace {

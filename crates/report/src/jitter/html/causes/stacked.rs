@@ -22,7 +22,6 @@ const ROWS_MAX: usize = 48;
 /// Highest number of causes in a tooltip.
 const CAUSES_IN_TITLE_MAX: usize = 6;
 
-/// Bar of one CPU.
 struct Row<'a> {
     cpu: CpuId,
     causes: &'a CpuCauses,

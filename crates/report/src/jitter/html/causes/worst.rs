@@ -21,7 +21,6 @@ const WORST_MAX: usize = 12;
 /// Highest indentation level of a table.
 const DEPTH_MAX: usize = 8;
 
-/// Context of a list.
 struct Context<'a> {
     causes: &'a [CauseStudy],
     traced: Option<&'a JitterCauses>,
@@ -94,7 +93,7 @@ fn parts_bar(explained: &Explained) -> Markup {
     }
 }
 
-/// Moves on; shows nothing.
+/// Advances `start` and shows nothing.
 fn advance(start: &mut f64, by: f64) -> Markup {
     *start += by;
     html! {}

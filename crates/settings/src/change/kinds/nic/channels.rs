@@ -8,7 +8,7 @@ use crate::change::{
 };
 use lowlat_host::{Reading, snapshot::Channels};
 
-/// "combined", "rx", "tx".
+/// Parameters: "combined", "rx", "tx".
 pub static KIND: NicKind = NicKind {
     tag: "nic_channels",
     noun: " queues",

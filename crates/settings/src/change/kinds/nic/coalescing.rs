@@ -8,7 +8,7 @@ use crate::change::{
 };
 use lowlat_host::{Reading, snapshot::Coalescing};
 
-/// "rx-usecs", "adaptive-rx".
+/// Parameters such as "rx-usecs" and "adaptive-rx".
 pub static KIND: NicKind = NicKind {
     tag: "nic_coalescing",
     noun: "",

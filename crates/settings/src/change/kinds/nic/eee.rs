@@ -8,7 +8,7 @@ use crate::change::{
 };
 use lowlat_host::Reading;
 
-/// "eee".
+/// The only parameter is "eee".
 pub static KIND: NicKind = NicKind {
     tag: "nic_eee",
     noun: "",

@@ -51,9 +51,7 @@ pub struct NicKind {
     pub get: fn(&Nic, &str) -> Reading<String>,
     /// Sets a parameter in a snapshot.
     pub put: fn(&mut Nic, &str, &str),
-    /// How it is set.
     pub by: By,
-    /// When it is set.
     pub part: Part,
     /// The option of TuneD's `[net]` plugin that sets it too; empty if there is none.
     pub tuned: &'static str,
@@ -62,7 +60,6 @@ pub struct NicKind {
 /// The mechanism that sets a parameter.
 #[derive(Debug)]
 pub enum By {
-    /// `ethtool`.
     Ethtool(Ethtool),
     /// A file of a queue of the interface with a CPU mask: "rps_cpus". The parameter is the queue.
     QueueMask(&'static str),
@@ -86,9 +83,7 @@ impl NicKind {
 /// One parameter of an interface.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct NicTarget {
-    /// The kind of parameter.
     pub kind: &'static NicKind,
-    /// Interface.
     pub nic: String,
     /// Name of the parameter: "combined", "rx-lro", "rx-0".
     pub name: String,
@@ -179,7 +174,7 @@ fn put_mask(queues: &mut [QueueMask], name: &str, value: &str) {
     }
 }
 
-// The tag identifies a kind: its functions have no order and no equality.
+// Kinds are compared by their tags: functions have no order and no equality.
 
 impl PartialEq for NicKind {
     fn eq(&self, other: &Self) -> bool {

@@ -8,7 +8,7 @@ use crate::change::{
 };
 use lowlat_host::Reading;
 
-/// "rx", "tx", "autoneg".
+/// Parameters: "rx", "tx", "autoneg".
 pub static KIND: NicKind = NicKind {
     tag: "nic_pause",
     noun: " pause",

@@ -8,7 +8,7 @@ use crate::change::{
 };
 use lowlat_host::Reading;
 
-/// "rx", "tx".
+/// Parameters: "rx", "tx".
 pub static KIND: NicKind = NicKind {
     tag: "nic_rings",
     noun: " ring",

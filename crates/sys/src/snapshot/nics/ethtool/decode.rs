@@ -102,7 +102,7 @@ pub(super) fn features(answer: &[u8]) -> BTreeMap<String, bool> {
     features
 }
 
-/// Bits of SOF_TIMESTAMPING (linux/net_tstamp.h).
+/// Bit numbers in SOF_TIMESTAMPING (linux/net_tstamp.h).
 const TX_HARDWARE: u32 = 0;
 const RX_HARDWARE: u32 = 2;
 

@@ -192,7 +192,6 @@ pub(super) fn indirection(interface: &str) -> Result<Vec<u32>, Errno> {
     Ok((2..2 + entries).map(|at| word(&data, at)).collect())
 }
 
-/// Replaces the indirection table.
 pub(super) fn set_indirection(interface: &str, table: &[u32]) -> Result<(), Errno> {
     let mut data = vec![0; 8 + table.len() * 4];
     put(&mut data, 0, command::SET_INDIRECTION);
@@ -251,7 +250,7 @@ pub(super) fn set_feature(interface: &str, name: &str, is_on: bool) -> Result<()
     unsafe { run(interface, &mut data) }
 }
 
-/// Whether each feature is active.
+/// Returns whether each feature is active.
 pub(super) fn features(interface: &str) -> Result<BTreeMap<String, bool>, Errno> {
     let names = feature_names(interface)?;
     let blocks = names.len().div_ceil(32);

@@ -73,7 +73,7 @@ fn is_loss(counter: &str) -> bool {
     LOSSES.iter().any(|part| name.contains(part))
 }
 
-/// Where the packets of each flow rule go, by its location.
+/// Returns the destination of each flow rule's packets, by the rule's location.
 pub(super) fn flow_rules(interface: &str) -> Result<BTreeMap<u32, String>, Errno> {
     const COUNT: usize = 184;
     const LOCATIONS: usize = 188;
@@ -95,7 +95,7 @@ pub(super) fn flow_rules(interface: &str) -> Result<BTreeMap<u32, String>, Errno
     locations.into_iter().map(|location| Ok((location, target_of(interface, location)?))).collect()
 }
 
-/// Where a rule sends its packets.
+/// Returns the destination of a rule's packets.
 fn target_of(interface: &str, location: u32) -> Result<String, Errno> {
     const FLOW_TYPE: usize = 16;
     const COOKIE: usize = 168;
@@ -146,8 +146,8 @@ pub(super) fn queue_coalescing(interface: &str, queues: u32) -> Result<Vec<Coale
     Ok(each.map(ioctl::coalescing_of).collect())
 }
 
-/// Zeroed memory that ends at a page that nobody may touch. The kernel writes as many counters as a driver has at that
-/// moment; beyond what there was room for it fails with EFAULT.
+/// Zeroed memory that ends at an inaccessible page. The kernel writes as many counters as a driver has at that moment;
+/// if they do not fit, it fails with EFAULT.
 struct Guarded {
     map: *mut c_void,
     mapped: usize,

@@ -1,4 +1,4 @@
-//! What a driver reports about its interface.
+//! A driver's report about its interface.
 //!
 //! Generic netlink is used first: it distinguishes a missing value from a zero. The older ioctl covers the
 //! rest: the driver's firmware version, the indirection table, and everything on kernels before 5.6.
@@ -181,7 +181,7 @@ fn pfc(interface: &str) -> Result<Vec<u8>, Errno> {
     ask_route(RTM_GETDCB, &[&[0, IEEE_GET, 0, 0], name.as_slice()].concat())
 }
 
-/// What the driver does not support is absent, and so is an interface that was removed in the meantime.
+/// Converts an answer: what the driver does not support is absent, and so is an interface that was removed since.
 pub(super) fn reading<T>(answer: Result<T, Errno>) -> Reading<T> {
     match answer {
         Ok(value) => Reading::Known(value),

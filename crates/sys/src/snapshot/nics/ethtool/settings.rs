@@ -29,7 +29,7 @@ enum Parameter {
     Feature(String),
     /// Encodings of forward error correction.
     Fec,
-    /// The indirection table.
+    /// The indirection table of receive side scaling.
     Indirection,
     /// A value of the NAPI instance that polls a queue.
     Napi(napi::Parameter),
@@ -40,7 +40,6 @@ enum Parameter {
 pub enum Value {
     /// A count of queues or frames, microseconds, or nanoseconds.
     Number(u64),
-    /// On or off.
     Switch(bool),
     /// Words, or numbers with commas between.
     Text(String),
@@ -56,13 +55,12 @@ impl fmt::Display for Value {
     }
 }
 
-/// Why a setting was not read or changed.
+/// Error of reading or changing a setting.
 #[derive(Debug, Error)]
 pub enum EthtoolError {
     /// The kernel or the driver rejected it.
     #[error("{errno}{}", .advice)]
     Refused {
-        /// The kernel's error.
         errno: Errno,
         /// The driver's explanation, and what to do.
         advice: String,
@@ -72,23 +70,14 @@ pub enum EthtoolError {
         "the driver accepted the change but left the value {found}: the feature is fixed, or another one \
          controls it (ethtool -k shows both); leave this step out"
     )]
-    Ineffective {
-        /// The current value.
-        found: Value,
-    },
+    Ineffective { found: Value },
     /// The setting cannot have this value.
     #[error("found {found:?}, expected {expected}")]
-    Value {
-        /// The text.
-        found: String,
-        /// What is valid.
-        expected: &'static str,
-    },
+    Value { found: String, expected: &'static str },
 }
 
 impl EthtoolError {
-    /// Whether the driver rejected this value permanently, as opposed to a missing permission or a missing
-    /// answer.
+    /// True if the driver rejected this value permanently, as opposed to a missing permission or a missing answer.
     pub fn is_refusal(&self) -> bool {
         match self {
             Self::Refused { errno, .. } => matches!(

@@ -46,7 +46,7 @@ impl Manager {
     }
 }
 
-/// What the reader receives from the fake manager over a socket pair.
+/// Returns what the reader receives from the fake manager over a socket pair.
 fn heard(lists_files: bool) -> Listing {
     let (ours, theirs) = UnixStream::pair().unwrap();
     let (done, is_done) = mpsc::channel::<()>();

@@ -4,7 +4,7 @@ use super::*;
 use flate2::{Compression, write::GzEncoder};
 use std::{collections::BTreeMap, fs, io::Write, process::Command};
 
-/// A message behind its length.
+/// A message with its length in front.
 fn message(kind: u8, locate: u8, time_ns: u64, fields: &[&[u8]]) -> Vec<u8> {
     let body = [&[kind, 0, locate, 0, 0], &time_ns.to_be_bytes()[2..], &fields.concat()].concat();
     [&u16::try_from(body.len()).unwrap().to_be_bytes()[..], &body].concat()
@@ -83,7 +83,7 @@ fn compressed_files_are_read_as_others() {
     }
 }
 
-/// What a cut leaves is used, and the cut is said.
+/// The part before a cut is used, and the cut is reported.
 #[test]
 fn a_cut_is_said_and_costs_what_is_behind_it() {
     let messages = session(20);

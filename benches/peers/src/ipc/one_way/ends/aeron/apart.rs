@@ -4,15 +4,15 @@ use anyhow::Context;
 use lowlat_sys::scheduling::{Scheduling, scheduling, set_scheduling};
 use rustix::thread::{CpuSet, gettid, sched_getaffinity, sched_setaffinity};
 
-/// Where and how a thread runs.
+/// CPUs and scheduling policy of a thread.
 #[derive(Debug, Clone)]
 struct Place {
     cpus: CpuSet,
     scheduling: Scheduling,
 }
 
-/// Runs `start`. Threads that it starts may run on every CPU that the process above this one may, and come before
-/// those that spin where these are real-time: below or beside them they would never run on a machine of two CPUs.
+/// Runs `start`. Threads that it starts may run on every CPU of the parent process, and have a higher priority than the
+/// spinning threads if those are real-time: otherwise they would never run on a machine of two CPUs.
 pub fn run<T>(start: impl FnOnce() -> anyhow::Result<T>) -> anyhow::Result<T> {
     let before = Place::now()?;
     let mut apart = before.clone();

@@ -8,19 +8,19 @@ use rusteron_media_driver::{
 };
 use std::{ffi::CStr, path::Path};
 
-/// Of a term; a publication has three, and may be half of one ahead of its reader.
+/// Bytes of a term. A publication has three terms, and may be half of one ahead of its reader.
 const TERM_BYTES: usize = 1 << 20;
-/// Between two looks of the driver at its publications, ns. Half a term is some 5,000 messages, which take longer than
-/// this on every machine, so that no publication waits for the driver.
+/// Sleep of the driver between two checks of its publications, ns. Half a term is some 5,000 messages, which take
+/// longer than this on every machine, so that no publication waits for the driver.
 const REST_NS: &CStr = c"200000";
 
-/// Starts one with one thread that sleeps between its looks. It ends when it is dropped; whoever made the folder takes
-/// it away.
+/// Starts a driver with one thread that sleeps between its checks. It ends when dropped; the creator of the folder
+/// removes the folder.
 pub fn start(folder: &Path) -> anyhow::Result<AeronDriver> {
     let context = told("settings of a driver", AeronDriverContext::new())?;
     told("folder", context.set_dir(&text(folder)?))?;
     told("threads", context.set_threading_mode(AERON_THREADING_MODE_SHARED))?;
-    // The name reads the rest that is set before it.
+    // Must be set before the strategy, which reads it.
     told("rest", context.set_shared_idle_strategy_init_args(REST_NS))?;
     told("rest", context.set_shared_idle_strategy_kind(AeronIdleStrategyKind::Sleeping))?;
     told("terms", context.set_ipc_term_buffer_length(TERM_BYTES))?;

@@ -18,21 +18,21 @@ use std::{
 };
 
 const CHANNEL: &CStr = c"aeron:ipc";
-/// How long the driver and the other side may take to be there.
+/// Longest wait for the driver and the other side.
 const PATIENCE: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(1);
 
-/// Aeron keeps its words only until its next call.
+/// Aeron keeps its error text only until its next call.
 fn told<T>(what: &str, result: Result<T, AeronCError>) -> anyhow::Result<T> {
     result.map_err(|error| anyhow!("Aeron, {what}: {}", error.capture_errmsg()))
 }
 
-/// A stream each way. Whatever is dropped needs what comes behind it.
+/// One stream in each direction. Fields are dropped in order, because each needs those after it.
 #[derive(Debug)]
 pub struct Ipc {
     there: AeronExclusivePublication,
     back: AeronImage,
-    /// What keeps the image.
+    /// Keeps `back`, its image, alive.
     _subscription: AeronSubscription,
     _client: Aeron,
     /// On the side that echoes.
@@ -94,8 +94,8 @@ impl Transport for Ipc {
     }
 }
 
-/// A client of the driver. What its background thread cannot go on with it prints, and ends the process: so does Aeron
-/// where it is given no handler of errors, and the run is told to have failed.
+/// A client of the driver. Without an error handler, Aeron prints an error of its background thread and ends the
+/// process, so that the run is reported as failed.
 fn client(folder: &Path) -> anyhow::Result<Aeron> {
     let context = told("settings of a client", AeronContext::new())?;
     told("folder", context.set_dir(&text(folder)?))?;
@@ -105,13 +105,13 @@ fn client(folder: &Path) -> anyhow::Result<Aeron> {
     Ok(client)
 }
 
-/// For C.
+/// Converts a path for C.
 fn text(path: &Path) -> anyhow::Result<CString> {
     let path = path.to_str().context("the folder's name is no text")?;
     CString::new(path).context("the folder's name has a zero byte")
 }
 
-/// Looks until it is there.
+/// Polls until it is available.
 fn wait_for<T>(what: &str, mut look: impl FnMut() -> anyhow::Result<Option<T>>) -> anyhow::Result<T> {
     let start = Instant::now();
     loop {
