@@ -263,7 +263,7 @@ class FleetTest(unittest.TestCase):
         self.assertEqual(found, sorted(expected))
         self.assertIn("--role DIR/role.toml --no-measure", "\n".join(self.calls("desk2")))
         files = " ".join(f"{self.top}/documents/{host}.result.json" for host in both)
-        self.assertEqual(self.calls("controller"), [f"report fleet {files} --html {self.top}/page.html"])
+        self.assertEqual(self.calls("controller"), [f"report fleet {files} --report {self.top}/page.html"])
         self.assertTrue((self.top / "page.html").exists())
 
     def test_the_page_has_no_results_of_an_earlier_run(self):
@@ -279,7 +279,7 @@ class FleetTest(unittest.TestCase):
         run = self.play("collect", hosts=("desk1", "desk2", "desk3"), lowlat_documents=["result"], **page)
         self.assertNotEqual(run.status, 0)
         self.assertRegex(run.text, r"desk3 .*unreachable=1")
-        self.assertEqual(self.calls("controller"), [f"report fleet {self.top}/documents/desk1.result.json --html {self.top}/page.html"], run.text)
+        self.assertEqual(self.calls("controller"), [f"report fleet {self.top}/documents/desk1.result.json --report {self.top}/page.html"], run.text)
         self.assertTrue((self.top / "documents/desk2.result.json").exists())
         run = self.passes(self.play("collect", lowlat_documents=["verification"], **page))
         self.assertIn("page.html is not written: this run collected no result document", run.text)

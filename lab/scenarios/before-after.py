@@ -104,7 +104,7 @@ def run(lab):
     guest.must(f"{SPIN}; sysctl -q -w kernel.watchdog_thresh=1")
     after = measured(lab, "after", isolated)
     page = lab.folder / "before-after.html"
-    comparison = compared(lab, before, after, "--html", page)
+    comparison = compared(lab, before, after, "--report", page)
     vanished(lab, comparison, isolated)
     text = page.read_text()
     missing = [name for name, _ in ranked(comparison) if name not in text]

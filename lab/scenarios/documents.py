@@ -50,7 +50,7 @@ OWN = [
     ("--threads 4", "--threads 2"),
     ("--wait --gate", "--force --gate"),
     ("lowlat assess", "lowlat assess --duration 2s"),
-    ("matrix --budget 10m", "matrix --plan --budget 10m"),
+    ("matrix --budget 10m", "matrix --dry-run --budget 10m"),
 ]
 # Lines that run until something else ends.
 BACKGROUND = re.compile(r"pingpong server|stream server|journal record|--follow")

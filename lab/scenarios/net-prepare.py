@@ -34,7 +34,7 @@ def run(lab):
     lab.same(before, lab.facts("planned"), "after both plans")
 
     applied(lab, intel, lab.lowlat(f"net prepare {intel} --yes --json"))
-    done = lab.lowlat(f"net prepare {virtio} --plan --json")
+    done = lab.lowlat(f"net prepare {virtio} --dry-run --json")
     (guest.share / "virtio.json").write_text(done.text)
     guest.must("install -m 600 /lab/virtio.json /root/virtio.json")
     applied(lab, virtio, lab.lowlat("tune apply --plan /root/virtio.json --yes --json"))
@@ -56,7 +56,7 @@ def run(lab):
 
 def look(lab, driver, nic, other):
     """Plans a NIC, and judges the plan."""
-    plan = lab.expect(f"net prepare {nic} --plan --json", 1).json()
+    plan = lab.expect(f"net prepare {nic} --dry-run --json", 1).json()
     lab.need(f"the plan for {nic} is a document", plan is not None)
     targets = [change["target"] for change in plan["changes"]]
     found = {f"{target['kind']} {target.get('field', '')}".strip() for target in targets}

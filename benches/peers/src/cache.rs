@@ -113,7 +113,7 @@ fn mean(csv: &str) -> anyhow::Result<f64> {
 fn workload(lowlat: &Path, name: &str, copies: &str, seconds: u32) -> anyhow::Result<f64> {
     let time = format!("{seconds}s");
     let arguments =
-        ["workload", "run", name, "--threads", copies, "--rounds", "1", "--time", &time, "--json"];
+        ["workload", "run", name, "--copies", copies, "--rounds", "1", "--duration", &time, "--json"];
     let document = document(lowlat, &arguments, &[0])?;
     let run = document.workload().and_then(|of| of.record.runs.first().copied());
     Ok(run.context("lowlat counted nothing")?.per_s)

@@ -11,15 +11,14 @@ use std::{
 };
 
 /// Arguments of all commands that name a file to write. Every other path is an input.
-const OUTPUTS: [&str; 12] = [
+const OUTPUTS: [&str; 11] = [
     "before",
     "cached",
     "capture",
     "hlog",
-    "html",
     "json",
     "out",
-    "placement",
+    "write_pins",
     "report",
     "result",
     "save_trace",
@@ -33,10 +32,12 @@ const NUMBER_MAX: u32 = 999;
 /// compared by device and inode, so it does not matter how their paths are written. Directories, pipes and devices are
 /// not overwritten.
 pub fn check_outputs(command: &ArgMatches) -> anyhow::Result<()> {
-    let (mut outputs, mut inputs): (Vec<(&str, &Path, Place)>, _) = (Vec::new(), Vec::new());
+    let (mut outputs, mut inputs): (Vec<(String, &Path, Place)>, _) = (Vec::new(), Vec::new());
     let mut level = Some(command);
     while let Some(matches) = level {
         for id in matches.ids().map(clap::Id::as_str) {
+            // As users type it.
+            let name = id.replace('_', "-");
             // Values of other types, and groups of arguments, are no paths.
             let paths = matches.try_get_many::<PathBuf>(id).ok().flatten();
             for (path, place) in paths.into_iter().flatten().filter_map(|path| Some((path, place_of(path)?)))
@@ -45,20 +46,20 @@ pub fn check_outputs(command: &ArgMatches) -> anyhow::Result<()> {
                     inputs.push(place);
                 } else if let Some((other, ..)) = outputs.iter().find(|(.., found)| *found == place) {
                     bail!(
-                        "cannot write {}: --{other} and --{id} name the same file\nhint: name another file with --{id}",
+                        "cannot write {}: --{other} and --{name} name the same file\nhint: name another file with --{name}",
                         path.display()
                     );
                 } else {
-                    outputs.push((id, path, place));
+                    outputs.push((name.clone(), path, place));
                 }
             }
         }
         level = matches.subcommand().map(|(_, matches)| matches);
     }
-    let Some((id, path, _)) = outputs.into_iter().find(|(.., found)| inputs.contains(found)) else {
+    let Some((name, path, _)) = outputs.into_iter().find(|(.., found)| inputs.contains(found)) else {
         return Ok(());
     };
-    let option = if id == "capture" { String::new() } else { format!(" with --{id}") };
+    let option = if name == "capture" { String::new() } else { format!(" with --{name}") };
     bail!("cannot write {}: it is also an input\nhint: name another file{option}", path.display());
 }
 

@@ -54,9 +54,9 @@ fn inputs_are_not_overwritten() {
     std::os::unix::fs::symlink(&a, &link).unwrap();
     let before = [&a, &b, &host].map(|file| fs::read(file).unwrap());
     for (arguments, output, hint) in [
-        (&["report", "render", &a, "--html", &a][..], &a, " with --html"),
-        (&["report", "compare", &a, &b, "--html", &b], &b, " with --html"),
-        (&["report", "fleet", &a, &b, "--html", &b], &b, " with --html"),
+        (&["report", "render", &a, "--report", &a][..], &a, " with --report"),
+        (&["report", "compare", &a, &b, "--report", &b], &b, " with --report"),
+        (&["report", "fleet", &a, &b, "--report", &b], &b, " with --report"),
         (&["jitter", "--from", &a, "--report", &a], &a, " with --report"),
         (&["jitter", "--from", &link, "--result", &a], &a, " with --result"),
         (&["assess", "--root", &host, "--report", &host], &host, " with --report"),
@@ -73,6 +73,8 @@ fn inputs_are_not_overwritten() {
         let other = if *file == new { &same } else { file };
         refused(&["jitter", "--from", &a, "--report", file, "--result", other], &[message]);
     }
+    let traced = ["jitter", "--stop-on", "1us", "--save-trace", &new, "--result", &same];
+    refused(&traced, &["--save-trace", "name the same file"]);
     assert!(!Path::new(&new).exists());
 }
 

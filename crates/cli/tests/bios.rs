@@ -112,7 +112,7 @@ fn a_sheet_is_printed_and_written_for_paper() {
     let dir = tempfile::tempdir().unwrap();
     let page = dir.path().join("sheet.html").display().to_string();
     let sheet = ["bios", "sheet", "--root", &host];
-    let (code, said, talk) = run(&[&sheet[..], &["--profile", "guide-57037", "--html", &page]].concat());
+    let (code, said, talk) = run(&[&sheet[..], &["--profile", "guide-57037", "--report", &page]].concat());
     assert_eq!(code, 0, "{talk}");
     assert!(said.contains("\n  AMD SMT Option = Disabled\n"), "{said}");
     assert!(talk.contains("wrote "), "{talk}");

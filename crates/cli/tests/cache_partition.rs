@@ -97,7 +97,7 @@ impl Tree {
 
     /// The planned groups, and the exit code.
     fn plan(&self) -> (Option<i32>, Vec<(String, String)>) {
-        let output = self.lowlat(&["cache", "partition", "--plan", "--json"]);
+        let output = self.lowlat(&["cache", "partition", "--dry-run", "--json"]);
         let plan: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
         let changes = plan["changes"].as_array().cloned().unwrap_or_default();
         let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -159,7 +159,7 @@ fn what_belongs_to_another_program_stays() {
 
 #[test]
 fn a_cpu_without_allocation_is_named_and_one_with_it_is_mounted_first() {
-    let none = Tree::new(&[]).lowlat(&["cache", "partition", "--plan"]);
+    let none = Tree::new(&[]).lowlat(&["cache", "partition", "--dry-run"]);
     assert_eq!(none.status.code(), Some(2));
     assert!(text(&none.stderr).contains("this CPU has no cache allocation"), "{}", text(&none.stderr));
 
@@ -167,7 +167,7 @@ fn a_cpu_without_allocation_is_named_and_one_with_it_is_mounted_first() {
     let path = tree.root().join("proc/cpuinfo");
     let flags = fs::read_to_string(&path).unwrap().replace("flags\t\t: fpu", "flags\t\t: cat_l3 fpu");
     fs::write(&path, flags).unwrap();
-    let output = tree.lowlat(&["cache", "partition", "--plan"]);
+    let output = tree.lowlat(&["cache", "partition", "--dry-run"]);
     let said = text(&output.stdout);
     assert_eq!(output.status.code(), Some(1), "{said}{}", text(&output.stderr));
     assert!(said.contains("sys-fs-resctrl.mount") && said.contains("once resctrl is mounted"), "{said}");

@@ -44,7 +44,7 @@ const RUNS: &[&[&str]] = &[
     &["import", "tuned", "{conf}", "--root", "{host}"],
     &["net", "nics", "--root", "{host}"],
     &["net", "pingpong", "--reference"],
-    &["net", "prepare", "enp65s0", "--root", "{host}", "--plan"],
+    &["net", "prepare", "enp65s0", "--root", "{host}", "--dry-run"],
     &["cache", "clock", "--duration", "200ms"],
     &["cache", "false-sharing", "--rounds", "1"],
     &["pipeline", "size", "--check", "2", "--duration", "300ms", "--force"],

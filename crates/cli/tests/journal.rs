@@ -97,7 +97,7 @@ fn an_intact_recording_is_listed_verified_and_shown() {
     let (_, out, _) = text(&lowlat(&["tail", dir, "-n", "1", "--stream", "orders.*", "--json"]));
     let line: serde_json::Value = serde_json::from_str(out.trim()).unwrap();
     assert_eq!((&line["sequence"], &line["payload"]["side"]), (&19.into(), &"sell".into()));
-    let (code, out, talk) = text(&lowlat(&["replay", dir, "--speed", "max", "--from", "1100000000"]));
+    let (code, out, talk) = text(&lowlat(&["replay", dir, "--speed", "max", "--since", "1100000000"]));
     assert_eq!((code, out.lines().count()), (Some(0), 110));
     assert!(talk.contains("replayed 110 records"), "{talk}");
     let (code, _, talk) = text(&lowlat(&["tail", dir, "--stream", "nosuch"]));
@@ -223,15 +223,15 @@ fn a_selection_hides_neither_gaps_nor_records_of_other_schemas() {
     recorder.stop().unwrap();
     let dir = folder.path().to_str().unwrap();
     let at = |ms: u64| (START_NS + ms * 1_000_000).to_string();
-    let (code, out, talk) = text(&lowlat(&["export", dir, "--from", &at(45), "--instrument", "5"]));
+    let (code, out, talk) = text(&lowlat(&["export", dir, "--since", &at(45), "--instrument", "5"]));
     assert_eq!((code, out.lines().count()), (Some(1), 2), "{out}{talk}");
     assert!(talk.contains("md: 10 records, 40 to 49: ") && talk.contains("missing 10"), "{talk}");
-    let (code, out, _) = text(&lowlat(&["tail", dir, "--from", &at(42), "--to", &at(43)]));
+    let (code, out, _) = text(&lowlat(&["tail", dir, "--since", &at(42), "--until", &at(43)]));
     assert_eq!((code, out.lines().count()), (Some(1), 1), "{out}");
     assert!(out.contains("md: 10 records, 40 to 49: "), "{out}");
     // Records follow the gap before this time, so that none of this time is missing.
     for command in ["export", "tail"] {
-        let (code, out, talk) = text(&lowlat(&[command, dir, "--from", &at(51), "--kind", "quote"]));
+        let (code, out, talk) = text(&lowlat(&[command, dir, "--since", &at(51), "--kind", "quote"]));
         assert_eq!(code, Some(0), "{out}{talk}");
     }
 }

@@ -51,13 +51,13 @@ fn documents_and_pages_have_name_title_and_note() {
     let (plain, _) = assess(dir.path(), "plain", &[]);
     assert_eq!((&plain["host_name"], plain.get("title")), (&"desk7.lab".into(), None));
     // Pages of documents have their labels, or others.
-    lowlat(dir.path(), &["report", "render", "before.json", "--html", "again.html", "--title", "After"]);
+    lowlat(dir.path(), &["report", "render", "before.json", "--report", "again.html", "--title", "After"]);
     let again = fs::read_to_string(dir.path().join("again.html")).unwrap();
     assert!(again.contains("<title>lowlat: After, desk7.lab, ") && again.contains("rack 4"));
     let (rendered, _) = lowlat(dir.path(), &["report", "render", "before.json", "--markdown"]);
     assert!(rendered.contains("- Host name: desk7.lab\n- Note: BIOS 2.1, rack 4\n"), "{rendered}");
     for (command, file) in [("compare", "compare.html"), ("fleet", "fleet.html"), ("render", "render.html")] {
-        let of = ["report", command, "before.json", "plain.json", "--html", file];
+        let of = ["report", command, "before.json", "plain.json", "--report", file];
         lowlat(dir.path(), &[&of[..], &WORDS].concat());
         let page = fs::read_to_string(dir.path().join(file)).unwrap();
         assert!(page.contains("<title>lowlat: Before &lt;b&gt;, ") && page.contains("rack 4"), "{command}");
@@ -87,7 +87,7 @@ fn a_name_is_left_out_everywhere() {
     for command in ["compare", "fleet", "render"] {
         let files = ["report", command, "desk7-a.json", "other.json", "--anonymous"];
         let (shown, _) = lowlat(dir.path(), &files);
-        lowlat(dir.path(), &[&files[..], &["--html", "page.html"]].concat());
+        lowlat(dir.path(), &[&files[..], &["--report", "page.html"]].concat());
         for text in [shown, fs::read_to_string(dir.path().join("page.html")).unwrap()] {
             assert!(!text.replace("desk77", "").contains("desk7"), "{command}: {text}");
         }

@@ -76,12 +76,13 @@ fn pages_have_no_english_sentences_left() {
                 &document,
             ]));
         }
-        pages.push(arguments(&["bios", "sheet", "--root", &host, "--html", &page]));
+        pages.push(arguments(&["bios", "sheet", "--root", &host, "--report", &page]));
     }
     let results = ["assess.json", "assess-unmeasured.json", "jitter.json"].map(result).to_vec();
     for command in ["render", "fleet", "compare"] {
-        pages
-            .push([arguments(&["report", command]), results.clone(), arguments(&["--html", &page])].concat());
+        pages.push(
+            [arguments(&["report", command]), results.clone(), arguments(&["--report", &page])].concat(),
+        );
     }
     let chinese = lowlat_lang::chinese();
     let mut missing = BTreeSet::new();
@@ -106,7 +107,7 @@ fn a_chinese_page_is_asked_for_by_its_code() {
             "report",
             "render",
             &document,
-            "--html",
+            "--report",
             &page.display().to_string(),
             "--lang",
             language,
@@ -227,7 +228,7 @@ fn names_of_the_firmware_and_of_interfaces_stay_as_they_are() {
     let (file, page) = (folder.path().join("d.json"), folder.path().join("d.html"));
     std::fs::write(&file, document.to_string()).expect("a file");
     let (file, shown) = (file.display().to_string(), page.display().to_string());
-    let run = lowlat(&["report", "render", &file, "--html", &shown, "--lang", "zh"]);
+    let run = lowlat(&["report", "render", &file, "--report", &shown, "--lang", "zh"]);
     assert_eq!(run.status.code(), Some(0), "{}", text(&run.stderr));
     let page = std::fs::read_to_string(page).expect("a page");
     for whole in [">System Power</dd>", ">None Unknown", ">data<span"] {

@@ -100,7 +100,7 @@ impl Vendor {
 #[test]
 fn an_installation_runs_the_vendors_programs_in_order_and_logs_them() {
     let vendor = Vendor::new();
-    let planned = vendor.install(&["--plan"]);
+    let planned = vendor.install(&["--dry-run"]);
     assert_eq!(planned.status.code(), Some(0), "{}", text(&planned.stderr));
     assert!(text(&planned.stdout).contains("onload_tool reload") && vendor.calls().is_empty());
     let sum = Command::new("md5sum").arg(vendor.archive()).output().unwrap().stdout;

@@ -291,7 +291,7 @@ fn the_recorder_runs_on_its_pinned_cpu() {
     // A CPU that this process may use.
     let cpus = lowlat_measure::affinity::current().unwrap();
     let pin = format!("recorder={}", cpus.lowest().unwrap());
-    let arguments = ["--duration", "2s", "--record", out, "--pin", &pin, "--force"];
+    let arguments = ["--duration", "2s", "--record", out, "--pins", &pin, "--force"];
     let output = run(runs.path(), &arguments).output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     assert!(talk(&output).contains("recorded: "), "{output:?}");
@@ -381,7 +381,7 @@ fn a_scenario_is_published_by_threads_to_strategies_started_in_turn() {
     assert_eq!(document["parameters"]["has_md_threads"], true);
     assert_eq!(document["options"]["start_interval_ms"], 200);
 
-    let output = lowlat(&["matrix", "--groups", "A,S", "--repeats", "1", "--result", out.to_str().unwrap()]);
+    let output = lowlat(&["matrix", "--groups", "A,S", "--rounds", "1", "--result", out.to_str().unwrap()]);
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     let document: Value = serde_json::from_slice(&fs::read(&out).unwrap()).unwrap();
     let run = &document["rows"][0]["runs"][0];
@@ -400,7 +400,7 @@ fn a_scenario_is_published_by_threads_to_strategies_started_in_turn() {
     assert_eq!(folders(runs.path()), 0, "cached's state went with its run");
 
     for (words, said) in [
-        (["run", "--md-threads", "--pin", "platform=0"], "--pin platform=CPU runs md and td in one loop"),
+        (["run", "--md-threads", "--pins", "platform=0"], "--pins platform=CPU runs md and td in one loop"),
         (["run", "--json", "--rate", "5"], "cannot be used with"),
     ] {
         let refused = lowlat(&words);

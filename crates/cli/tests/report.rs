@@ -60,7 +60,7 @@ fn documents_in_pairs_are_pooled() {
         lowlat(&[&["report", "compare", "--pairs", "--fail-if-worse", "5%"], files].concat())
     };
     let page = folder.path().join("page.html").display().to_string();
-    let pooled = compare(&[&a, &b, &more_a, &more_b, "--html", &page]);
+    let pooled = compare(&[&a, &b, &more_a, &more_b, "--report", &page]);
     assert_eq!(pooled.status.code(), Some(1), "{}", text(&pooled.stderr));
     let words = text(&pooled.stdout);
     assert!(words.contains("\nB, D after A, C\n") && words.contains("Worse after: time lost "), "{words}");
@@ -111,7 +111,7 @@ fn several_documents_make_one_page() {
     let folder = tempfile::tempdir().expect("a folder");
     let page = folder.path().join("page.html");
     let (first, second) = (fixture("jitter.json"), fixture("assess.json"));
-    let html = ["--html", &page.display().to_string()].map(str::to_owned);
+    let html = ["--report", &page.display().to_string()].map(str::to_owned);
     let written =
         lowlat(&[&["report".to_owned(), "render".into(), first.clone(), second][..], &html].concat());
     assert_eq!(written.status.code(), Some(0), "{}", text(&written.stderr));
@@ -154,7 +154,7 @@ fn a_fleet_names_the_hosts_that_differ_and_ends_with_1() {
     assert_eq!(json["groups"][0]["differs"][&id], "good");
     assert_eq!(json["hosts"][3]["name"], "odd");
     let page = folder.path().join("fleet.html");
-    assert_eq!(fleet(&files, &["--html", &page.display().to_string()]).status.code(), Some(1));
+    assert_eq!(fleet(&files, &["--report", &page.display().to_string()]).status.code(), Some(1));
     let page = std::fs::read_to_string(page).expect("a page");
     assert!(
         page.contains("<h1 id=\"summary-title\">4 hosts</h1>") && page.contains(">odd<"),

@@ -114,11 +114,11 @@ fn net_prepare_changes_what_concerns_the_network_and_tune_takes_it_back() {
     }
     let tree = Tree::new();
     let (busy_read, swappiness) = (tree.value("proc/sys/net/core/busy_read"), tree.swappiness());
-    let unknown = tree.lowlat("net", &["prepare", "eth9", "--plan"]);
+    let unknown = tree.lowlat("net", &["prepare", "eth9", "--dry-run"]);
     assert_eq!(unknown.status.code(), Some(2));
     assert!(text(&unknown.stderr).contains("hint: choose one of ens1"), "{}", text(&unknown.stderr));
 
-    let planned = tree.lowlat("net", &["prepare", "ens1", "--plan", "--json"]);
+    let planned = tree.lowlat("net", &["prepare", "ens1", "--dry-run", "--json"]);
     assert_eq!(
         (planned.status.code(), tree.value("proc/sys/net/core/busy_read")),
         (Some(1), busy_read.clone())
@@ -149,7 +149,7 @@ fn net_prepare_changes_what_concerns_the_network_and_tune_takes_it_back() {
             fs::write(nic.join(format!("lower_{lower}")), "").unwrap();
         }
     }
-    let planned = tree.lowlat("net", &["prepare", "bond0.7", "--plan"]);
+    let planned = tree.lowlat("net", &["prepare", "bond0.7", "--dry-run"]);
     let said = text(&planned.stderr);
     assert!(said.contains("bond0.7 stands on ens1, ens2: prepared in its place"), "{said}");
 }

@@ -366,7 +366,7 @@ fn the_command_answers_by_exit_code_and_needs_a_plan() {
             common::text(&output.stderr)
         );
     }
-    let output = common::lowlat(&["tune", "verify", "--ticks", "1ms"]);
+    let output = common::lowlat(&["tune", "verify", "--count-ticks", "1ms"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(common::text(&output.stderr).contains("too short"), "{}", common::text(&output.stderr));
 }

@@ -30,7 +30,7 @@ fn objects() -> BTreeSet<String> {
 fn processes(time: &str) -> usize {
     let folders = std::fs::read_dir("/proc").unwrap().filter_map(Result::ok);
     let lines = folders.filter_map(|folder| std::fs::read(folder.path().join("cmdline")).ok());
-    lines.filter(|line| text(line).replace('\0', " ").contains(&format!("--time {time} "))).count()
+    lines.filter(|line| text(line).replace('\0', " ").contains(&format!("--duration {time} "))).count()
 }
 
 fn wait_until(what: &str, is_so: impl Fn() -> bool) {
@@ -44,7 +44,7 @@ fn wait_until(what: &str, is_so: impl Fn() -> bool) {
 /// Starts a long run, and waits until its objects exist.
 fn start(time: &str, names: &[&str], before: &BTreeSet<String>) -> Child {
     let mut command = Command::new(common::binary());
-    command.args(["workload", "run", "--time", time, "--rounds", "1", "--threads", "2"]).args(names);
+    command.args(["workload", "run", "--duration", time, "--rounds", "1", "--copies", "2"]).args(names);
     let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     wait_until("the objects appear", || objects().difference(before).next().is_some());
     wait_until("all processes appear", || processes(time) > 3);
@@ -75,10 +75,10 @@ fn runs_and_comparisons_give_figures_documents_and_pages() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).display().to_string();
     let (file, page) = (path("run.json"), path("run.html"));
-    let quick = ["--time", "20ms", "--rounds", "2", "--json", "--result", &file, "--report", &page];
+    let quick = ["--duration", "20ms", "--rounds", "2", "--json", "--result", &file, "--report", &page];
     let runs: [&[&str]; 3] = [
         &["run", "pipe", "sem-sysv", "--under", "place=one", "--under", "place=kernel"],
-        &["compare", "futex", "--threads", "1,2", "--b", "place=one,policy=batch"],
+        &["compare", "futex", "--copies", "1,2", "--b", "place=one,policy=batch"],
         &["article", "pipe"],
     ];
     for arguments in runs {
@@ -114,7 +114,7 @@ fn two_documents_are_compared_with_a_verdict_and_nothing_in_common_is_not_clean(
     let [a, b, other, page] = ["a.json", "b.json", "other.json", "page.html"].map(path);
     for (workload, file) in [("pipe", &a), ("pipe", &b), ("eventfd", &other)] {
         let run =
-            ["workload", "run", workload, workload, "--time", "10ms", "--rounds", "6", "--result", file];
+            ["workload", "run", workload, workload, "--duration", "10ms", "--rounds", "6", "--result", file];
         let output = common::lowlat(&run);
         assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     }
@@ -133,7 +133,7 @@ fn two_documents_are_compared_with_a_verdict_and_nothing_in_common_is_not_clean(
         (&["--pairs", &a, &slower, &a, &slower], 0, "Slower after: pipe, 1 copy with place=kernel 0.0"),
         (&[&a, &other], 4, "No workload was counted on both sides"),
     ] {
-        let output = common::lowlat(&[&["report", "compare", "--html", &page], sides].concat());
+        let output = common::lowlat(&[&["report", "compare", "--report", &page], sides].concat());
         let shown = text(&output.stdout);
         assert_eq!(output.status.code(), Some(code), "{sides:?}: {shown}{}", text(&output.stderr));
         assert!(shown.contains(said), "{sides:?}: {shown}");
@@ -150,7 +150,7 @@ fn two_documents_are_compared_with_a_verdict_and_nothing_in_common_is_not_clean(
 fn what_cannot_run_is_an_error_with_a_hint() {
     for (arguments, cause) in [
         (&["run", "pipes"][..], "no such workload; expected one of sem-posix"),
-        (&["run", "pipe", "--time", "1ms"], "expected 10 ms to 600 s"),
+        (&["run", "pipe", "--duration", "1ms"], "expected 10 ms to 600 s"),
         (&["run", "pipe", "--under", "place=near"], "place=kernel|one|pack|spread"),
         (&["compare", "pipe", "--b", "place=kernel"], "cannot compare place=kernel with itself"),
         (&["article", "spec"], "no such gain; expected one of spec-base"),
@@ -181,7 +181,8 @@ fn a_missing_program_is_one_clear_line_in_the_list_and_in_a_run() {
         said.contains("stress-ng is not installed") && said.contains("hint: `lowlat workload list`"),
         "{said}"
     );
-    let output = bare(&["workload", "run", "stress-ng-sem", "eventfd", "--time", "10ms", "--rounds", "1"]);
+    let output =
+        bare(&["workload", "run", "stress-ng-sem", "eventfd", "--duration", "10ms", "--rounds", "1"]);
     let shown = text(&output.stdout);
     assert!(
         output.status.success() && shown.contains("stress-ng-sem: stress-ng is not installed"),

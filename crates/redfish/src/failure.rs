@@ -58,7 +58,7 @@ impl RequestContext<'_> {
         let seconds = self.waited.as_secs() + u64::from(self.waited.subsec_nanos() > 0);
         RedfishError::of(
             Kind::TimedOut,
-            format!("{service} did not answer {request} in {seconds} s\nhint: raise --timeout SECONDS"),
+            format!("{service} did not answer {request} in {seconds} s\nhint: use a longer --timeout"),
         )
     }
 

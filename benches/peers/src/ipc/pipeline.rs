@@ -13,11 +13,11 @@ use std::{
 };
 
 const LOOK: Duration = Duration::from_millis(20);
-/// For starting and ending its processes, besides the schedule's length.
+/// Time to start and end its processes, in addition to the schedule's length.
 const AROUND: Duration = Duration::from_secs(40);
 /// Its exit code for a run in which something was lost, or came late.
 const FINDINGS: i32 = 1;
-/// Between asking it to end and killing it.
+/// Time between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// Its command line for a run.
@@ -29,7 +29,7 @@ fn command_line(parameters: &PipelineParameters) -> Vec<String> {
         Mode::Mixed => "mixed",
         Mode::PlatformFast => "platform-fast",
     };
-    // Forced: the others run on a full machine as well, and its doubts stand in the document.
+    // --force: the other contestants run on a busy machine too, and lowlat's doubts are in the document.
     let mut words: Vec<_> = ["pipeline", "run", "--json", "--force"].map(str::to_owned).into();
     for (option, value) in [
         ("--strategies", parameters.strategies.to_string()),
@@ -45,7 +45,7 @@ fn command_line(parameters: &PipelineParameters) -> Vec<String> {
     });
     let pins: Vec<_> = pins.collect();
     if !pins.is_empty() {
-        words.extend(["--pin".to_owned(), pins.join(",")]);
+        words.extend(["--pins".to_owned(), pins.join(",")]);
     }
     if let Some(cpu) = parameters.host_core {
         words.extend(["--host-core".to_owned(), cpu.to_string()]);
@@ -61,7 +61,7 @@ impl Running {
         if matches!(self.0.try_wait(), Ok(Some(_))) {
             return;
         }
-        // It ends its own children on this; killed at once, it could not.
+        // It ends its own children on SIGTERM, which SIGKILL would prevent.
         let _ = kill_process(Pid::from_child(&self.0), Signal::TERM);
         let start = Instant::now();
         while start.elapsed() < GRACE {
@@ -81,7 +81,7 @@ impl Drop for Running {
     }
 }
 
-/// One run.
+/// Runs it once, and returns its record.
 pub fn run(
     lowlat: &Path,
     parameters: &PipelineParameters,
@@ -97,7 +97,7 @@ pub fn run(
         .spawn()
         .with_context(|| format!("cannot start {}", lowlat.display()))?;
     let mut running = Running(child);
-    // Read beside, so that it never waits for us.
+    // Read in separate threads, so that it never blocks on a full pipe.
     let output = running.0.stdout.take().map(|from| thread::spawn(move || text(from)));
     let errors = running.0.stderr.take().map(|from| thread::spawn(move || text(from)));
     let patience = AROUND + Duration::from_secs_f64(parameters.duration_s);
@@ -115,7 +115,7 @@ pub fn run(
     let joined =
         |from: Option<thread::JoinHandle<String>>| from.and_then(|it| it.join().ok()).unwrap_or_default();
     let (output, errors) = (joined(output), joined(errors));
-    // Findings are in the document; everything else has none.
+    // A run with findings prints a document; other failures print none.
     let is_run = matches!(status.code(), Some(0 | FINDINGS));
     ensure!(is_run && !output.is_empty(), "{} ended with {status}: {}", told(), errors.trim());
     let document: PipelineDocument =
@@ -125,7 +125,7 @@ pub fn run(
 
 fn text(mut from: impl Read) -> String {
     let mut bytes = Vec::new();
-    // What could be read before an error is told.
+    // Keeps what could be read before an error.
     let _ = from.read_to_end(&mut bytes);
     String::from_utf8_lossy(&bytes).into_owned()
 }
@@ -152,7 +152,7 @@ mod tests {
     fn the_command_line_says_all_of_it() {
         assert_eq!(
             command_line(&parameters()).join(" "),
-            "pipeline run --json --force --strategies 8 --rate 800 --mode mixed --duration 1.5s --pin md=0,strategies=1,3"
+            "pipeline run --json --force --strategies 8 --rate 800 --mode mixed --duration 1.5s --pins md=0,strategies=1,3"
         );
     }
 

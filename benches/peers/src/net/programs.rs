@@ -13,34 +13,28 @@ use std::{
 };
 
 const HOST: &str = "127.0.0.1";
-/// Port of sockperf's server.
 const SOCKPERF_PORT: &str = "21111";
 /// Time in which sockperf's server starts to listen; its client does not try again.
 const SOCKPERF_START: Duration = Duration::from_millis(500);
-/// sockperf's smallest message.
+/// Smallest message of sockperf, in bytes.
 const SOCKPERF_BYTES_MIN: u32 = 14;
 
 /// A program that measures round trips.
 #[derive(Debug)]
 pub enum Program {
-    /// lowlat.
     Lowlat(PathBuf),
-    /// sfnt-pingpong.
     Sfnt(PathBuf),
-    /// sockperf.
     Sockperf(PathBuf),
 }
 
 /// Half round trips of one run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Figures {
-    /// Mean.
     pub mean_ns: f64,
-    /// Median.
     pub median_ns: f64,
 }
 
-/// A server that ends with this.
+/// A server that is killed when dropped.
 pub struct Server(Child);
 
 impl Server {
@@ -59,7 +53,6 @@ impl Drop for Server {
 }
 
 impl Program {
-    /// Its name.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Lowlat(_) => "lowlat",
@@ -68,7 +61,7 @@ impl Program {
         }
     }
 
-    /// Runs it once.
+    /// Runs it once, with its server.
     pub fn run(&self, case: Case) -> anyhow::Result<Figures> {
         match self {
             Self::Lowlat(program) => lowlat(program, case),
@@ -96,7 +89,7 @@ fn lowlat(program: &Path, case: Case) -> anyhow::Result<Figures> {
     let transport = if case.is_tcp { "tcp" } else { "udp" };
     let waiting = if case.is_spinning { "spin" } else { "block" };
     let arguments = format!(
-        "net pingpong client {transport} {address} --wait {waiting} --sizes {} --time {}s --client-cpu {} --server-cpu {} \
+        "net pingpong client {transport} {address} --wait {waiting} --sizes {} --duration {}s --client-cpu {} --server-cpu {} \
          --format sfnt",
         case.size, case.seconds, case.client_cpu, case.server_cpu
     );

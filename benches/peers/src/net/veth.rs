@@ -68,7 +68,7 @@ pub fn run(arguments: &super::Arguments, client_cpu: u32, server_cpu: u32) -> an
         let (_server, address) = lowlat_server(&mut link.command(1, &lowlat), SERVER, &[])?;
         let sides = WAITS.map(|wait| {
             format!(
-                "-- {transport} {address} --wait {wait} --sizes {} --time {}s --client-cpu {client_cpu} \
+                "-- {transport} {address} --wait {wait} --sizes {} --duration {}s --client-cpu {client_cpu} \
                  --server-cpu {server_cpu}",
                 arguments.size, arguments.seconds
             )

@@ -139,4 +139,60 @@ mod tests {
             }
         }
     }
+
+    /// Words for one thing, of which users type the first.
+    const SYNONYMS: [&[&str]; 12] = [
+        &["huge-pages", "hugepages", "large-pages"],
+        &["duration", "time", "length", "seconds", "run-for"],
+        &["dry-run", "show-only", "simulate", "no-act"],
+        &["pins", "pin", "placement", "affinity"],
+        &["cpus", "cores", "cpu-list"],
+        &["report", "html", "page"],
+        &["result", "output", "json-file"],
+        &["rounds", "repeats", "repeat", "runs"],
+        &["since", "after", "start"],
+        &["until", "before-time", "end"],
+        &["timeout", "wait-max", "time-limit"],
+        &["quiet", "silent"],
+    ];
+
+    /// The options of a command and those below it that help shows: long name, command, and the kinds of value,
+    /// where a directory is a file.
+    fn options(command: &Command, words: &str, found: &mut Vec<(String, String, Vec<String>)>) {
+        for argument in command.get_arguments().filter(|argument| !argument.is_hide_set()) {
+            let Some(long) = argument.get_long() else { continue };
+            let takes = argument.get_action().takes_values();
+            let names = argument.get_value_names().filter(|_| takes).unwrap_or_default();
+            let kinds = names
+                .iter()
+                .flat_map(|name| name.split('|'))
+                .map(|kind| if kind == "DIR" { "FILE" } else { kind }.to_owned())
+                .collect();
+            found.push((long.to_owned(), words.to_owned(), kinds));
+        }
+        for below in command.get_subcommands().filter(|below| !below.is_hide_set()) {
+            options(below, &format!("{words} {}", below.get_name()), found);
+        }
+    }
+
+    #[test]
+    fn one_thing_has_one_name_and_one_name_one_type() {
+        let mut found = Vec::new();
+        options(&cli(), "lowlat", &mut found);
+        assert!(found.len() > 500, "{}", found.len());
+        let mut faults = Vec::new();
+        for (long, words, kinds) in &found {
+            let others = SYNONYMS.iter().find(|names| names[1..].contains(&long.as_str()));
+            faults.extend(others.map(|names| format!("{words} --{long} is --{} elsewhere", names[0])));
+            let is_alike = |other: &[String]| {
+                other.is_empty() == kinds.is_empty()
+                    && (kinds.is_empty() || other.iter().any(|kind| kinds.contains(kind)))
+            };
+            let other = found.iter().find(|(name, _, other)| name == long && !is_alike(other));
+            faults.extend(
+                other.map(|(_, at, other)| format!("--{long} takes {kinds:?} in {words}, {other:?} in {at}")),
+            );
+        }
+        assert!(faults.is_empty(), "{}", faults.join("\n"));
+    }
 }

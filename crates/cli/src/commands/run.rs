@@ -51,7 +51,7 @@ struct Arguments {
     mem: Option<Memory>,
     /// Let malloc use reserved huge pages (glibc 2.35 and later)
     #[arg(long)]
-    hugepages: bool,
+    huge_pages: bool,
     /// Keep all CPUs out of idle states while the command runs
     #[arg(long, value_name = "off", value_parser = ["off"])]
     c_states: Option<String>,
@@ -231,7 +231,7 @@ fn request(arguments: &Arguments) -> Request {
         copies: arguments.copies,
         policy: arguments.sched,
         memory: arguments.mem.unwrap_or_default(),
-        has_huge_pages: arguments.hugepages,
+        has_huge_pages: arguments.huge_pages,
         is_awake: arguments.c_states.is_some(),
         thread_map: arguments.per_thread.clone().unwrap_or_default(),
     }

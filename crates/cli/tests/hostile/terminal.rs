@@ -38,7 +38,7 @@ const COMMANDS: &[&[&str]] = &[
     &["jitter", "--gate", "{}"],
     &["audit", "--profile", "{}"],
     &["tune", "export", "--format", "{}"],
-    &["pipeline", "run", "--pin", "{}"],
+    &["pipeline", "run", "--pins", "{}"],
     // Arguments that commands refuse.
     &["audit", "--explain", "{}"],
     &["tune", "plan", "--accept-risk", "{}"],

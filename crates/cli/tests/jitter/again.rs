@@ -30,7 +30,7 @@ fn shown(document: &Path, result: &Path) -> Shown {
     let (code, table) = from(&[&GATE[..], &files].concat());
     assert_eq!(code, Some(1), "{table}");
     let ((_, rows), (_, story)) =
-        (from(&["--format", "sysjitter"]), from(&[&GATE[..], &["--explain"]].concat()));
+        (from(&["--format", "sysjitter"]), from(&[&GATE[..], &["--longest"]].concat()));
     let read = |path: &Path| std::fs::read_to_string(path).expect("a file");
     Shown { table, rows, story, page: read(&page), result: read(result) }
 }

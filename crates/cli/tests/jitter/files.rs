@@ -34,27 +34,27 @@ fn every_interruption_that_is_kept_is_explained() {
         record.causes.as_ref().is_some_and(|causes| causes.source == lowlat_jitter::CauseSource::Trace);
     for rank in [1, kept.div_ceil(2), kept] {
         let said = text(
-            &runs::run(&whole.directory, &["--from", "result.json", "--explain", &rank.to_string()], 0)
+            &runs::run(&whole.directory, &["--from", "result.json", "--longest", &rank.to_string()], 0)
                 .stdout,
         );
         assert!(said.starts_with("Interruption of "), "{said}");
         assert_eq!(said.contains("Parts"), is_traced, "rank {rank}: {said}");
     }
-    let first = text(&runs::run(&whole.directory, &["--from", "result.json", "--explain"], 0).stdout);
-    let same = text(&runs::run(&whole.directory, &["--from", "result.json", "--explain", "1"], 0).stdout);
+    let first = text(&runs::run(&whole.directory, &["--from", "result.json", "--longest"], 0).stdout);
+    let same = text(&runs::run(&whole.directory, &["--from", "result.json", "--longest", "1"], 0).stdout);
     assert_eq!(first, same);
 }
 
 #[test]
 fn ranks_that_are_not_there_are_refused() {
     refused(
-        &["--from", "result.json", "--explain", "999999"],
+        &["--from", "result.json", "--longest", "999999"],
         &["no interruption of rank 999999", "keeps the"],
     );
     for rank in ["0", "-1", "first"] {
-        refused(&["--from", "result.json", "--explain", rank], &["ranks start at 1, the longest"]);
+        refused(&["--from", "result.json", "--longest", rank], &["ranks start at 1, the longest"]);
     }
-    refused(&["--from", "result.json", "--explain", "--format", "sysjitter"], &["leave out --format"]);
+    refused(&["--from", "result.json", "--longest", "--format", "sysjitter"], &["leave out --format"]);
 }
 
 #[test]

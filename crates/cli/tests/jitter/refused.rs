@@ -104,7 +104,7 @@ fn options_that_contradict_each_other() {
         &["--from", "a.json", "--raw", "b"][..],
         &["--from", "a.json", "--cpus", "1"],
         &["--fifo", "10", "--rr", "10"],
-        &["--wait", "--force"],
+        &["--when-quiet", "--force"],
         &["--json", "--format", "sysjitter"],
     ] {
         refused(arguments, &["cannot be used with"]);

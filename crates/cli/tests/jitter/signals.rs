@@ -78,7 +78,7 @@ fn a_second_ctrl_c_ends_at_once_and_leaves_no_trace() {
 #[test]
 fn ctrl_c_while_waiting_for_quiet_is_an_interruption_too() {
     let directory = tempfile::tempdir().unwrap();
-    let mut command = runs::jitter(directory.path(), &["--wait", "--duration", "10m", "--no-causes"]);
+    let mut command = runs::jitter(directory.path(), &["--when-quiet", "--duration", "10m", "--no-causes"]);
     // Where the host is quiet, the run begins: its end is the same.
     let child =
         command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap();

@@ -18,7 +18,8 @@ fn at(dir: &Path, name: &str) -> (PathBuf, String) {
     (dir.join(name), dir.join(name).display().to_string())
 }
 
-const SHORT: [&str; 8] = ["--time", "20ms", "--iterations", "400", "--warm-up", "1ms", "--timeout", "20s"];
+const SHORT: [&str; 8] =
+    ["--duration", "20ms", "--iterations", "400", "--warm-up", "1ms", "--timeout", "20s"];
 
 #[test]
 fn two_ways_to_wait_are_compared_in_turn() {
@@ -114,7 +115,7 @@ fn wrong_arguments_are_refused_with_hints() {
             &["cannot read /nowhere/x", "hint: name output of sfnt-pingpong"],
         ),
         (&["choose", "10.0.0.2"], &["--p99"]),
-        (&["choose", "10.0.0.2", "--p99", "20us", "--cpu", "0%"], &["is not a share of a CPU"]),
+        (&["choose", "10.0.0.2", "--p99", "20us", "--cpu-share", "0%"], &["is not a share of a CPU"]),
         (&["choose", "10.0.0.2", "--p99", "20us", "--rounds", "5"], &["5 is not in 6..=1000"]),
         (&["choose", "10.0.0.2", "--p99", "20us", "--size", "1,2"], &["--size takes one size"]),
         (&["choose", "127.0.0.1:1", "--p99", "20us"], &["cannot connect to 127.0.0.1:1", "hint: start"]),
@@ -140,7 +141,7 @@ fn a_mode_is_chosen_and_the_document_shown_again() {
         "1000s",
         "--rounds",
         "6",
-        "--time",
+        "--duration",
         "10ms",
         "--rate",
         "2000",

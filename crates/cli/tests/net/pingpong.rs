@@ -47,7 +47,7 @@ impl Drop for Server {
 }
 
 fn client(arguments: &[&str]) -> (Option<i32>, String, String) {
-    let short = ["--time", "50ms", "--iterations", "500", "--warm-up", "10ms", "--timeout", "20s"];
+    let short = ["--duration", "50ms", "--iterations", "500", "--warm-up", "10ms", "--timeout", "20s"];
     let output = common::lowlat(&[&["net", "pingpong", "client"], arguments, &short].concat());
     (output.status.code(), common::text(&output.stdout), common::text(&output.stderr))
 }
@@ -114,7 +114,7 @@ fn a_server_that_dies_or_stops_is_told_by_the_exit_code() {
             let (time, sizes): (&str, &[&str]) =
                 if command == "pingpong" { ("60s", &["--sizes", "32,64"]) } else { ("3s", &[]) };
             let client = Command::new(common::binary())
-                .args(["net", command, "client", transport, &server.address, "--time", time])
+                .args(["net", command, "client", transport, &server.address, "--duration", time])
                 .args(sizes)
                 .args(["--timeout", "1s"])
                 .stdout(Stdio::piped())

@@ -14,7 +14,7 @@ fn a_run_gives_a_table_a_document_a_page_and_the_columns_of_sfnt_stream() {
     let server = Server::start();
     let dir = tempfile::tempdir().unwrap();
     let [result, report] = ["s.json", "s.html"].map(|name| dir.path().join(name).display().to_string());
-    let rates = ["--rates", "500,1000", "--rounds", "1", "--time", "200ms", "--timeout", "20s"];
+    let rates = ["--rates", "500,1000", "--rounds", "1", "--duration", "200ms", "--timeout", "20s"];
     let outputs = ["--result", &result, "--report", &report];
     let (code, text, said) = client(&[&["udp", &server.address], &rates[..], &outputs[..]].concat());
     assert_eq!(code, Some(0), "{said}");

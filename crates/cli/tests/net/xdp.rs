@@ -79,7 +79,7 @@ fn a_killed_client_leaves_no_program_on_its_interface_and_none_on_the_server_s()
     let mut line = String::new();
     BufReader::new(server.stderr.as_mut().unwrap()).read_line(&mut line).unwrap();
     assert!(line.starts_with("listening on "), "{line}");
-    let mut client = pair.start(0, &["client", "xdp", ADDRESS, "--sizes", "32", "--time", "60s"]);
+    let mut client = pair.start(0, &["client", "xdp", ADDRESS, "--sizes", "32", "--duration", "60s"]);
     pair.wait_for(0, true);
     pair.wait_for(1, true);
     // SIGKILL; `ip netns exec` has become the client.

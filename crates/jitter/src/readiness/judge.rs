@@ -73,7 +73,7 @@ fn load_of(facts: &ReadinessFacts) -> ReadinessPoint {
     not_ready(
         observed,
         format!(
-            "Wait until it is at most {LOAD_READY_MAX} (--wait does this): the 1-minute average takes a few \
+            "Wait until it is at most {LOAD_READY_MAX} (--when-quiet does this): the 1-minute average takes a few \
              minutes to fall.{busy} Spinning threads and threads that wait for a disk also count as load."
         ),
     )

@@ -18,18 +18,15 @@ pub enum Route {
     LoopbackUnnamed,
 }
 
-/// What is known of a set-up before it is measured.
+/// Facts about a set-up, known before it is measured.
 #[derive(Debug, Clone)]
 pub struct Setup<'a> {
-    /// What is to be measured.
     pub scenario: &'a Scenario,
-    /// The client.
     pub client: &'a EndFacts,
-    /// The server.
     pub server: &'a EndFacts,
     /// The way of the messages.
     pub route: Route,
-    /// Whether both ends are on one host.
+    /// True if both ends are on one host.
     pub is_same_host: bool,
 }
 
@@ -38,13 +35,11 @@ pub struct Setup<'a> {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum End {
-    /// The client.
     Client,
-    /// The server.
     Server,
 }
 
-/// What follows from an unsound set-up.
+/// Consequence of an unsound set-up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
     /// The results are marked.
@@ -60,14 +55,13 @@ pub enum Severity {
 pub enum Unsound {
     /// The messages do not pass a NIC.
     Loopback {
-        /// Whether the address is that of a NIC.
+        /// True if the address is that of a NIC.
         is_nic_meant: bool,
     },
     /// Both ends share one CPU.
     SharedCpu {
-        /// The CPU.
         cpu: CpuId,
-        /// Whether both spin on it.
+        /// True if both spin on it.
         is_spinning: bool,
     },
     /// There are fewer CPUs than spinning threads.
@@ -76,34 +70,15 @@ pub enum Unsound {
         cpus: u32,
     },
     /// LD_PRELOAD names a library that the process has not loaded.
-    PreloadIgnored {
-        /// The end.
-        end: End,
-        /// The library.
-        library: String,
-    },
+    PreloadIgnored { end: End, library: String },
     /// The library is loaded, but the kernel carries the socket.
-    NotAccelerated {
-        /// The end.
-        end: End,
-        /// The library.
-        library: String,
-    },
+    NotAccelerated { end: End, library: String },
     /// An end sleeps while it waits, and its CPU may enter idle states.
-    IdleStates {
-        /// The end.
-        end: End,
-    },
-    /// A mode polls the queue of a NIC, and the socket's messages come from none.
-    NoQueueToPoll {
-        /// The end.
-        end: End,
-        /// The mode.
-        waiting: Waiting,
-    },
-    /// A mode suspends the interrupts of a queue, and the queue's timeout says never.
+    IdleStates { end: End },
+    /// A mode polls the queue of a NIC, but the socket's messages come from none.
+    NoQueueToPoll { end: End, waiting: Waiting },
+    /// A mode suspends the interrupts of a queue, but the queue's timeout is 0.
     IrqNotSuspended {
-        /// The end.
         end: End,
         /// The interface of the queue.
         interface: String,
@@ -111,7 +86,6 @@ pub enum Unsound {
 }
 
 impl Unsound {
-    /// What follows.
     pub fn severity(&self) -> Severity {
         match self {
             Self::Loopback { is_nic_meant: true }
@@ -132,7 +106,7 @@ impl fmt::Display for End {
 }
 
 impl fmt::Display for Unsound {
-    /// One sentence.
+    /// Describes the problem in one sentence.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Loopback { is_nic_meant: true } => f.write_str(
@@ -167,7 +141,7 @@ impl fmt::Display for Unsound {
             Self::IrqNotSuspended { end, interface } => write!(
                 f,
                 "The {end}'s queue never suspends its interrupts, because its irq-suspend-timeout is 0; set it there with \
-                 `lowlat net prepare {interface} --busy-poll`."
+                 `lowlat net prepare {interface} --for-busy-polling`."
             ),
         }
     }
@@ -299,7 +273,7 @@ mod tests {
         let found = of(0);
         assert!(matches!(found[..], [Unsound::IrqNotSuspended { end: End::Server, .. }]), "{found:?}");
         assert_eq!(found[0].severity(), Severity::Marked);
-        assert!(found[0].to_string().contains("`lowlat net prepare eth7 --busy-poll`"));
+        assert!(found[0].to_string().contains("`lowlat net prepare eth7 --for-busy-polling`"));
     }
 
     #[test]

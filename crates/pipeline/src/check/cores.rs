@@ -1,7 +1,8 @@
-//! Which processes spin on which CPUs, and who is there with them.
+//! CPUs on which processes spin, and the processes that share them.
 //!
-//! One that sleeps takes a CPU from one that spins for as long as it has something to do: that costs both a switch, and
-//! is measured. Two that spin on one CPU take whole time slices from each other, and nothing but that would be measured.
+//! A sleeping process takes a CPU from a spinning one for as long as it has work: that costs both a switch, and is
+//! measured. Two processes that spin on one CPU take whole time slices from each other, and only that would be
+//! measured.
 
 use super::{Point, Room, RoomFacts, judge::unknown};
 use crate::{Mode, PipelineParameters};
@@ -11,13 +12,13 @@ use std::{
     collections::{BTreeMap, BTreeSet},
 };
 
-/// Processes of one name.
+/// Processes with the same name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Processes {
     name: String,
     count: u32,
     spins: bool,
-    /// Of each in turn; empty: where the kernel puts them.
+    /// CPU of each process in turn; empty if the kernel places them.
     cpus: Vec<CpuId>,
 }
 
@@ -28,7 +29,7 @@ impl Processes {
         self.cpus.iter().copied().cycle().take(usize::try_from(count).unwrap_or(0))
     }
 
-    /// "md", "3 strategies".
+    /// Returns "md" or "3 strategies".
     fn words(&self, count: usize) -> String {
         match count {
             _ if self.name != STRATEGIES => self.name.clone(),
@@ -37,8 +38,8 @@ impl Processes {
         }
     }
 
-    /// Whether it takes so much of a CPU that others feel it: what lies on the way from a quote to its order, and a
-    /// recorder, which looks at every stream all the time.
+    /// True if it uses enough CPU time to delay others: the processes on the way from a quote to its order, and a
+    /// recorder, which inspects every stream all the time.
     fn weighs(&self) -> bool {
         !matches!(self.name.as_str(), "master" | "cached")
     }
@@ -46,9 +47,9 @@ impl Processes {
 
 const STRATEGIES: &str = "strategies";
 
-/// How many processes of a run never sleep: md with [`Mode::Fast`], [`Mode::Mixed`] and [`Mode::PlatformFast`] unless it
-/// has a thread for each instrument, td with the first and the last of them, strategies with [`Mode::Fast`], and a
-/// strategy host always, which has a CPU of its own for that.
+/// Returns the number of processes of a run that never sleep: md with [`Mode::Fast`], [`Mode::Mixed`] and
+/// [`Mode::PlatformFast`] unless it has a thread for each instrument, td with the first and the last of them,
+/// strategies with [`Mode::Fast`], and always a strategy host, which has a dedicated CPU for that.
 pub fn spinning(parameters: &PipelineParameters) -> u32 {
     processes(parameters).iter().filter(|of| of.spins).map(|of| of.count).sum()
 }
@@ -74,7 +75,7 @@ fn processes(parameters: &PipelineParameters) -> Vec<Processes> {
     [beside.to_vec(), platform, vec![traders]].concat()
 }
 
-/// Who has a CPU of its own on each CPU: how many of which processes.
+/// Pinned processes by CPU, with their number there.
 fn by_cpu(processes: &[Processes]) -> BTreeMap<CpuId, Vec<(&Processes, usize)>> {
     let mut by_cpu: BTreeMap<CpuId, Vec<(&Processes, usize)>> = BTreeMap::new();
     for of in processes {
@@ -86,7 +87,7 @@ fn by_cpu(processes: &[Processes]) -> BTreeMap<CpuId, Vec<(&Processes, usize)>> 
     by_cpu
 }
 
-/// Whether each process that spins has a CPU for itself.
+/// Judges if each spinning process has a CPU for itself.
 #[allow(clippy::unnecessary_wraps, reason = "the shape of every judgement")]
 pub(super) fn spinners(parameters: &PipelineParameters, facts: &RoomFacts) -> Option<Point> {
     let id = "spinners";
@@ -104,7 +105,7 @@ pub(super) fn spinners(parameters: &PipelineParameters, facts: &RoomFacts) -> Op
                 "{}: they would take whole time slices from each other, and that would be measured",
                 conflicts.join("; ")
             ),
-            action: "Give each that spins a CPU of its own (--pin, --host-core), or let them sleep (--mode parked), or \
+            action: "Give each that spins a CPU of its own (--pins, --host-core), or let them sleep (--mode parked), or \
                      measure it all the same with --force."
                 .to_owned(),
         });
@@ -141,7 +142,7 @@ pub(super) fn spinners(parameters: &PipelineParameters, facts: &RoomFacts) -> Op
     })
 }
 
-/// Pairs that spin on one CPU, as sentences without an end.
+/// Processes that spin on one CPU, as sentences without a full stop.
 fn conflicts(processes: &[Processes]) -> Vec<String> {
     let conflict = |(cpu, here): (CpuId, Vec<(&Processes, usize)>)| {
         let spinning: Vec<_> = here.into_iter().filter(|(of, _)| of.spins).collect();
@@ -175,7 +176,7 @@ fn words_of_spinners(processes: &[Processes]) -> String {
     format!("{count} {process} ({})", words.join(", "))
 }
 
-/// Whether who sleeps has a CPU where nobody else is in its way.
+/// Judges if sleeping processes share their CPUs with others.
 pub(super) fn pins(parameters: &PipelineParameters, _: &RoomFacts) -> Option<Point> {
     let id = "pins";
     let processes = processes(parameters);
@@ -187,7 +188,7 @@ pub(super) fn pins(parameters: &PipelineParameters, _: &RoomFacts) -> Option<Poi
     for (cpu, here) in &by_cpu {
         let (spins, sleeps): (Vec<_>, Vec<_>) =
             here.iter().copied().filter(|(of, _)| of.weighs()).partition(|(of, _)| of.spins);
-        // Strategies among themselves take turns as they were asked to.
+        // Strategies take turns among themselves, as requested.
         let names: BTreeSet<&str> = sleeps.iter().map(|(of, _)| of.name.as_str()).collect();
         let spinning: usize = spins.iter().map(|(_, count)| count).sum();
         if spinning == 1 && !sleeps.is_empty() {
@@ -207,7 +208,7 @@ pub(super) fn pins(parameters: &PipelineParameters, _: &RoomFacts) -> Option<Poi
             id,
             room: Room::Doubtful,
             found: found.join("; "),
-            action: "Where there are more CPUs, give each its own (--pin).".to_owned(),
+            action: "Where there are more CPUs, give each its own (--pins).".to_owned(),
         }
     })
 }

@@ -1,6 +1,7 @@
 //! Connection to a Redfish service: address, credentials, certificates.
 
 use crate::{
+    arguments::duration,
     output::{self, Interrupted},
     results, signals,
 };
@@ -37,12 +38,17 @@ pub struct Connection {
     #[arg(long, requires = "redfish")]
     insecure: bool,
     /// Wait this long for each response
-    #[arg(long, value_name = "SECONDS", default_value_t = 30, requires = "redfish",
-          value_parser = clap::value_parser!(u64).range(1..=600))]
-    timeout: u64,
+    #[arg(long, value_name = "TIME", default_value = "30s", requires = "redfish", value_parser = timeout)]
+    timeout: Duration,
     /// Save the service's responses in this directory; --file reads them
     #[arg(long, value_name = "DIR", requires = "redfish")]
     save: Option<PathBuf>,
+}
+
+fn timeout(text: &str) -> Result<Duration, String> {
+    let time = duration(text)?;
+    let is_fit = (Duration::from_secs(1)..=Duration::from_secs(600)).contains(&time);
+    if is_fit { Ok(time) } else { Err("expected 1 s to 10 min".to_owned()) }
 }
 
 /// Open connection to a service.
@@ -94,7 +100,7 @@ impl Connection {
         // Before the prompt: from here on, Ctrl-C also ends the session.
         let stop = signals::stop_flag()?;
         let credentials = self.credentials(&origin).map_err(in_words)?;
-        let limits = Limits { request_time: Duration::from_secs(self.timeout), ..Limits::default() };
+        let limits = Limits { request_time: self.timeout, ..Limits::default() };
         let client = Client::open(Options { origin, trust, credentials, limits, stop }).map_err(in_words)?;
         Ok(Service { client, connection: self, files })
     }

@@ -93,7 +93,7 @@ fn declare(command: Command) -> Command {
                 "Send the next request that restores the saved settings.",
             ),
             (
-                "lowlat bios sheet --profile guide-57037 --html bios.html",
+                "lowlat bios sheet --profile guide-57037 --report bios.html",
                 "Print the guide's BIOS settings in menu order, and write a page for paper.",
             ),
         ]))

@@ -18,7 +18,7 @@ pub struct Sheet {
     host: HostArgs,
     /// Write a page to print to this file, with room for the present values
     #[arg(long, value_name = "FILE")]
-    html: Option<PathBuf>,
+    report: Option<PathBuf>,
     #[command(flatten)]
     language: PageArgs,
     /// Print the settings as JSON
@@ -27,7 +27,7 @@ pub struct Sheet {
 }
 
 pub fn run(sheet: &Sheet) -> anyhow::Result<Exit> {
-    let page = sheet.html.as_deref().map(|path| OutputFile::prepare(path, "--html")).transpose()?;
+    let page = sheet.report.as_deref().map(|path| OutputFile::prepare(path, "--report")).transpose()?;
     let host = sheet.host.read()?;
     let settings = BiosSheet::of_host(host.role.profile, &host.snapshot);
     let (server, _) = lowlat_report::host_line(&host.snapshot);

@@ -24,7 +24,7 @@ struct Arguments {
     #[arg(long, value_name = "LIST", value_parser = cpus, conflicts_with = "from")]
     cpus: Option<CpuSet>,
     /// Measure both placements this many times
-    #[arg(long, value_name = "N", default_value_t = 15, value_parser = value_parser!(u32).range(1..=1_000), conflicts_with = "from")]
+    #[arg(long, value_name = "COUNT", default_value_t = 15, value_parser = value_parser!(u32).range(1..=1_000), conflicts_with = "from")]
     rounds: u32,
     #[command(flatten)]
     outputs: OutputArgs,

@@ -27,7 +27,7 @@ struct Arguments {
     #[arg(long, value_name = "LIST", value_parser = cpus)]
     cpus: Option<CpuSet>,
     /// Measure every layout this many times
-    #[arg(long, value_name = "N", default_value_t = 15, value_parser = value_parser!(u32).range(1..=1_000))]
+    #[arg(long, value_name = "COUNT", default_value_t = 15, value_parser = value_parser!(u32).range(1..=1_000))]
     rounds: u32,
     /// Find false sharing in this running process, instead of measuring its cost
     #[arg(long, value_name = "PID", value_parser = value_parser!(u32).range(1..), conflicts_with_all = ["cpus", "rounds", "command"])]

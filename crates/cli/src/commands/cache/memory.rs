@@ -33,9 +33,9 @@ struct Arguments {
     curves: bool,
     /// Print the sizes of buffers, and measure nothing; always so with --root
     #[arg(long)]
-    plan: bool,
+    dry_run: bool,
     /// Measure every pair of nodes this many times
-    #[arg(long, value_name = "N", default_value_t = 9, value_parser = value_parser!(u32).range(1..=1_000))]
+    #[arg(long, value_name = "COUNT", default_value_t = 9, value_parser = value_parser!(u32).range(1..=1_000))]
     rounds: u32,
     /// Print JSON
     #[arg(long)]
@@ -78,7 +78,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
         rounds: arguments.rounds,
         has_curves: arguments.curves,
     };
-    let is_plan = arguments.plan || !host.root.is_live();
+    let is_plan = arguments.dry_run || !host.root.is_live();
     let stop = signals::stop_flag()?;
     let record = if is_plan {
         memory::plan(&host.root, &host.snapshot, &options)

@@ -43,7 +43,7 @@ fn declare(command: Command) -> Command {
         ("lowlat cache false-sharing", "Measure what it costs when threads write to one cache line."),
         ("lowlat cache memory", "Measure latency and bandwidth of memory between nodes."),
         (
-            "lowlat cache partition --plan",
+            "lowlat cache partition --dry-run",
             "Show how the isolated CPUs would get ways of the cache of their own.",
         ),
     ]))

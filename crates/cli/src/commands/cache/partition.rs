@@ -21,7 +21,7 @@ struct Arguments {
     host: HostArgs,
     /// Show the changes; write nothing
     #[arg(long, conflicts_with = "yes")]
-    plan: bool,
+    dry_run: bool,
     /// Do not ask for confirmation
     #[arg(long)]
     yes: bool,
@@ -44,7 +44,7 @@ fn declare(command: Command) -> Command {
              Exit codes: 0 nothing to change or in force, 1 changes planned or some refused, 2 error, \
              4 nothing to change, but less than half of the settings could be checked.\n\n{}",
             examples(&[
-                ("lowlat cache partition --plan", "Show what would change."),
+                ("lowlat cache partition --dry-run", "Show what would change."),
                 ("sudo lowlat cache partition", "Apply it, after confirmation."),
             ])
         ))
@@ -54,7 +54,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     let arguments = Arguments::from_arg_matches(matches)?;
     let mut host = arguments.host.read()?;
     let plan = planned(&mut host)?;
-    if arguments.plan {
+    if arguments.dry_run {
         output::print_as(arguments.json, &plan, |width| lowlat_report::plan_text(&plan, width))?;
         return Ok(plan.claim().into());
     }

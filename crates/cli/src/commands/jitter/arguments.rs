@@ -43,7 +43,7 @@ pub struct Arguments {
     #[arg(long, value_name = "LIMITS", value_parser = parse_gate)]
     pub gate: Option<Gate>,
     /// Show an earlier document instead of measuring; of several, show how many keep the --gate
-    #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with_all = ["cpus", "threshold", "wake_every", "fifo", "rr", "no_causes", "wait", "force", "raw", "stop_on", "save_trace"])]
+    #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with_all = ["cpus", "threshold", "wake_every", "fifo", "rr", "no_causes", "when_quiet", "force", "raw", "stop_on", "save_trace"])]
     pub from: Vec<PathBuf>,
     #[command(flatten)]
     pub host: HostArgs,
@@ -67,7 +67,7 @@ pub struct RealTimeArgs {
 pub struct ReadinessArgs {
     /// Wait until the host is quiet, then measure
     #[arg(long)]
-    pub wait: bool,
+    pub when_quiet: bool,
     /// Measure isolated CPUs even if the host is not quiet
     #[arg(long)]
     pub force: bool,
@@ -84,7 +84,7 @@ pub struct OutputArgs {
     pub json: bool,
     /// Print the timeline of the longest interruption, or of the N-th longest
     #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "1", allow_negative_numbers = true, value_parser = parse_rank, conflicts_with = "json")]
-    pub explain: Option<usize>,
+    pub longest: Option<usize>,
     /// Show every CPU and every cause; with --format sysjitter, also its verbose rows
     #[arg(long, short)]
     pub verbose: bool,
@@ -143,11 +143,11 @@ examples(&[
                 "Measure every interruption of the isolated CPUs, with its cause.",
             ),
             (
-                "sudo lowlat jitter --cpus 1-7,9-15 --duration 610s --threshold 100ns --wait --gate guide-57037",
+                "sudo lowlat jitter --cpus 1-7,9-15 --duration 610s --threshold 100ns --when-quiet --gate guide-57037",
                 "Repeat the guide's run as soon as the host is quiet, and compare it with the guide's result.",
             ),
             (
-                "lowlat jitter --from after.json --explain 3",
+                "lowlat jitter --from after.json --longest 3",
                 "Show the timeline of the third longest interruption of that run.",
             ),
             (

@@ -34,7 +34,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         "cannot show several documents at once\nhint: name one, or judge them with --gate, or compare them with `lowlat report compare`",
     )?;
     let outputs = &arguments.outputs;
-    let is_of_one = outputs.explain.is_some() || outputs.hlog.is_some() || outputs.files.are_asked_for();
+    let is_of_one = outputs.longest.is_some() || outputs.hlog.is_some() || outputs.files.are_asked_for();
     ensure!(
         !is_of_one && outputs.form() != Format::Sysjitter,
         "cannot write several documents into one file or table\nhint: with several documents, --gate takes only --json"

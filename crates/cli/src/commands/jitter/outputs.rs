@@ -22,8 +22,8 @@ impl<'a> Outputs<'a> {
     /// Checks the files before the run.
     pub fn prepare(arguments: &'a OutputArgs) -> anyhow::Result<Self> {
         ensure!(
-            arguments.explain.is_none() || arguments.form() == Format::Text,
-            "--explain prints a timeline as text only\nhint: leave out --format"
+            arguments.longest.is_none() || arguments.form() == Format::Text,
+            "--longest prints a timeline as text only\nhint: leave out --format"
         );
         let trace = arguments.save_trace.as_deref();
         let trace = trace.map(|path| OutputFile::prepare(path, "--save-trace")).transpose()?;
@@ -71,7 +71,7 @@ impl<'a> Outputs<'a> {
 
     fn print_text(&self, document: &ResultDocument) -> anyhow::Result<()> {
         let width = output::width();
-        if let Some(rank) = self.arguments.explain {
+        if let Some(rank) = self.arguments.longest {
             output::print(&explain_text(document, rank, None, width).map_err(anyhow::Error::msg)?)?;
         } else {
             output::print(&jitter_text(

@@ -17,7 +17,7 @@ pub fn look(
 ) -> anyhow::Result<Vec<ReadinessPoint>> {
     let Run { host, audit, progress, .. } = run;
     let watch = QuietWatch::new(&host.root, &chosen.cpus, &host.snapshot, &host.allocation, audit);
-    if arguments.wait {
+    if arguments.when_quiet {
         let points = watch.wait(stop, &|points| progress.say(waiting_for(points)));
         // Relaxed: the flag orders nothing.
         if stop.load(Ordering::Relaxed) {
@@ -30,7 +30,7 @@ pub fn look(
     if chosen.is_isolated && !arguments.force && points.iter().any(ReadinessPoint::blocks) {
         let rows: Vec<String> = points.iter().filter(|point| point.blocks()).map(row).collect();
         bail!(
-            "the host is not quiet, so figures of its isolated CPUs would not be meaningful\n{}\nhint: --wait waits for \
+            "the host is not quiet, so figures of its isolated CPUs would not be meaningful\n{}\nhint: --when-quiet waits for \
              quiet, --force measures anyway",
             rows.join("\n")
         );

@@ -45,7 +45,7 @@ pub struct Export {
     #[command(flatten)]
     select: Select,
     /// Names of the instruments 0, 1, ..., for the column symbol
-    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
     symbols: Vec<String>,
     /// Output file; - writes to stdout
     #[arg(long, value_name = "FILE", default_value = "-")]

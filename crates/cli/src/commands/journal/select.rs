@@ -23,10 +23,10 @@ pub struct Select {
     kind: Vec<u16>,
     /// Skip records generated before this time: 2026-01-02T09:30:00Z, or ns of the stream's clock
     #[arg(long, value_name = "TIME", value_parser = moment)]
-    from: Option<Moment>,
+    since: Option<Moment>,
     /// Stop at records generated at or after this time
     #[arg(long, value_name = "TIME", value_parser = moment)]
-    to: Option<Moment>,
+    until: Option<Moment>,
 }
 
 /// A time as users give it.
@@ -56,9 +56,9 @@ impl Select {
             let ns = (time.as_nanosecond() - offset).max(0);
             anyhow::Ok(u64::try_from(ns).unwrap_or(u64::MAX))
         };
-        let (from_ns, to_ns) = (self.from.map(in_ns).transpose()?, self.to.map(in_ns).transpose()?);
+        let (from_ns, to_ns) = (self.since.map(in_ns).transpose()?, self.until.map(in_ns).transpose()?);
         if let (Some(from), Some(to)) = (from_ns, to_ns) {
-            ensure!(from < to, "--from is not before --to\nhint: swap them");
+            ensure!(from < to, "--since is not before --until\nhint: swap them");
         }
         Ok(Selection { select: self, recording, from_ns, to_ns })
     }

@@ -39,7 +39,7 @@ struct Arguments {
     p99: Option<u64>,
     /// Goal: share of one CPU that the thread of each end uses, at most
     #[arg(long, value_name = "PERCENT", default_value = "100%", value_parser = share)]
-    cpu: f64,
+    cpu_share: f64,
     /// Messages per second; latency counts from the time when each was due
     #[arg(long, value_name = "PER_SECOND", default_value_t = 10_000.0)]
     rate: f64,
@@ -54,7 +54,7 @@ struct Arguments {
     rounds: u32,
     /// Measure one mode in a round for this long
     #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = duration)]
-    time: Duration,
+    duration: Duration,
     /// CPU of the client [default: an isolated one, else the highest]
     #[arg(long, value_name = "CPU")]
     client_cpu: Option<CpuId>,
@@ -81,7 +81,7 @@ fn declare(command: Command) -> Command {
         )
         .arg_required_else_help(true)
         .after_help(examples(&[
-            ("lowlat net choose 10.0.0.2 --p99 20us --cpu 50%", "Find the cheapest mode at 10,000 messages/s."),
+            ("lowlat net choose 10.0.0.2 --p99 20us --cpu-share 50%", "Find the cheapest mode at 10,000 messages/s."),
             (
                 "lowlat net choose 10.0.0.2 tcp --p99 8us --rate 500 --size 128",
                 "Find it for TCP, at the rate and size of an order gateway.",
@@ -129,7 +129,7 @@ fn measure(arguments: &Arguments) -> anyhow::Result<lowlat_result::ResultDocumen
     let (command, labels) = (NetChoiceMeasurement::COMMAND, &arguments.outputs.files.language.labels);
     let mut run = Run::begin(command, labels, || arguments.host_args.read_live("round trips"))?;
     let options = ChooseOptions {
-        goal: Goal { p99_ns: arguments.p99.unwrap_or_default(), cpu_share: arguments.cpu },
+        goal: Goal { p99_ns: arguments.p99.unwrap_or_default(), cpu_share: arguments.cpu_share },
         scenario,
         server: server_with_port(arguments.host.as_deref().unwrap_or_default()),
         rounds: arguments.rounds,
@@ -155,7 +155,7 @@ fn scenario(arguments: &Arguments) -> anyhow::Result<Scenario> {
         transport: Transport::of_word(&arguments.transport).unwrap_or(Transport::Udp),
         sizes,
         busy_poll_us: busy_poll_us.unwrap_or(spanning_us),
-        time_ms_max: u64::try_from(arguments.time.as_millis()).unwrap_or(u64::MAX),
+        time_ms_max: u64::try_from(arguments.duration.as_millis()).unwrap_or(u64::MAX),
         iterations_min: ITERATIONS_MIN,
         warm_up_ms: 50,
         rate_per_s: Some(arguments.rate),

@@ -29,9 +29,12 @@ struct Arguments {
     /// Rounds, each of one run of every side; a verdict needs 6
     #[arg(long, value_name = "COUNT", default_value_t = 9, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     rounds: u32,
-    /// CPUs of client and server, for the control beside other programs [default: those that a side names]
-    #[arg(long, value_name = "CLIENT,SERVER", value_parser = cpu_pair)]
-    cpus: Option<(CpuId, CpuId)>,
+    /// CPU of the client, for the control beside other programs [default: the one that a side names]
+    #[arg(long, value_name = "CPU", requires = "server_cpu")]
+    client_cpu: Option<CpuId>,
+    /// CPU of the server, for the same
+    #[arg(long, value_name = "CPU", requires = "client_cpu")]
+    server_cpu: Option<CpuId>,
     /// Show finished outputs of these programs, or documents of lowlat, side by side without a verdict
     #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with = "sides")]
     import: Vec<PathBuf>,
@@ -60,7 +63,7 @@ fn declare(command: Command) -> Command {
                 "Compare two waiting modes.",
             ),
             (
-                "lowlat net compare --cpus 1,0 -- tcp desk8 --sizes 32 --client-cpu 1 -- taskset -c 1 sockperf ping-pong -i desk8 --tcp -m 32 -t 3",
+                "lowlat net compare --client-cpu 1 --server-cpu 0 -- tcp desk8 --sizes 32 --client-cpu 1 -- taskset -c 1 sockperf ping-pong -i desk8 --tcp -m 32 -t 3",
                 "Compare with sockperf.",
             ),
             ("lowlat net compare --import monday.txt tuesday.txt", "Show finished outputs side by side."),
@@ -88,7 +91,11 @@ fn measure(arguments: &Arguments) -> anyhow::Result<ResultDocument> {
     let stop = signals::stop_flag()?;
     run.progress.stand_still();
     run.start();
-    let options = CompareOptions { sides, rounds: arguments.rounds, cpus: arguments.cpus };
+    let options = CompareOptions {
+        sides,
+        rounds: arguments.rounds,
+        cpus: arguments.client_cpu.zip(arguments.server_cpu),
+    };
     let record = if is_imported {
         imported
     } else {
@@ -138,13 +145,6 @@ fn side(part: &[String]) -> anyhow::Result<(String, SideOptions)> {
     let own = part.get(own..).unwrap_or_default();
     let options = pingpong::client_options(own)?;
     Ok((own.join(" "), SideOptions::Lowlat(Box::new(options))))
-}
-
-/// Parses "1,0".
-fn cpu_pair(text: &str) -> Result<(CpuId, CpuId), String> {
-    let pair = text.split_once(',').and_then(|(a, b)| Some((a.trim().parse().ok()?, b.trim().parse().ok()?)));
-    pair.filter(|(a, b)| a != b)
-        .ok_or_else(|| format!("\"{text}\" is not a pair of CPUs; write one such as 1,0"))
 }
 
 /// Reads finished outputs, each as one side.
@@ -205,6 +205,5 @@ mod tests {
         assert!(refused("udp h").contains("cannot compare one side with itself"));
         assert!(refused("udp h -- iperf3 -c h").contains("side B"), "{}", refused("udp h -- iperf3 -c h"));
         assert!(refused("udp h -- udp h --json").contains("before the first --"));
-        assert!(cpu_pair("1,1").is_err() && cpu_pair("1").is_err() && cpu_pair("1, 0") == Ok((1, 0)));
     }
 }

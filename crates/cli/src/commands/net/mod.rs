@@ -25,7 +25,7 @@ fn declare(command: Command) -> Command {
         .about("Show and prepare network interfaces, and measure network latency")
         .after_help(examples(&[
             ("lowlat net nics", "Show every physical interface, and whether it can be measured."),
-            ("lowlat net prepare enp1s0f1 --plan", "Show what prepares the host for an interface."),
+            ("lowlat net prepare enp1s0f1 --dry-run", "Show what prepares the host for an interface."),
             ("lowlat net pingpong server", "Answer clients on this host."),
             (
                 "lowlat net pingpong client tcp 10.0.0.2 --wait spin",
@@ -39,7 +39,10 @@ fn declare(command: Command) -> Command {
                 "lowlat net compare -- udp 10.0.0.2 -- udp 10.0.0.2 --wait spin",
                 "Compare two ways to wait, in turn.",
             ),
-            ("lowlat net choose 10.0.0.2 --p99 20us --cpu 50%", "Find the cheapest way to wait for a goal."),
+            (
+                "lowlat net choose 10.0.0.2 --p99 20us --cpu-share 50%",
+                "Find the cheapest way to wait for a goal.",
+            ),
             ("lowlat net pingpong --import sfnt.log", "Read the output of sfnt-pingpong."),
         ]))
 }

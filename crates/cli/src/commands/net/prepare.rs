@@ -22,13 +22,13 @@ struct Arguments {
     host: HostArgs,
     /// Show the changes; write nothing
     #[arg(long, conflicts_with_all = ["yes", "only_run_time"])]
-    plan: bool,
+    dry_run: bool,
     /// Accept the risk of this setting; repeatable
     #[arg(long, value_name = "ID")]
     accept_risk: Vec<String>,
     /// Suspend interrupts while applications busy-poll with epoll (Linux 6.13)
     #[arg(long)]
-    busy_poll: bool,
+    for_busy_polling: bool,
     /// Do not ask for confirmation
     #[arg(long)]
     yes: bool,
@@ -54,7 +54,7 @@ fn declare(command: Command) -> Command {
              Exit codes: 0 nothing to change or in force, 1 changes planned or some refused, 2 error, \
              4 nothing to change, but less than half of the settings could be checked.\n\n{}",
             examples(&[
-                ("lowlat net prepare enp1s0f1 --plan", "Show what would change, and what would not and why."),
+                ("lowlat net prepare enp1s0f1 --dry-run", "Show what would change, and what would not and why."),
                 ("sudo lowlat net prepare enp1s0f1", "Apply it, after confirmation."),
                 (
                     "sudo lowlat net prepare enp1s0f1 --accept-risk service.firewalld",
@@ -80,9 +80,9 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
         output::talk(&format!("{} stands on {}: prepared in its place", nic.name, below.join(", ")));
     }
     host.role.accepted_risks.extend(arguments.accept_risk.iter().cloned());
-    host.role.is_busy_polling |= arguments.busy_poll;
+    host.role.is_busy_polling |= arguments.for_busy_polling;
     let plan = Plan::for_interface(&host.context(), env!("CARGO_PKG_VERSION"), &arguments.interface);
-    if !arguments.plan {
+    if !arguments.dry_run {
         let site = tune::open(&arguments.host.root, arguments.state_dir.as_ref())?;
         let options = ApplyOptions { only_run_time: arguments.only_run_time, ..ApplyOptions::default() };
         let answers = (arguments.yes, arguments.json);

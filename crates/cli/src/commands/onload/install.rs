@@ -33,7 +33,7 @@ fn declare(command: Command) -> Command {
     Arguments::augment_args(command).about("Check, build, install and load a release of Onload").after_help(
         examples(&[
             (
-                "lowlat onload install openonload-201811-u1.tgz --plan",
+                "lowlat onload install openonload-201811-u1.tgz --dry-run",
                 "Show the steps, and whether it fits the kernel.",
             ),
             ("sudo lowlat onload install onload-9.2.1.tgz", "Build and install it, after a question."),

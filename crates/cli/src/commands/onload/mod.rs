@@ -29,7 +29,7 @@ const LINES_SHOWN: usize = 12;
 struct Running {
     /// Print the steps; run nothing
     #[arg(long)]
-    plan: bool,
+    dry_run: bool,
     /// Do not ask for confirmation
     #[arg(long)]
     yes: bool,
@@ -45,7 +45,7 @@ fn declare(command: Command) -> Command {
             "lowlat downloads nothing: it runs the programs of an archive that you have, in order, with a log.\n\n{}",
             examples(&[
                 ("lowlat onload status", "Show cards, firmware variants and installed programs."),
-                ("lowlat onload install onload-9.2.1.tgz --plan", "Show what an installation would run."),
+                ("lowlat onload install onload-9.2.1.tgz --dry-run", "Show what an installation would run."),
                 ("sudo lowlat onload firmware enp1s0f1", "Choose the ultra-low-latency firmware variant."),
                 ("sudo lowlat onload uninstall", "Remove Onload and its driver."),
             ])
@@ -59,7 +59,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
 /// Shows a procedure, asks, and runs its steps until one fails.
 fn perform(procedure: &Procedure, running: &Running) -> anyhow::Result<Exit> {
     output::print(&procedure_text(procedure, output::width()))?;
-    if running.plan {
+    if running.dry_run {
         return Ok(Exit::Clean);
     }
     if !ask::ask("\nRun these steps?", running.yes)? {

@@ -45,7 +45,7 @@ struct Arguments {
 fn declare(command: Command) -> Command {
     Arguments::augment_args(command)
         .about("Unload and remove Onload, its driver and its packages")
-        .after_help(examples(&[("lowlat onload uninstall --plan", "Show what would be removed.")]))
+        .after_help(examples(&[("lowlat onload uninstall --dry-run", "Show what would be removed.")]))
 }
 
 fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {

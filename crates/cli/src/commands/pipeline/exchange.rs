@@ -51,7 +51,7 @@ struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 80, value_parser = clap::value_parser!(u32).range(1..=1000))]
     instruments: u32,
     /// Quotes per second over all instruments
-    #[arg(long, value_name = "RATE", default_value = "800", value_parser = rate, allow_negative_numbers = true)]
+    #[arg(long, value_name = "PER_SECOND", default_value = "800", value_parser = rate, allow_negative_numbers = true)]
     rate: f64,
     /// How long to publish: 10s, 5m
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration, allow_hyphen_values = true)]
@@ -66,7 +66,7 @@ struct Arguments {
     #[arg(long, value_name = "CHANNEL")]
     channel: Option<String>,
     /// Publish ticks or messages this many times as fast as recorded
-    #[arg(long, value_name = "xN", default_value = "x1", value_parser = speed)]
+    #[arg(long, value_name = "TIMES", default_value = "x1", value_parser = speed)]
     speed: Speed,
     /// Spin until a quote is due, so that each one has its datagram; without, quotes that are due
     /// together share one

@@ -51,8 +51,8 @@ struct Arguments {
     #[arg(long, value_name = "GROUPS", value_delimiter = ',')]
     groups: Vec<String>,
     /// Runs of each row [default: 3, or 2 where a third would cost a row]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=50))]
-    repeats: Option<u32>,
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=50))]
+    rounds: Option<u32>,
     /// Reserve huge pages for groups B and D, and release them at the end
     #[arg(long)]
     reserve_huge_pages: bool,
@@ -63,20 +63,20 @@ struct Arguments {
     force: bool,
     /// Show which rows would run and for how long, without running them
     #[arg(long)]
-    plan: bool,
+    dry_run: bool,
     /// Write an HTML page
     #[arg(long, value_name = "FILE")]
-    html: Option<PathBuf>,
+    report: Option<PathBuf>,
     #[command(flatten)]
     language: PageArgs,
     /// Print the JSON document on stdout instead of the tables
-    #[arg(long, conflicts_with = "plan")]
+    #[arg(long, conflicts_with = "dry_run")]
     json: bool,
     /// Write the JSON document, which --from reads: after each round, too
     #[arg(long, value_name = "FILE")]
     result: Option<PathBuf>,
     /// Show an existing JSON document instead of measuring
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["budget", "rows", "groups", "repeats", "reserve_huge_pages", "scenario", "md_threads", "start_interval", "force", "plan"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["budget", "rows", "groups", "rounds", "reserve_huge_pages", "scenario", "md_threads", "start_interval", "force", "dry_run"])]
     from: Option<PathBuf>,
 }
 
@@ -90,7 +90,7 @@ fn declare(command: Command) -> Command {
             "{SCENARIO_HELP}\n\nExit codes: 0 clean, 1 records were lost or wakes missed, 2 error, 130 interrupted.\n\n{}",
             examples(&[
                 (
-                    "lowlat pipeline matrix --budget 10m --html matrix.html",
+                    "lowlat pipeline matrix --budget 10m --report matrix.html",
                     "Measure the rows that fit into ten minutes."
                 ),
                 (
@@ -98,7 +98,7 @@ fn declare(command: Command) -> Command {
                     "Include the groups on huge pages."
                 ),
                 (
-                    "lowlat pipeline matrix --groups C,M --plan",
+                    "lowlat pipeline matrix --groups C,M --dry-run",
                     "Show which rows would run, and for how long."
                 ),
                 (
@@ -106,7 +106,7 @@ fn declare(command: Command) -> Command {
                     "Publish and start strategies as the Kungfu report does."
                 ),
                 (
-                    "lowlat pipeline matrix --from matrix.json --html matrix.html",
+                    "lowlat pipeline matrix --from matrix.json --report matrix.html",
                     "Write the page of an earlier matrix."
                 ),
             ])
@@ -137,7 +137,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     let cpus = facts.cpus.known().cloned().unwrap_or_default();
     let pins = MatrixPins::new(&cpus, &host.topology);
     let mut matrix = Matrix::plan(&rows, &pins, &facts, &wanted, now())?;
-    if arguments.plan {
+    if arguments.dry_run {
         let text = matrix_plan_text(&matrix.document, matrix.budget.expected_s, output::width());
         output::print(&text)?;
         return Ok(Exit::Clean);
@@ -185,7 +185,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
 fn wanted(arguments: &Arguments, scenario: Option<&Scenario>) -> Wanted {
     Wanted {
         budget: arguments.budget,
-        repeats: arguments.repeats,
+        repeats: arguments.rounds,
         reserves_huge_pages: arguments.reserve_huge_pages,
         is_forced: arguments.force,
         has_md_threads: arguments.scenario.md_threads,
@@ -212,7 +212,7 @@ impl Outputs {
             path.as_deref().map(|path| OutputFile::prepare(path, option)).transpose()
         };
         Ok(Self {
-            html: file(&arguments.html, "--html")?,
+            html: file(&arguments.report, "--report")?,
             language: arguments.language.clone(),
             prints_json: arguments.json,
             result: file(&arguments.result, "--result")?,

@@ -96,11 +96,11 @@ fn declare(command: Command) -> Command {
         .about("Run the trading pipeline as processes and measure tick to order")
         .after_help(super::examples(&[
             (
-                "lowlat pipeline run --strategies 80 --rate 800 --pin md=0,td=1",
+                "lowlat pipeline run --strategies 80 --rate 800 --pins md=0,td=1",
                 "Run once; report latency by stage, CPU use and wakes.",
             ),
             (
-                "lowlat pipeline matrix --budget 10m --html matrix.html",
+                "lowlat pipeline matrix --budget 10m --report matrix.html",
                 "Measure the Kungfu report's tables on this host.",
             ),
             ("lowlat pipeline size --rate 10 --goal 500us", "Find how many strategies this host carries."),

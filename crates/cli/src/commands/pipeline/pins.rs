@@ -4,7 +4,10 @@ use anyhow::{Context, anyhow, ensure};
 use lowlat_host::CpuSet;
 use lowlat_pipeline::{PipelineParameters, size::Placement};
 use lowlat_trade::run::plan::RECORDER;
-use std::{collections::BTreeMap, path::Path};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
 
 /// Roles that can be pinned.
 const ROLES: [&str; 7] = ["master", "cached", RECORDER, "md", "td", PLATFORM, "strategies"];
@@ -39,6 +42,31 @@ pub fn parse(text: &str) -> Result<Pins, String> {
     Ok(pins)
 }
 
+/// Pins as users give them.
+#[derive(Debug, Clone)]
+pub enum PinSource {
+    Typed(Pins),
+    File(PathBuf),
+}
+
+impl PinSource {
+    /// Pins with `=`, or the name of a file.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        if text.contains('=') || CpuSet::parse_list(text).is_ok() {
+            return parse(text).map(Self::Typed);
+        }
+        Ok(Self::File(text.into()))
+    }
+
+    /// Returns the pins of the roles that run. Rejects a typed pin of another role.
+    pub fn pins(&self, asked: RequestedRoles) -> anyhow::Result<Pins> {
+        match self {
+            Self::Typed(pins) => asked.check(pins).map(|()| pins.clone()),
+            Self::File(path) => Ok(asked.keep(read(path)?)),
+        }
+    }
+}
+
 /// Checks pins from any source: known roles, CPUs for each, and no pin that conflicts with
 /// `platform`.
 fn possible(pins: &Pins) -> Result<(), String> {
@@ -64,7 +92,7 @@ fn possible(pins: &Pins) -> Result<(), String> {
     Ok(())
 }
 
-/// Reads the pins of a placement file, as written by `lowlat pipeline size --placement`, or of a
+/// Reads the pins of a placement file, as written by `lowlat pipeline size --write-pins`, or of a
 /// sizing document.
 pub fn read(path: &Path) -> anyhow::Result<Pins> {
     #[derive(serde::Deserialize)]
@@ -73,7 +101,7 @@ pub fn read(path: &Path) -> anyhow::Result<Pins> {
     }
     let shown = path.display();
     let bytes = crate::documents::bytes_of(path).with_context(|| {
-        format!("cannot read {shown}\nhint: name a file written by lowlat pipeline size --placement")
+        format!("cannot read {shown}\nhint: name a file written by lowlat pipeline size --write-pins")
     })?;
     let placement = serde_json::from_slice::<SizedPlacement>(&bytes)
         .map(|sized| sized.placement)
@@ -117,7 +145,7 @@ impl RequestedRoles {
     /// Rejects a typed pin of a role that does not run.
     pub fn check(self, pins: &Pins) -> anyhow::Result<()> {
         for (role, words) in self.idle() {
-            ensure!(!pins.contains_key(role), "--pin {role}=CPU: {words}");
+            ensure!(!pins.contains_key(role), "--pins {role}=CPU: {words}");
         }
         Ok(())
     }

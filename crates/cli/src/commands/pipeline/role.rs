@@ -66,7 +66,7 @@ struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 0)]
     instrument: u32,
     /// Quotes per second over all instruments
-    #[arg(long, value_name = "RATE", default_value = "1", value_parser = rate)]
+    #[arg(long, value_name = "PER_SECOND", default_value = "1", value_parser = rate)]
     rate_per_s: f64,
     /// How long to publish quotes, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 1.0)]
@@ -81,7 +81,7 @@ struct Arguments {
     #[arg(long, value_name = "FILE")]
     ticks: Option<PathBuf>,
     /// Publish ticks this many times as fast as recorded
-    #[arg(long, value_name = "xN", default_value = "x1", value_parser = speed)]
+    #[arg(long, value_name = "TIMES", default_value = "x1", value_parser = speed)]
     speed: Speed,
     /// What to do with quotes that a strategy is too slow for
     #[arg(long, value_enum, default_value_t = OverrunWord::Gap)]

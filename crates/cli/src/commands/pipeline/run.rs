@@ -4,7 +4,7 @@ use super::{
     ModeWord, OverrunWord,
     live::Live,
     now,
-    pins::{self, Pins, RequestedRoles},
+    pins::{PinSource, Pins, RequestedRoles},
     room,
     scenario::{SCENARIO_HELP, ScenarioArguments, rate_and_duration},
     wire::WireArguments,
@@ -49,14 +49,14 @@ pub struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 80, value_parser = clap::value_parser!(u32).range(1..=i64::from(HOSTED_MAX)), allow_negative_numbers = true)]
     strategies: u32,
     /// Quotes per second over all instruments
-    #[arg(long, value_name = "RATE", default_value = "800", value_parser = rate, allow_negative_numbers = true)]
+    #[arg(long, value_name = "PER_SECOND", default_value = "800", value_parser = rate, allow_negative_numbers = true)]
     rate: f64,
     /// Publish recorded ticks from this file of CSV or ITCH, or this recording, with a strategy for
     /// each instrument; see the formats below
     #[arg(long, value_name = "FILE", conflicts_with_all = ["strategies", "rate", "duration"])]
     ticks: Option<PathBuf>,
     /// Publish ticks this many times as fast as recorded
-    #[arg(long, value_name = "xN", default_value = "x1", value_parser = speed, requires = "ticks")]
+    #[arg(long, value_name = "TIMES", default_value = "x1", value_parser = speed, requires = "ticks")]
     speed: Speed,
     #[command(flatten)]
     wire: WireArguments,
@@ -72,12 +72,9 @@ pub struct Arguments {
     #[arg(long, value_name = "TIME", default_value = "0us", value_parser = time_ns)]
     strategy_cost: u64,
     /// CPUs of roles: md=0,td=1,strategies=2-5; platform=0 runs md and td in one process; also
-    /// master, cached, recorder
-    #[arg(long, value_name = "ROLE=CPU", value_parser = pins::parse)]
-    pin: Option<Pins>,
-    /// Read CPUs of roles from a file written by lowlat pipeline size --placement
-    #[arg(long, value_name = "FILE", conflicts_with = "pin")]
-    pins: Option<PathBuf>,
+    /// master, cached, recorder; or a file written by lowlat pipeline size --write-pins
+    #[arg(long, value_name = "ROLE=CPU|FILE", value_parser = PinSource::parse)]
+    pins: Option<PinSource>,
     /// Run all strategies in one process on this CPU
     #[arg(long, value_name = "CPU")]
     host_core: Option<u32>,
@@ -117,7 +114,7 @@ pub struct Arguments {
     result: Option<PathBuf>,
     /// Write a page with the results
     #[arg(long, value_name = "FILE")]
-    html: Option<PathBuf>,
+    report: Option<PathBuf>,
     #[command(flatten)]
     language: PageArgs,
     /// Write the latencies as an HdrHistogram log, one interval per stage
@@ -164,16 +161,16 @@ fn declare(command: Command) -> Command {
             "{TICKS_HELP}\n\n{SCENARIO_HELP}\n\nExit codes: 0 clean, 1 findings (what does not balance, a schedule not kept, messages missing in the sequence of a feed or capture) or a recording in part, 2 error, 130 interrupted.\n\n{}",
             examples(&[
                 ("lowlat pipeline run", "Run 80 sleeping strategies at 800 quotes per second for 10 s."),
-                ("lowlat pipeline run --pin md=0,td=1 --mode mixed --json", "Let md spin on a dedicated CPU."),
+                ("lowlat pipeline run --pins md=0,td=1 --mode mixed --json", "Let md spin on a dedicated CPU."),
                 ("lowlat pipeline run --host-core 3 --rate 8000", "Run all strategies in one process."),
                 (
-                    "lowlat pipeline run --mode fast --pin platform=0 --host-core 1",
+                    "lowlat pipeline run --mode fast --pins platform=0 --host-core 1",
                     "Run two spinning processes: the platform, and all strategies.",
                 ),
                 ("lowlat pipeline run --pins placement.json", "Use the CPUs that `lowlat pipeline size` proposed."),
                 ("lowlat pipeline run --ticks monday.csv --speed x10", "Replay recorded ticks ten times as fast."),
                 ("lowlat pipeline run --scenario a11.json --md-threads", "Publish a scenario as the Kungfu report's md does."),
-                ("lowlat pipeline run --record monday --pin recorder=0", "Record the run, with the recorder on CPU 0."),
+                ("lowlat pipeline run --record monday --pins recorder=0", "Record the run, with the recorder on CPU 0."),
                 (
                     "lowlat pipeline run --feed udp:239.1.1.1:5000 --feed-interface eth1 --gateway tcp:10.0.0.1:5001",
                     "Trade with an exchange, and measure tick to trade from packet to packet.",
@@ -188,7 +185,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     let result = arguments.result.as_deref().map(|path| OutputFile::prepare(path, "--result")).transpose()?;
     let stop = signals::stop_flag()?;
     let hlog = arguments.hlog.as_deref().map(|path| OutputFile::prepare(path, "--hlog")).transpose()?;
-    let html = arguments.html.as_deref().map(|path| OutputFile::prepare(path, "--html")).transpose()?;
+    let html = arguments.report.as_deref().map(|path| OutputFile::prepare(path, "--report")).transpose()?;
     let options = options(&arguments);
     let (mut runner, facts) = super::runner::with_options(&options, &stop)?;
     check_wake_core(&options, &facts)?;
@@ -227,18 +224,16 @@ fn parameters(arguments: &Arguments) -> anyhow::Result<(PipelineParameters, Load
         recorder: arguments.record.is_some(),
         host: arguments.host_core.is_some(),
     };
-    asked.check(&arguments.pin.clone().unwrap_or_default())?;
-    check_wire(arguments)?;
-    check_threads(arguments)?;
-    let from_file = arguments.pins.as_deref().map(pins::read).transpose()?;
-    let from_file = from_file.map(|pins| asked.keep(pins));
+    let pins = arguments.pins.as_ref().map(|pins| pins.pins(asked)).transpose()?.unwrap_or_default();
+    check_wire(arguments, &pins)?;
+    check_threads(arguments, &pins)?;
     let load = load(arguments)?;
     let parameters = PipelineParameters {
         strategies: load.strategies,
         rate_per_s: load.rate_per_s,
         mode: arguments.mode.into(),
         duration_s: load.duration_s,
-        pins: arguments.pin.clone().or(from_file).unwrap_or_default(),
+        pins,
         host_core: arguments.host_core,
         may_use_huge_pages: arguments.huge_pages,
         has_md_threads: arguments.scenario.md_threads,
@@ -248,12 +243,12 @@ fn parameters(arguments: &Arguments) -> anyhow::Result<(PipelineParameters, Load
 }
 
 /// Rejects arguments that a feed or a gateway makes void.
-fn check_wire(arguments: &Arguments) -> anyhow::Result<()> {
+fn check_wire(arguments: &Arguments, pins: &Pins) -> anyhow::Result<()> {
     let WireArguments { feed, gateway, .. } = &arguments.wire;
-    let has_platform = arguments.pin.iter().any(|pins| pins.contains_key(PipelineParameters::PLATFORM));
+    let has_platform = pins.contains_key(PipelineParameters::PLATFORM);
     ensure!(
         !has_platform || (feed.is_none() && gateway.is_none()),
-        "--pin platform=CPU runs md and td in one process, which has no feed and no gateway\nhint: pin md and td instead"
+        "--pins platform=CPU runs md and td in one process, which has no feed and no gateway\nhint: pin md and td instead"
     );
     ensure!(
         feed.is_none() || arguments.ticks.is_none(),
@@ -263,10 +258,10 @@ fn check_wire(arguments: &Arguments) -> anyhow::Result<()> {
 }
 
 /// Rejects arguments with which md has no threads.
-fn check_threads(arguments: &Arguments) -> anyhow::Result<()> {
-    let has_platform = arguments.pin.iter().any(|pins| pins.contains_key(PipelineParameters::PLATFORM));
+fn check_threads(arguments: &Arguments, pins: &Pins) -> anyhow::Result<()> {
+    let has_platform = pins.contains_key(PipelineParameters::PLATFORM);
     let other = [
-        (has_platform, "--pin platform=CPU runs md and td in one loop"),
+        (has_platform, "--pins platform=CPU runs md and td in one loop"),
         (arguments.ticks.is_some(), "--ticks replays one file"),
         (arguments.wire.feed.is_some(), "--feed reads one socket"),
     ];
@@ -467,7 +462,7 @@ mod tests {
             "0.5",
             "--mode",
             "mixed",
-            "--pin",
+            "--pins",
             "md=0,td=1",
             "--host-core",
             "3",
@@ -476,18 +471,18 @@ mod tests {
         assert_eq!((of.strategies, of.rate_per_s, of.host_core), (8, 0.5, Some(3)));
         assert_eq!((of.pins["md"].as_slice(), of.duration_s), ([0].as_slice(), 10.0));
         for words in
-            [["--rate", "0"], ["--rate", "many"], ["--strategies", "0"], ["--pin", "0"], ["--mode", "quick"]]
+            [["--rate", "0"], ["--rate", "many"], ["--strategies", "0"], ["--pins", "0"], ["--mode", "quick"]]
         {
             assert!(arguments(&words).is_err(), "{words:?}");
         }
         assert!(parameters(&arguments(&["--duration", "0s"]).unwrap()).is_err());
         assert!(arguments(&["--channel", "1A"]).is_err(), "without --ticks");
         let asked = |words: &[&str]| parameters(&arguments(words).unwrap()).map(|(parameters, _)| parameters);
-        assert!(asked(&["--pin", "recorder=1"]).unwrap_err().to_string().contains("--record DIR"));
-        let recorded = ["--record", "/x/monday", "--pin", "recorder=1"];
+        assert!(asked(&["--pins", "recorder=1"]).unwrap_err().to_string().contains("--record DIR"));
+        let recorded = ["--record", "/x/monday", "--pins", "recorder=1"];
         assert_eq!(asked(&recorded).unwrap().pins["recorder"], [1]);
         assert_eq!(options(&arguments(&recorded).unwrap()).recording.as_deref(), Some("/x/monday"));
-        assert!(asked(&["--pin", "strategies=0", "--host-core", "1"]).is_err());
+        assert!(asked(&["--pins", "strategies=0", "--host-core", "1"]).is_err());
         let words = ["--overrun", "conflate", "--cached", "/x/state", "--wake-core", "2", "--name", "main"];
         let of = options(&arguments(&words).unwrap());
         assert_eq!((of.overrun, of.wake_core), (QuoteOverrun::Conflate, Some(2)));

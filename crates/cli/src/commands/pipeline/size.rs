@@ -23,7 +23,7 @@ pub const COMMAND: Subcommand = Subcommand { name: "size", declare, run };
 #[derive(Debug, Args)]
 struct Arguments {
     /// Quotes per second of each strategy
-    #[arg(long, value_name = "RATE", default_value = "10", value_parser = rate, allow_negative_numbers = true)]
+    #[arg(long, value_name = "PER_SECOND", default_value = "10", value_parser = rate, allow_negative_numbers = true)]
     rate: f64,
     /// Highest acceptable p99 of tick to order
     #[arg(long, value_name = "TIME", default_value = "500us", value_parser = time_ns)]
@@ -39,13 +39,13 @@ struct Arguments {
     strategy_cost: u64,
     /// Strategies of different rates to place, as COUNTxRATE: 60x10,20x100 [default: as many as fit, at --rate]
     #[arg(long, value_name = "GROUPS", value_delimiter = ',', value_parser = group)]
-    strategies: Vec<StrategyGroup>,
+    mix: Vec<StrategyGroup>,
     /// Numbers of strategies to run, to check the prediction
     #[arg(long, value_name = "NUMBERS", value_delimiter = ',', num_args = 1.., default_values_t = [10, 40, 80], value_parser = clap::value_parser!(u32).range(1..=1000))]
     check: Vec<u32>,
     /// Runs of each of these numbers
-    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=100))]
-    repeats: u32,
+    #[arg(long, value_name = "COUNT", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=100))]
+    rounds: u32,
     /// Duration of each run
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = duration, allow_hyphen_values = true)]
     duration: Duration,
@@ -57,7 +57,7 @@ struct Arguments {
     force: bool,
     /// Write the placement, for lowlat pipeline run --pins
     #[arg(long, value_name = "FILE")]
-    placement: Option<PathBuf>,
+    write_pins: Option<PathBuf>,
     /// Print the JSON document on stdout instead of the tables
     #[arg(long)]
     json: bool,
@@ -98,7 +98,7 @@ fn declare(command: Command) -> Command {
                     "Compare huge pages with 4 KiB pages, too.",
                 ),
                 (
-                    "lowlat pipeline size --strategies 60x10,20x100 --placement placement.json",
+                    "lowlat pipeline size --mix 60x10,20x100 --write-pins placement.json",
                     "Propose CPUs for two groups, for `lowlat pipeline run --pins`.",
                 ),
             ])
@@ -110,7 +110,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     ensure!(!arguments.duration.is_zero(), "--duration is 0\nhint: give at least 1s");
     ensure!(arguments.goal > 0, "--goal is 0, which no order can meet\nhint: give a time such as 500us");
     let file =
-        arguments.placement.as_deref().map(|path| OutputFile::prepare(path, "--placement")).transpose()?;
+        arguments.write_pins.as_deref().map(|path| OutputFile::prepare(path, "--write-pins")).transpose()?;
     let host = arguments.host.read()?;
     ensure!(
         host.root.is_live(),
@@ -164,9 +164,9 @@ fn wanted(arguments: &Arguments) -> Wanted {
         goal: Goal { p99_ns: arguments.goal as f64, utilisation: f64::from(arguments.utilisation) / 100.0 },
         mode: arguments.mode.into(),
         strategy_cost_ns: arguments.strategy_cost,
-        strategies: arguments.strategies.clone(),
+        strategies: arguments.mix.clone(),
         checks: arguments.check.clone(),
-        repeats: arguments.repeats,
+        repeats: arguments.rounds,
         duration: arguments.duration,
         is_forced: arguments.force,
     }
@@ -183,8 +183,7 @@ mod tests {
 
     #[test]
     fn arguments_become_what_is_wanted() {
-        let words =
-            ["--rate", "10", "--goal", "5ms", "--strategy-cost", "20us", "--strategies", "6x10,2x100"];
+        let words = ["--rate", "10", "--goal", "5ms", "--strategy-cost", "20us", "--mix", "6x10,2x100"];
         let of = wanted(&arguments(&words).unwrap());
         assert_eq!((of.rate_per_s, of.goal.p99_ns, of.strategy_cost_ns), (10.0, 5e6, 20_000));
         assert_eq!((of.strategies.len(), of.checks.as_slice()), (2, [10, 40, 80].as_slice()));
@@ -205,7 +204,7 @@ mod tests {
         let groups = [StrategyGroup { strategies: 10, rate_per_s: 10.0 }];
         let placement = lowlat_pipeline::size::place(&topology, &allocation, &groups);
         assert_eq!(placement.pins["strategies"].len(), 10);
-        OutputFile::prepare(&path, "--placement").unwrap().write_json_lines(&placement).unwrap();
+        OutputFile::prepare(&path, "--write-pins").unwrap().write_json_lines(&placement).unwrap();
         assert_eq!(super::super::pins::read(&path).unwrap(), placement.pins);
     }
 

@@ -31,7 +31,7 @@ struct Arguments {
     json: bool,
     /// Write the HTML page to this file
     #[arg(long, value_name = "FILE")]
-    html: Option<PathBuf>,
+    report: Option<PathBuf>,
     #[command(flatten)]
     language: PageArgs,
 }
@@ -52,7 +52,7 @@ fn declare(command: Command) -> Command {
             examples(&[
                 ("lowlat report compare before.json after.json", "Show what a change did, and which settings explain it."),
                 (
-                    "lowlat report compare good.json bad.json --html twins.html",
+                    "lowlat report compare good.json bad.json --report twins.html",
                     "Find the setting that makes one of two hosts worse.",
                 ),
                 ("lowlat report compare --pairs a1.json b1.json a2.json b2.json", "Pool the runs of two interleaved settings."),
@@ -66,7 +66,7 @@ fn declare(command: Command) -> Command {
 
 fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     let arguments = Arguments::from_arg_matches(matches)?;
-    let page = arguments.html.as_deref().map(|path| OutputFile::prepare(path, "--html")).transpose()?;
+    let page = arguments.report.as_deref().map(|path| OutputFile::prepare(path, "--report")).transpose()?;
     let documents = read(&arguments.files, &arguments.language.labels)?;
     ensure!(
         !arguments.pairs || documents.len().is_multiple_of(2),

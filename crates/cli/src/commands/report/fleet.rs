@@ -25,7 +25,7 @@ struct Arguments {
     json: bool,
     /// Write the HTML page to this file, and print nothing
     #[arg(long, value_name = "FILE", conflicts_with = "json")]
-    html: Option<PathBuf>,
+    report: Option<PathBuf>,
     #[command(flatten)]
     language: PageArgs,
 }
@@ -41,14 +41,14 @@ fn declare(command: Command) -> Command {
              4 none differs, but less than half of the settings could be checked.\n\n{}",
             examples(&[
                 ("lowlat report fleet *.json", "List the hosts that differ from most others."),
-                ("lowlat report fleet *.json --html fleet.html", "Write the page of a fleet."),
+                ("lowlat report fleet *.json --report fleet.html", "Write the page of a fleet."),
             ])
         ))
 }
 
 fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     let arguments = Arguments::from_arg_matches(matches)?;
-    let page = arguments.html.as_deref().map(|path| OutputFile::prepare(path, "--html")).transpose()?;
+    let page = arguments.report.as_deref().map(|path| OutputFile::prepare(path, "--report")).transpose()?;
     let labels = &arguments.language.labels;
     // Of each document only what the fleet needs is kept: a thousand of them fit into memory.
     let (mut hosts, mut is_whole) = (Vec::new(), true);

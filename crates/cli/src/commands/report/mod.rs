@@ -31,10 +31,10 @@ fn declare(command: Command) -> Command {
                 "Fail a script if interruptions are more frequent by more than 5 %.",
             ),
             (
-                "lowlat report render desk7.json desk8.json --html desks.html",
+                "lowlat report render desk7.json desk8.json --report desks.html",
                 "Render two documents as one page.",
             ),
-            ("lowlat report fleet *.json --html fleet.html", "Show which hosts of a fleet differ."),
+            ("lowlat report fleet *.json --report fleet.html", "Show which hosts of a fleet differ."),
         ]))
 }
 

@@ -24,7 +24,7 @@ struct Arguments {
     markdown: bool,
     /// Write the HTML page to this file, and print nothing
     #[arg(long, value_name = "FILE", conflicts_with = "markdown")]
-    html: Option<PathBuf>,
+    report: Option<PathBuf>,
     #[command(flatten)]
     language: PageArgs,
 }
@@ -36,7 +36,7 @@ fn declare(command: Command) -> Command {
             examples(&[
                 ("lowlat report render desk7.json", "Print a document as the command that measured it did."),
                 (
-                    "lowlat report render desk7.json desk8.json --html desks.html",
+                    "lowlat report render desk7.json desk8.json --report desks.html",
                     "Write one page of two documents.",
                 ),
                 ("lowlat report render desk7.json --markdown", "Print Markdown for a ticket."),
@@ -47,7 +47,7 @@ fn declare(command: Command) -> Command {
 
 fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     let arguments = Arguments::from_arg_matches(matches)?;
-    let page = arguments.html.as_deref().map(|path| OutputFile::prepare(path, "--html")).transpose()?;
+    let page = arguments.report.as_deref().map(|path| OutputFile::prepare(path, "--report")).transpose()?;
     let mut documents = read(&arguments.files, &arguments.language.labels)?;
     for (name, document) in &mut documents {
         documents::study_again(document).with_context(|| format!("cannot render {name}"))?;

@@ -36,7 +36,7 @@ struct Arguments {
     root: PathBuf,
     /// Count the ticks of isolated CPUs for this long
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = duration, conflicts_with = "no_ticks")]
-    ticks: Duration,
+    count_ticks: Duration,
     /// Do not count ticks
     #[arg(long)]
     no_ticks: bool,
@@ -68,7 +68,7 @@ fn declare(command: Command) -> Command {
              \x20 unreadable   cannot be checked\n\
              \x20 moves later  an interrupt that moves when it next fires\n\
              \x20 gone         its object no longer exists\n\n\
-             To prove that ticks stop, lowlat runs a spinning thread on each idle isolated CPU for the time of --ticks. \
+             To prove that ticks stop, lowlat runs a spinning thread on each idle isolated CPU for the time of --count-ticks. \
              Busy CPUs are only counted. More than {} timer interrupts per second mean a running tick.\n\n\
              Exit codes: 0 every row is held, moves later or is gone; 1 a row is not held or the undo log is \
              incomplete; 2 error; 3 only the reboot is missing.\n\n{}",
@@ -80,7 +80,7 @@ fn declare(command: Command) -> Command {
                     "Report only rows that are not held, for example from a timer."
                 ),
                 (
-                    "sudo lowlat tune verify --json --ticks 10s",
+                    "sudo lowlat tune verify --json --count-ticks 10s",
                     "Write a record for CI, with a longer count of ticks."
                 ),
                 (
@@ -93,8 +93,11 @@ fn declare(command: Command) -> Command {
 
 fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     let arguments = Arguments::from_arg_matches(matches)?;
-    if !arguments.no_ticks && arguments.ticks < TICKS_MIN {
-        bail!("--ticks {:?} is too short to detect a tick\nhint: count for 100ms or longer", arguments.ticks);
+    if !arguments.no_ticks && arguments.count_ticks < TICKS_MIN {
+        bail!(
+            "--count-ticks {:?} is too short to detect a tick\nhint: count for 100ms or longer",
+            arguments.count_ticks
+        );
     }
     let root = Root::open(&arguments.root)?;
     let (plan, in_force) = subject(&arguments, &root)?;
@@ -135,7 +138,7 @@ pub fn in_force(root: &Root) -> anyhow::Result<Option<Verification>> {
     let arguments = Arguments {
         plan: None,
         root: "/".into(),
-        ticks: TICKS_MIN,
+        count_ticks: TICKS_MIN,
         no_ticks: true,
         no_spin: false,
         all: false,
@@ -246,7 +249,7 @@ fn proof(
     let options = TickOptions {
         isolated,
         housekeeping: plan.housekeeping.intersection(online),
-        window: arguments.ticks,
+        window: arguments.count_ticks,
         spins: !arguments.no_spin,
         hz,
     };

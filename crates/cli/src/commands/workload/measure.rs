@@ -28,7 +28,7 @@ const COPIES_MAX: i64 = 1_024;
 pub struct MeasureArgs {
     /// Length of each run; stress-ng and other external programs run for whole seconds
     #[arg(long, value_name = "TIME", default_value = "200ms", value_parser = run_time)]
-    pub time: Duration,
+    pub duration: Duration,
     /// Rounds, each of one run of every row in random order; an interval needs 6
     #[arg(long, value_name = "COUNT", default_value_t = 7, value_parser = value_parser!(u32).range(1..=1_000))]
     pub rounds: u32,
@@ -46,14 +46,14 @@ pub struct NamesArgs {
     pub names: Vec<String>,
     /// Run this many copies of each, such as 1,4,16,32,64
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "1", value_parser = value_parser!(u32).range(1..=COPIES_MAX))]
-    pub threads: Vec<u32>,
+    pub copies: Vec<u32>,
 }
 
 impl NamesArgs {
     /// Each workload with each number of copies.
     pub fn rows(&self) -> Vec<(&'static Workload, u32)> {
         let workloads = self.names.iter().filter_map(|name| workload::find(name));
-        workloads.flat_map(|of| self.threads.iter().map(move |copies| (of, *copies))).collect()
+        workloads.flat_map(|of| self.copies.iter().map(move |copies| (of, *copies))).collect()
     }
 }
 
@@ -106,7 +106,7 @@ fn measure(command: &'static str, arguments: &MeasureArgs, order: Order) -> anyh
     let stop = signals::stop_flag()?;
     run.progress.stand_still();
     run.start();
-    let order = Order { rounds: arguments.rounds, time: arguments.time, ..order };
+    let order = Order { rounds: arguments.rounds, time: arguments.duration, ..order };
     let site = Site { root: &run.host.root, topology: &run.host.snapshot.topology, usable: &usable };
     let record = workload::run(site, &order, &stop, &|round, cell| {
         let of = arguments.rounds;

@@ -40,10 +40,10 @@ fn declare(command: Command) -> Command {
             examples(&[
                 ("lowlat workload run pipe futex eventfd", "Measure three ways to wake a process."),
                 (
-                    "lowlat workload run cache-base --threads 4,16 --under place=pack --under place=spread",
+                    "lowlat workload run cache-base --copies 4,16 --under place=pack --under place=spread",
                     "Measure copies in few and in many clusters.",
                 ),
-                ("lowlat workload run nginx --threads 1,4 --time 5s", "Measure nginx over HTTPS with wrk."),
+                ("lowlat workload run nginx --copies 1,4 --duration 5s", "Measure nginx over HTTPS with wrk."),
             ])
         ),
     )

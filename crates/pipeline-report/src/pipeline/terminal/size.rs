@@ -1,4 +1,4 @@
-//! How many strategies a host carries, as text.
+//! Number of strategies that a host carries, as text.
 
 use crate::pipeline::terminal::{add_dim, add_headline, add_warnings, range, size_answer, trimmed, whole};
 use columns::{Column, NONE};
@@ -55,7 +55,7 @@ pub fn size_text(document: &SizeDocument, width: usize) -> String {
     if document.placement.pins.contains_key("md") {
         add_dim(
             &mut out,
-            "To use it, write it with --placement FILE and run lowlat pipeline run --pins FILE.",
+            "To use it, write it with --write-pins FILE and run lowlat pipeline run --pins FILE.",
             width,
         );
     }
@@ -65,7 +65,7 @@ pub fn size_text(document: &SizeDocument, width: usize) -> String {
     out
 }
 
-/// What runs on huge pages show, and why there are none or no more.
+/// Describes the runs on huge pages, and why there are none or no more.
 fn huge_pages(tried: &HugePages) -> Vec<String> {
     let mut said = Vec::new();
     if let Some(why) = &tried.not_tried {

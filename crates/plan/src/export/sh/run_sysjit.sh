@@ -25,7 +25,7 @@ printf 'load average: %s\n' "$(cut -d ' ' -f 1-3 /proc/loadavg)"
 printf 'measuring CPUs %s for %s s into %s\n' "$cpus" "$seconds" "$directory"
 if command -v lowlat > /dev/null; then
     # Waits until the host is quiet.
-    lowlat jitter --cpus "$cpus" --threshold "${threshold_ns}ns" --duration "${seconds}s" --wait --format sysjitter \
+    lowlat jitter --cpus "$cpus" --threshold "${threshold_ns}ns" --duration "${seconds}s" --when-quiet --format sysjitter \
         --raw "$prefix" --result "$prefix.json" > "$prefix.txt"
 elif command -v sysjitter > /dev/null; then
     # The thread that waits for the samplers must not run on their CPUs.

@@ -96,11 +96,11 @@ pub struct ClientArgs {
     pub rate: Option<f64>,
     /// Measure one size for at most this long
     #[arg(long, value_name = "TIME", default_value = "3s", value_parser = duration)]
-    pub time: Duration,
+    pub duration: Duration,
     /// Measure at most this many round trips of one size
     #[arg(long, value_name = "COUNT", default_value_t = Scenario::default().iterations_max)]
     pub iterations: u64,
-    /// Measure at least this many round trips of one size, even if they take longer than --time [default: 1000, at most --iterations]
+    /// Measure at least this many round trips of one size, even if they take longer than --duration [default: 1000, at most --iterations]
     #[arg(long, value_name = "COUNT")]
     pub min_iterations: Option<u64>,
     /// Unmeasured round trips before the first size; a tenth of it before the others
@@ -204,7 +204,7 @@ impl ClientArgs {
             busy_poll_us: u32::try_from(self.busy_poll / 1_000).unwrap_or(u32::MAX),
             is_nodelay: !self.nagle,
             is_quickack: self.quickack,
-            time_ms_max: ms(self.time),
+            time_ms_max: ms(self.duration),
             iterations_min: self.min_iterations.unwrap_or(iterations_min),
             iterations_max: self.iterations,
             warm_up_ms: ms(self.warm_up),
@@ -307,7 +307,7 @@ pub fn declare(command: Command) -> Command {
                         "Show where the time of each message goes, and why the slowest are slow.",
                     ),
                     (
-                        "lowlat net pingpong client tcp 10.0.0.2 --time 10s --format sfnt",
+                        "lowlat net pingpong client tcp 10.0.0.2 --duration 10s --format sfnt",
                         "Print the table of sfnt-pingpong --maxms=10000 tcp 10.0.0.2.",
                     ),
                 ])

@@ -60,7 +60,7 @@ pub struct ClientArgs {
     pub rounds: u32,
     /// Send for this long in each round
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = duration)]
-    pub time: Duration,
+    pub duration: Duration,
     /// Size of the messages in bytes, at least 24
     #[arg(long, value_name = "BYTES", default_value_t = 32)]
     pub size: u32,
@@ -150,7 +150,7 @@ impl ClientArgs {
             rates_per_s,
             is_sweep: self.rates.is_none(),
             rounds: self.rounds,
-            time_ms: ms(self.time).max(1),
+            time_ms: ms(self.duration).max(1),
             p99_ns_max: self.p99,
             latency: self.latency.as_deref().and_then(LatencyKind::of_word),
         })
