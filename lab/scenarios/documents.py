@@ -53,7 +53,7 @@ OWN = [
     ("matrix --budget 10m", "matrix --dry-run --budget 10m"),
 ]
 # Lines that run until something else ends.
-BACKGROUND = re.compile(r"pingpong server|stream server|journal record|--follow")
+BACKGROUND = re.compile(r"net server|journal record|--follow")
 TIMES = re.compile(r"\b(\d+)(s|m|h)\b(?=\s|'|$)")
 
 
@@ -122,5 +122,5 @@ def prepare(lab):
         lab.skip("the Debian package", reason)
     programs = "".join(f"printf '#!/bin/sh\\n%s\\n' {shlex.quote(text)} >/usr/local/bin/{name}; " for name, text in PROGRAMS.items())
     guest.must(f"{programs} chmod 755 /usr/local/bin/*; cp -r /lab/desk /root/desk; cp /usr/local/bin/{{solver,strategy,app}} /root/desk/")
-    guest.start("lowlat net pingpong server")
+    guest.start("lowlat net server")
     guest.must("for name in desk7 desk8 server bmc7; do echo 127.0.0.1 $name; done >>/etc/hosts")

@@ -4,6 +4,7 @@
 mod check;
 mod dist;
 mod handbook;
+mod numbers;
 mod packages;
 mod run;
 mod wheel;
@@ -26,6 +27,8 @@ enum Command {
     Dist(dist::Options),
     /// Make the handbook in target/book: docs/ with the help of each command, a page for each setting, and the schema of results
     Handbook,
+    /// Print how large the tree is, and how many of its types share a name
+    Numbers(numbers::Options),
 }
 
 fn main() -> anyhow::Result<()> {
@@ -33,5 +36,6 @@ fn main() -> anyhow::Result<()> {
         Command::Check(options) => check::check(&options),
         Command::Dist(options) => dist::dist(&options),
         Command::Handbook => handbook::make(),
+        Command::Numbers(options) => numbers::numbers(&options),
     }
 }

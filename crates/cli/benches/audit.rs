@@ -1,4 +1,4 @@
-//! How long reading and judging take: the running host, and a made-up host of 1,024 CPUs.
+//! Benchmarks of reading and judging: the running host, and a made-up host of 1,024 CPUs.
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use lowlat_catalogue::CATALOGUE;

@@ -7,17 +7,15 @@ use lowlat_measure::affinity;
 /// CPUs of a run, and a note on the choice.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chosen {
-    /// The CPUs.
     pub cpus: CpuSet,
-    /// Whether the kernel isolates all of them, so that they are expected to be quiet.
+    /// True if the kernel isolates all of them, so that they are expected to be quiet.
     pub is_isolated: bool,
     /// Sentence for the document if lowlat made the choice and it needs explaining.
     pub note: Option<String>,
 }
 
-/// Returns the named CPUs, else those that somebody bound this process to, else the isolated ones that it can run on, else
-/// all of them. `of_role` are those that
-/// a role isolates.
+/// Returns the named CPUs, else those that somebody bound this process to, else the isolated ones that it can run on,
+/// else all of them. `of_role` are those that a role isolates.
 ///
 /// # Errors
 /// Fails if the host isolates CPUs and this process can run on none of them, rather than measure others instead.
@@ -68,8 +66,8 @@ pub fn quiet(watched: &CpuSet, is_named: bool, of_role: Option<&CpuSet>, snapsho
     if isolated.is_empty() && is_named { watched.clone() } else { isolated }
 }
 
-/// Moves this thread, and those that it starts later, off the measured CPUs, if another CPU is left. A process that was bound
-/// to the measured CPUs leaves them too.
+/// Moves this thread, and those that it starts later, off the measured CPUs, if another CPU is left. A process that was
+/// bound to the measured CPUs leaves them too.
 pub fn step_aside(measured: &CpuSet, snapshot: &HostSnapshot) {
     let mut rest = affinity::current().map(|now| now.difference(measured)).unwrap_or_default();
     if rest.is_empty() {

@@ -69,7 +69,7 @@ impl Run {
         })
     }
 
-    /// Starts the measurement, of which the document has the time.
+    /// Sets the document's start time to now, as the measurement starts.
     pub fn start(&mut self) {
         self.started_at = Timestamp::now();
     }
@@ -104,7 +104,7 @@ impl Run {
 /// Largest document that is read, in bytes. That of a host with a thousand CPUs measured for hours is below.
 const BYTES_MAX: u64 = 1 << 30;
 
-/// Another document of lowlat than a result.
+/// Error for a document of lowlat that is of another kind than the expected one.
 #[derive(Debug)]
 pub struct OtherKind(String);
 
@@ -127,7 +127,7 @@ pub fn read(path: &Path) -> anyhow::Result<ResultDocument> {
     kind.read(path)
 }
 
-/// Returns the content of a file that the user named. Devices and pipes that do not end have a limit like files.
+/// Returns the content of a file that the user named. Fails above 1 GiB, also for endless devices and pipes.
 pub fn bytes_of(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     std::fs::File::open(path)?.take(BYTES_MAX + 1).read_to_end(&mut bytes)?;
@@ -137,20 +137,20 @@ pub fn bytes_of(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The same as text.
+/// Returns the content of a file that the user named, which must be UTF-8.
 pub fn text_of(path: &Path) -> io::Result<String> {
     String::from_utf8(bytes_of(path)?).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
 }
 
-/// A kind of documents.
+/// Kind of document, and its words in errors.
 pub struct Kind {
-    /// What its field `document` holds.
+    /// Value of the field `document`.
     pub document: &'static str,
-    /// The version of its shape.
+    /// Value of the field `schema_version`.
     pub version: u32,
-    /// What it is.
+    /// Name of the kind, as in "a result document of lowlat".
     pub is: &'static str,
-    /// Which file to name instead of another one.
+    /// Hint for users who named a wrong file.
     pub hint: &'static str,
 }
 

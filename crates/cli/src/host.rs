@@ -32,7 +32,7 @@ pub struct Host {
     pub snapshot: HostSnapshot,
     pub role: Role,
     pub allocation: Allocation,
-    /// What the user should know of the role, one sentence each.
+    /// Warnings about the role, one sentence each.
     pub role_warnings: Vec<String>,
 }
 
@@ -109,7 +109,7 @@ impl Host {
         role::named_cpus(&self.role, &self.allocation.isolated)
     }
 
-    /// Returns which role the host is judged by, unless the user named it, and what to know of it.
+    /// Returns which role the host is judged by, unless the user named it, and the warnings about it.
     pub fn role_notes(&self) -> Vec<String> {
         lowlat_report::role_notes(&self.role, &self.allocation, &self.role_warnings)
     }

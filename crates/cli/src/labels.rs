@@ -86,7 +86,7 @@ impl LabelArgs {
         self.label(document)
     }
 
-    /// Puts title and note into a document, and leaves out the host's name if it is to be.
+    /// Puts title and note into a document, and leaves out the host's name if requested.
     pub fn label<D: Labelled>(&self, mut document: D) -> D {
         let labels = document.labels();
         labels.title = self.title.clone().or(labels.title.take());
@@ -107,7 +107,7 @@ impl LabelArgs {
     }
 }
 
-/// Returns the document with another word wherever the host's name is one.
+/// Returns the document with `ANONYMOUS` in place of the host's name, wherever that is a whole word.
 fn without_host_name<D: Labelled>(mut document: D) -> D {
     document.leave_out_paths();
     let Some(name) = document.labels().host_name.take() else { return document };
@@ -130,7 +130,7 @@ fn without_host_name<D: Labelled>(mut document: D) -> D {
     }
 }
 
-/// Whether a name can be told from lowlat's own words.
+/// True if a name cannot be mistaken for a number or for one of lowlat's own words.
 fn is_unmistakable(name: &str) -> bool {
     let is_part = |id: &str| id.split(|c: char| !c.is_alphanumeric()).any(|word| word == name);
     name.len() >= NAME_CHARS_MIN
@@ -154,7 +154,7 @@ fn leave_out(value: &mut Value, name: &str) {
     }
 }
 
-/// Returns the text with another word wherever `name` is one.
+/// Returns the text with `ANONYMOUS` in place of `name`, wherever that is a whole word.
 fn without(text: &str, name: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;

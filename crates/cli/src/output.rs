@@ -47,7 +47,7 @@ impl fmt::Display for Interrupted {
 impl std::error::Error for Interrupted {}
 
 impl Exit {
-    /// How a measurement ended: what is not whole is no success.
+    /// Returns the exit code of a measurement. An incomplete measurement is not a success.
     pub fn of_measurement(is_interrupted: bool, is_whole: bool) -> Self {
         match (is_interrupted, is_whole) {
             (true, _) => Self::Interrupted,

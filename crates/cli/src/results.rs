@@ -81,7 +81,7 @@ fn place_of(path: &Path) -> Option<Place> {
 pub struct OutputFile {
     file: output::OutputFile,
     hint: String,
-    /// Whether the file was there before the run.
+    /// True if the file existed before the run.
     replaces: bool,
 }
 
@@ -95,7 +95,6 @@ impl OutputFile {
         Ok(Self { file, hint, replaces })
     }
 
-    /// Path of the file.
     pub fn path(&self) -> &Path {
         self.file.path()
     }

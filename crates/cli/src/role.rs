@@ -1,5 +1,5 @@
-//! Which role a host is judged by: the one that the user names, else that of the plan in force, else /etc/lowlat/role.toml,
-//! else the isolation that the host already has, else lowlat's own choice.
+//! Role that a host is judged by: the one that the user names, else that of the plan in force, else
+//! /etc/lowlat/role.toml, else the isolation that the host already has, else lowlat's own choice.
 
 use crate::{documents, output};
 use anyhow::{Context as _, bail};
@@ -22,7 +22,7 @@ const ROLES: [(&str, &str); 2] = [
 pub struct KeptRole {
     /// The role; none if nothing names one.
     pub role: Option<Role>,
-    /// What the user should know of it, one sentence each.
+    /// Warnings about it, one sentence each.
     pub warnings: Vec<String>,
 }
 

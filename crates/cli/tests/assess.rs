@@ -1,4 +1,4 @@
-//! The main job on the running host.
+//! `lowlat assess` on the running host.
 
 use crate::common;
 use crate::jitter::runs::UnderWay;

@@ -1,4 +1,4 @@
-//! What cannot be read gives an answer or a clear error, never a panic.
+//! Unreadable input gives an answer or a clear error, never a panic.
 
 use crate::common;
 use rustix::{

@@ -85,7 +85,7 @@ fn a_captured_host_gets_a_plan_beyond_all_its_caches() {
     assert!(shown.contains("Nothing was measured") && shown.contains("last-level caches have"), "{shown}");
 }
 
-/// Whoever binds lowlat to CPUs means them.
+/// CPUs that the user bound lowlat to are the ones to measure.
 #[test]
 fn a_measurement_stays_on_the_cpus_that_it_was_bound_to() {
     let Some(cpu) = lowlat_measure::affinity::current().unwrap().highest().filter(|cpu| *cpu > 0) else {
@@ -137,7 +137,7 @@ fn a_published_matrix_is_grouped() {
     assert!(text(&output.stderr).contains("it has no time between two CPUs"), "{}", text(&output.stderr));
 }
 
-/// A device that never ends is refused, and the memory stays the host's.
+/// An endless device is refused before it fills the host's memory.
 #[test]
 fn a_file_without_end_is_refused() {
     for arguments in [

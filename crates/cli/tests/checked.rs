@@ -1,4 +1,4 @@
-//! What a command claims about a host of which little can be read.
+//! Claims of commands about a host of which little can be read.
 
 use crate::common;
 use std::{fs, path::Path};
@@ -15,7 +15,7 @@ fn write(host: &Path, path: &str, text: &str) {
     fs::write(path, text).unwrap();
 }
 
-/// Four CPUs, and nothing else: whatever is judged cannot be judged.
+/// Four CPUs and nothing else, so no setting can be judged.
 #[test]
 fn a_host_that_was_hardly_read_is_not_judged() {
     let dir = tempfile::tempdir().unwrap();
@@ -36,7 +36,7 @@ fn a_host_that_was_hardly_read_is_not_judged() {
     assert_eq!(run(&["audit", "--root", &root, "--fail-on", "unknown"]).0, 1, "findings win");
 }
 
-/// One attribute of many, which is as wanted.
+/// One attribute of many, with the wanted value.
 #[test]
 fn a_server_with_one_known_attribute_is_not_judged() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! What the documents promise exists.
+//! Settings, documents and commands that texts name exist.
 
 use lowlat_catalogue::CATALOGUE;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! What commands print and write for programs.
+//! Output of commands for programs, on stdout and in files.
 
 use crate::common::{self, documents, fixtures, lowlat, text};
 use lowlat_journal::record::{Options, Recorder};

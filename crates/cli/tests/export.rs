@@ -1,4 +1,4 @@
-//! What `lowlat tune export` writes: read as it was, accepted by the tools that it is for, and carried out on a tree.
+//! Files of `lowlat tune export`: unchanged, accepted by the tools that they are for, and applied to a tree.
 
 mod cut_short;
 mod on_a_tree;
@@ -94,7 +94,7 @@ fn write(files: &[ExportedFile], directory: &Path) {
     }
 }
 
-/// Runs a program that a machine may not have; says so when it is missing.
+/// Runs a program that may not be installed; prints a message if it is missing.
 fn run_if_there(program: &str, arguments: &[&str], directory: &Path) -> Option<Output> {
     match Command::new(program).args(arguments).current_dir(directory).output() {
         Ok(output) => Some(output),
@@ -126,7 +126,7 @@ fn constant_parts() -> Vec<(String, String)> {
     parts
 }
 
-/// Constant parts stand in the golden files as their names.
+/// Golden files contain only the names of constant parts.
 #[test]
 fn exports_read_as_they_did() {
     let parts = constant_parts();

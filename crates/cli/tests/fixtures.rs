@@ -70,7 +70,7 @@ fn every_fixture_reads_as_it_did() {
     }
 }
 
-/// What each setting is on the captured hosts: a line for each judgement, with the hosts that got it.
+/// Judgements of each setting on the captured hosts: a line for each judgement, with the hosts that got it.
 #[test]
 fn every_fixture_is_judged_as_it_was() {
     let mut scores = String::new();

@@ -1,5 +1,5 @@
-//! What only the handbook has, which `cargo xtask handbook` makes: pages of settings, generated from the catalogue and from
-//! what it does on captured hosts, links to them, and the schema of result documents.
+//! Parts that only the handbook has, which `cargo xtask handbook` makes: pages of settings, generated from the
+//! catalogue and from what it does on captured hosts, links to them, and the schema of result documents.
 
 use crate::{common, truth};
 use lowlat_catalogue::CATALOGUE;
@@ -62,7 +62,7 @@ impl Server {
         Some(format!("sets {}{before} to {}", code(&kind.name()), code(&change.after)))
     }
 
-    /// Why a plan does not contain the setting at fault.
+    /// Reason why the plan does not contain the setting at fault.
     fn left_out(&self, id: &str) -> Option<&str> {
         let left = self.plan.left_out.iter().find(|left| left.setting == id && left.why.is_of_fault())?;
         Some(&left.text)
@@ -130,7 +130,7 @@ fn needs(needs: &Needs) -> String {
     parts.join("; ")
 }
 
-/// What the row proposes for a host, also if it is not at fault there.
+/// Change that the row proposes for a host, even if the setting is not at fault there.
 fn proposed(setting: &Setting, host: &Server) -> Option<String> {
     let proposal = setting.proposal(&host.context());
     if let Some(token) = proposal.tokens.first() {
@@ -153,7 +153,7 @@ fn proposed(setting: &Setting, host: &Server) -> Option<String> {
     Some(format!("not by lowlat: {}", cell(why)))
 }
 
-/// How lowlat changes the setting: an example of a plan, or the reason why it changes nothing.
+/// Way in which lowlat changes the setting: an example of a plan, or the reason why it changes nothing.
 fn change(setting: &Setting, hosts: &[Server]) -> String {
     let of_profile = |host: &&Server| !matches!(setting.want(host.role.profile), Want::Nothing);
     let named = |host: &Server| {
@@ -179,7 +179,7 @@ fn change(setting: &Setting, hosts: &[Server]) -> String {
     })
 }
 
-/// What Debian's kernels did with it.
+/// Answers of Debian's kernels to the setting; `None` if it was not tried.
 fn kernels(id: &str) -> Option<String> {
     let answers = truth::answers(id);
     let first = answers.first()?.1;
@@ -227,7 +227,7 @@ fn section(setting: &Setting, hosts: &[Server]) -> String {
     out
 }
 
-/// How the example server is judged.
+/// Verdict on the example server; empty if the setting does not apply to it.
 fn example(setting: &Setting, server: &Server) -> String {
     let finding = judge_one(&server.context(), setting);
     let seen =

@@ -13,7 +13,7 @@ fn import(arguments: &[&str]) -> (Option<i32>, Value) {
     (output.status.code(), document)
 }
 
-/// What lowlat plans for a host is what it wants there, also after a detour over TuneD's format.
+/// A plan that was exported to TuneD's format and imported again still matches what lowlat wants on the host.
 #[test]
 fn an_exported_profile_agrees_with_the_profile_that_it_came_from() {
     for (name, host) in fixtures() {

@@ -204,7 +204,7 @@ fn exports_hold_every_record_with_its_fields() {
     assert_eq!(code, Some(2));
 }
 
-/// What is missing may have been selected, so it is reported whatever is selected.
+/// Missing records may belong to any selection, so every selection reports them.
 #[test]
 fn a_selection_hides_neither_gaps_nor_records_of_other_schemas() {
     let folder = TempDir::new().unwrap();

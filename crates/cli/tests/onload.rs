@@ -177,7 +177,7 @@ fn another_card_s_firmware_is_left_alone() {
 #[test]
 fn removal_names_the_packages_that_own_the_files() {
     let vendor = Vendor::new();
-    // The kernel's own driver is nobody's but the kernel's.
+    // The kernel's own driver belongs to the kernel's package.
     let modules = "case $2 in\nsfc) echo /lib/modules/6.1/extra/sfc.ko;;\nsfc_char) echo /lib/modules/6.1/kernel/drivers/sfc_char.ko;;\n*) exit 1;;\nesac\n";
     vendor.program(&vendor.path("bin/modinfo"), modules);
     let owners = "[ \"$1\" = -qf ] || exit 0\ncase $4 in\n*/extra/sfc.ko) echo kernel-module-sfc-RHEL7;;\n*/kernel/*) echo kernel;;\n*) exit 1;;\nesac\n";

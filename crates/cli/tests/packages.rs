@@ -7,7 +7,7 @@ use std::{
     process::{Command, Output},
 };
 
-// What `lowlat tune status --json` prints, and how it ends.
+// Output and exit code of `lowlat tune status --json`, as shell scripts.
 const KNOWN: &str = "echo '{ \"in_force\": {'; echo '  \"known\": {} } }'\nexit 1\n";
 const DAMAGED: &str = "echo '{ \"in_force\": { \"unparsable\": {} } }'\nexit 1\n";
 const ABSENT: &str = "echo '{ \"in_force\": \"absent\" }'\n";

@@ -87,7 +87,7 @@ fn disturb(run: u32, random: &mut Rng, until: Instant) -> Vec<String> {
     done
 }
 
-/// A run that goes on.
+/// Starts a run, and waits until td has read a record.
 fn start(runs: &TempDir, duration: &str) -> Running {
     let mut command = Command::new(binary());
     command.args(["pipeline", "run", "--strategies", &STRATEGIES.to_string(), "--rate", "600", "--json"]);
@@ -125,7 +125,7 @@ fn a_run_does_not_end_while_orders_wait_for_td() {
     assert_eq!(unexplained(&document), Vec::<&Value>::new(), "its answers are read, too: {document}");
 }
 
-/// What a run may find that was disturbed so: everything else is unexplained.
+/// Findings that such disturbances explain. All others are unexplained.
 const EXPLAINED: [&str; 5] = [
     "after the death of a process",
     "readers were too slow",

@@ -63,7 +63,7 @@ fn processes_of(runs: &Path) -> usize {
     fs::read_dir("/proc").unwrap().flatten().filter_map(|entry| of_run(entry).then_some(())).count()
 }
 
-/// Existing run folders.
+/// Number of existing run folders.
 fn folders(runs: &Path) -> usize {
     fs::read_dir(runs.join("lowlat")).map_or(0, Iterator::count)
 }
@@ -101,14 +101,14 @@ fn two_concurrent_runs_both_warn() {
     assert!(!talk(&alone).contains(&first_said), "a run that has ended affects nothing: {alone:?}");
 }
 
-/// Asks a run from outside.
+/// Runs `lowlat pipeline` with these arguments beside the runs of a directory.
 fn ask(runs: &Path, arguments: &[&str]) -> Output {
     let mut command = Command::new(crate::common::binary());
     command.arg("pipeline").args(arguments).env("XDG_RUNTIME_DIR", runs).env("NO_COLOR", "1");
     command.output().unwrap()
 }
 
-/// A node in the list of a run, once it is as wanted.
+/// Waits until a node in the list of a run meets the condition, and returns it.
 pub fn node(runs: &Path, name: &str, is_wanted: fn(&Value) -> bool) -> Value {
     let begun = Instant::now();
     loop {
@@ -131,7 +131,7 @@ fn a_run_is_listed_a_node_replaced_and_the_run_ended_from_outside() {
     let runs = TempDir::new().unwrap();
     let mut running = Running::start(runs.path());
     let pid = node(runs.path(), "s1", |node| node["read"].as_u64() > Some(10))["pid"].as_u64().unwrap();
-    // It holds nobody up, and td's successor joins beside it.
+    // The stopped strategy delays no other process, and td's successor joins.
     let stopped = Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
     kill_process(stopped, Signal::STOP).unwrap();
     let dropped = ask(runs.path(), &["drop", "td"]);
@@ -203,7 +203,7 @@ fn a_recording_and_its_export_are_published_again() {
             (&first["orders"], &2.into())
         );
     }
-    // What is selected: orders of an instrument, in the second half of the time of day.
+    // A selection: orders of one instrument, in the second half of the run.
     let rows = |more: &[&str]| -> Vec<String> { export(more).lines().map(str::to_owned).collect() };
     let all = rows(&["--symbols", "AAPL,MSFT"]);
     let at = |name: &str| all[0].split(',').position(|column| column == name).unwrap();
@@ -217,14 +217,14 @@ fn a_recording_and_its_export_are_published_again() {
     };
     assert!(names("AAPL", "0") && names("MSFT", "1"));
     let middle = cell(&all[all.len() / 2], "generated_at");
-    let later = rows(&["--kind", "order", "--instrument", "1", "--from", &middle]);
+    let later = rows(&["--kind", "order", "--instrument", "1", "--since", &middle]);
     let wanted = all.iter().skip(1).filter(|row| {
         (cell(row, "record"), cell(row, "instrument")) == ("order".to_owned(), "1".to_owned())
             && cell(row, "generated_at") >= middle
     });
     assert_eq!(later.len() - 1, wanted.count());
     assert!(later.len() > 5);
-    assert_eq!(rows(&["--to", "1970-01-02T00:00:00Z"]).len(), 1, "the header alone");
+    assert_eq!(rows(&["--until", "1970-01-02T00:00:00Z"]).len(), 1, "the header alone");
 }
 
 #[test]
@@ -445,7 +445,6 @@ fn thousands_of_strategies_of_a_host_are_served() {
     assert_eq!((&document["rejected"], &document["lost"]), (&0.into(), &0.into()), "{output:?}");
 }
 
-/// What the host lacks is named, and not taken for a missing program or a full disk.
 /// A new control group with a fifth of a CPU, removed with this.
 struct Quota(std::path::PathBuf);
 
@@ -497,6 +496,7 @@ fn a_quota_that_stops_processes_is_told() {
     assert!(warnings.contains("A quota of CPU time stopped processes for"), "{warnings} {}", talk(&output));
 }
 
+/// The error names what the host lacks, and does not take it for a missing program or a full disk.
 #[test]
 fn a_host_without_a_place_for_runs_or_without_null_is_told() {
     if !rustix::process::geteuid().is_root() {

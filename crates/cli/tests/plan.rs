@@ -1,4 +1,4 @@
-//! Plans of every captured host: nothing at fault vanishes, what is planned works, and the texts stay as they are.
+//! Plans of every captured host: no fault is dropped, planned changes work, and the texts stay the same.
 
 pub mod in_memory;
 
@@ -208,7 +208,7 @@ fn the_command_answers_by_exit_code_and_saves_the_plan() {
     assert!(said.starts_with("Could not judge: "), "nothing could be read: {said}");
 }
 
-/// What a reviewed plan is checked against when it is applied must never refuse lowlat's own.
+/// The check of a reviewed plan before it is applied must never refuse a plan that lowlat made.
 #[test]
 fn a_saved_plan_is_one_that_planning_gives_again() {
     for desk in desks() {

@@ -1,4 +1,4 @@
-//! Which role a host is judged by, on captured hosts that were unpacked.
+//! Role that a host is judged by, on captured hosts that were unpacked.
 
 use crate::common::{self, text};
 use serde_json::Value;
@@ -12,7 +12,7 @@ use std::{
 const DESK: &str =
     "housekeeping = \"0-1,8\"\nisolated = \"2-7,9-15\"\naccept-risk = [\"boot.nosoftlockup\"]\n";
 const OF_DESK: &str = "2-7,9-15";
-/// What lowlat chooses on the host.
+/// Isolated CPUs that lowlat chooses on the host.
 const OWN: &str = "1-7,9-15";
 
 struct Tree(tempfile::TempDir);
@@ -63,7 +63,7 @@ fn run_on(root: &Path, arguments: &[&str]) -> Output {
     command.args(arguments).arg("--root").arg(root).stdin(Stdio::null()).output().unwrap()
 }
 
-/// The isolated CPUs, where the role comes from, and what is said about it.
+/// The isolated CPUs, the source of the role, and the messages about it.
 fn judged(root: &Path, more: &[&str]) -> (String, String, String) {
     let output = run_on(root, &[&["audit", "--json"], more].concat());
     let audit: Value = serde_json::from_slice(&output.stdout)
@@ -120,7 +120,7 @@ fn the_role_in_force_is_not_forgotten() {
     let plan: Value = serde_json::from_slice(&plan.stdout).unwrap();
     assert_eq!(plan["role"]["accepted_risks"][0], "boot.nosoftlockup");
     assert_eq!(plan["isolated"], OF_DESK);
-    // Told otherwise.
+    // Another role is named.
     assert_eq!(judged(&root, &["--role", "trading"]), of(OWN, "named", ""));
     let guide = tree.run(&["audit", "--profile", "guide-57037", "--json"]);
     let guide: Value = serde_json::from_slice(&guide.stdout).unwrap();

@@ -29,7 +29,7 @@ fn the_command_runs_where_it_was_asked_and_its_code_passes() {
     assert_eq!((quiet.status.code(), text(&quiet.stderr)), (Some(0), String::new()));
 }
 
-/// Whatever lowlat blocks to pass signals on, the command starts with the mask that lowlat got.
+/// The command starts with the signal mask that lowlat got, although lowlat blocks signals to pass them on.
 #[test]
 fn the_command_gets_its_own_signals() {
     let cpu = first_cpu();
@@ -104,7 +104,7 @@ fn names_that_never_appear_and_threads_that_move_are_told() {
     assert!(said.contains("no thread named md was seen"), "{said}");
     let moved = said.lines().find(|line| line.contains("moved threads itself")).unwrap_or_default();
     assert!(moved.contains("xyz (") && moved.ends_with(&format!("chose CPU {first}")), "{said}");
-    // Nothing of this where the command stays where it is put.
+    // No such warning if the command stays on its CPUs.
     let output = lowlat(&["run", "--cpus", &first.to_string(), "--", "sleep", "0.3"]);
     let said = text(&output.stderr);
     assert!(!said.contains("moved threads") && !said.contains("no thread named"), "{said}");
@@ -328,7 +328,7 @@ fn a_terminal_interrupts_and_stops_the_command() {
     assert_eq!(output.status.code(), Some(41), "{}{}", text(&output.stdout), text(&output.stderr));
 }
 
-/// Who starts lowlat may ignore SIGCHLD. The kernel then waits for children, and their exit codes are lost.
+/// The process that starts lowlat may ignore SIGCHLD. The kernel then reaps children, and their exit codes are lost.
 #[test]
 fn ignored_signals_stay_so_and_the_code_passes() {
     let script = "import os, signal, sys\n\

@@ -1,4 +1,4 @@
-//! What the commands print, as golden transcripts.
+//! Output of the commands, as golden transcripts.
 
 use std::{
     fs,
@@ -14,7 +14,7 @@ fn transcripts() {
         .env("NO_COLOR", "1");
 }
 
-/// What the documents' commands find in their folder, by the name that the documents use.
+/// Files in the folder of the documents' commands, by the name that the documents use.
 const GIVEN: [(&str, &str); 12] = [
     ("before.tar.gz", "fixtures/hosts/epyc-7f32-stock.tar.gz"),
     ("after.tar.gz", "fixtures/hosts/epyc-7f32-2x8.tar.gz"),

@@ -1,4 +1,4 @@
-//! What Debian's kernels did with each setting, as `lab/truth` recorded it: the judges agree, and the page shows it.
+//! Answers of Debian's kernels to each setting, recorded by `lab/truth`: the judges agree, and the page shows them.
 
 use lowlat_catalogue::CATALOGUE;
 use lowlat_host::{Allocation, CpuSet, HostSnapshot, Profile, Role};
@@ -49,12 +49,12 @@ struct Cell {
     tried: String,
     answer: Answer,
     detail: String,
-    /// Whether the capture was taken with it.
+    /// True if the capture was taken with the setting.
     #[serde(default = "yes")]
     in_capture: bool,
 }
 
-/// What was recorded, read once.
+/// The recorded answers, read once.
 static KERNELS_READ: OnceLock<Vec<(&'static str, Kernel)>> = OnceLock::new();
 
 fn yes() -> bool {
@@ -81,7 +81,7 @@ fn kernels() -> Vec<(&'static str, Kernel)> {
     KERNELS.into_iter().map(read).collect()
 }
 
-/// What each kernel did with a setting; empty if none was tried.
+/// Answer of each kernel to a setting; empty if none was tried.
 pub fn answers(id: &str) -> Vec<(&'static str, &'static str)> {
     let kernels = KERNELS_READ.get_or_init(kernels);
     let of_kernel = |(name, kernel): &(&'static str, Kernel)| {
@@ -125,7 +125,7 @@ const EXCUSED: [(&str, &str); 10] = [
     ("sysfs.pcie_aspm.policy", "does not apply to virtual machines"),
 ];
 
-/// Whether verdicts of the profiles fit what the kernel did with the setting.
+/// True if the verdicts of the profiles fit what the kernel did with the setting.
 fn agrees(answer: Answer, verdicts: &[(Profile, Verdict, String)]) -> bool {
     let is_any = |verdict| verdicts.iter().any(|(_, judged, _)| *judged == verdict);
     match answer {

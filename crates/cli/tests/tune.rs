@@ -207,7 +207,7 @@ fn a_saved_plan_is_refused_on_another_host_and_when_it_is_none() {
 fn a_read_only_etc_is_refused_before_anything_is_changed() {
     let tree = Tree::new();
     let before = tree.swappiness();
-    // A mount of its own, seen by the child alone.
+    // A private mount, visible only to the child.
     let script = "mount --bind \"$1/etc\" \"$1/etc\" && mount -o remount,ro,bind \"$1/etc\" || exit 77
         exec \"$2\" tune apply --root \"$1\" --yes";
     let output = Command::new("unshare")

@@ -1,4 +1,4 @@
-//! Verifications of captured hosts: a plan carried out is held, and each change undone is told.
+//! Verifications of captured hosts: an applied plan is held, and each change that was undone is reported.
 
 use crate::common;
 use crate::plan::in_memory;
@@ -46,7 +46,7 @@ fn desks() -> Vec<PlannedHost> {
     desks
 }
 
-/// What is read beside the snapshot of a host on which these changes were carried out.
+/// Evidence that is read beside the snapshot of a host to which these changes were applied.
 fn evidence<'a>(host: &HostSnapshot, changes: impl IntoIterator<Item = &'a Change>) -> Evidence {
     let mut evidence = Evidence::default();
     for change in changes {
@@ -95,7 +95,7 @@ fn carried_out(desk: &PlannedHost, without: Option<usize>) -> (HostSnapshot, Evi
         plan.changes.remove(at);
     }
     in_memory::apply(&plan, &mut host);
-    // Those that were asked to move have fired by now.
+    // Interrupts that were asked to move have fired by now.
     for irq in &mut host.interrupts.irqs {
         if irq.affinity.known().is_some_and(|cpus| cpus.is_subset(&plan.housekeeping)) {
             irq.effective_affinity = irq.affinity.clone();
@@ -154,7 +154,7 @@ fn each_change_undone_is_told_and_no_other() {
     }
 }
 
-/// The boot parameter and the file set the same: without one of them the other has it so.
+/// The boot parameter and the file set the same value: if one of them is undone, the other still sets it.
 fn is_set_twice(change: &Change, plan: &Plan) -> bool {
     let is_file =
         matches!(&change.target, Target::File { path } if path.ends_with("/transparent_hugepage/enabled"));
@@ -165,7 +165,7 @@ fn is_set_twice(change: &Change, plan: &Plan) -> bool {
     is_file && plan.changes.iter().any(is_token)
 }
 
-/// The kernel takes the larger of two values for reverse path filtering, so one of them decides over others.
+/// The kernel takes the larger of two values for reverse path filtering, so one of them can override others.
 fn is_coupled(undone: &Change, plan: &Plan, row: &Row) -> bool {
     let is_for_all = matches!(&undone.target, Target::Sysctl { key } if key == "net.ipv4.conf.all.rp_filter");
     let other = row.change.and_then(|at| plan.changes.get(at)).map(|change| &change.target);
@@ -173,7 +173,7 @@ fn is_coupled(undone: &Change, plan: &Plan, row: &Row) -> bool {
     is_for_all && is_interface && row.standing == Standing::Ineffective
 }
 
-/// Each parameter of the command line taken off alone: its row is told, with the headline about it.
+/// Each parameter of the command line is removed alone: its row is reported, with the headline about it.
 #[test]
 fn each_parameter_undone_is_told_and_no_other() {
     for desk in desks() {
@@ -211,7 +211,7 @@ fn before_the_reboot(desk: &PlannedHost) -> (HostSnapshot, Evidence) {
     (host, evidence)
 }
 
-/// What a desk finds some weeks later.
+/// Host and evidence of a desk some weeks after the apply.
 fn some_weeks_later(desk: &PlannedHost) -> (HostSnapshot, Evidence) {
     use lowlat_host::snapshot::{Service, SysctlAssignment};
     use lowlat_plan::verify::{BootSource, TunedOption};
@@ -263,7 +263,7 @@ fn some_weeks_later(desk: &PlannedHost) -> (HostSnapshot, Evidence) {
     (host, evidence)
 }
 
-/// A second on CPUs without ticks, two of which are not, with RCU's threads as the kernel makes them.
+/// Ticks of the isolated CPUs in one second: two of the CPUs tick. Adds RCU's threads as the kernel creates them.
 fn ticks_of(host: &mut HostSnapshot, plan: &Plan) -> TickProof {
     let thread = host.tasks.kernel_threads.first().expect("a kernel thread").clone();
     for cpu in plan.isolated.iter() {
@@ -315,7 +315,7 @@ fn verifications_read_as_they_did() {
         let verification = verify_with(&desk.plan, &host, &evidence, applied, proof.as_ref());
         let options =
             VerificationTextOptions { show_all: false, width: 80, applied: "2026-11-21 18:02:11 UTC" };
-        // The plan's name follows every word of it; a text of the same length stands in.
+        // The plan's name depends on its whole text, so a text of the same length replaces it.
         let named = |text: String| text.replace(&verification.plan_id, "0123456789abcdef");
         let text = named(verification_text(&verification, &options));
         let plain = anstream::adapter::strip_str(&text).to_string();

@@ -11,7 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Time in which processes appear and disappear.
+/// Longest wait for processes to appear or disappear.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Held by tests that make System V objects, so that each knows its own.
 static OBJECTS: Mutex<()> = Mutex::new(());
@@ -139,7 +139,7 @@ fn two_documents_are_compared_with_a_verdict_and_nothing_in_common_is_not_clean(
         assert!(shown.contains(said), "{sides:?}: {shown}");
         assert!(std::fs::read_to_string(&page).unwrap().contains("id=\"workloads\""));
     }
-    // What one side alone could run was not compared.
+    // Workloads that only one side could run were not compared.
     let one = edited(&a, |record| record["purpose"] = "compare".into());
     let output = common::lowlat(&["workload", "compare", "--from", &one]);
     assert_eq!(output.status.code(), Some(4), "{}", text(&output.stderr));

@@ -74,7 +74,7 @@ impl Program {
 /// Starts lowlat's server by a command to which its arguments are added; returns its address and port too.
 pub fn lowlat_server(command: &mut Command, host: &str, more: &[&str]) -> anyhow::Result<(Server, String)> {
     let listen = format!("{host}:0");
-    command.args(["net", "pingpong", "server", "--listen", &listen]).args(more).stderr(Stdio::piped());
+    command.args(["net", "server", "--listen", &listen]).args(more).stderr(Stdio::piped());
     let mut server = Server::start(command)?;
     let mut line = String::new();
     let said = server.0.stderr.as_mut().context("the server has no output")?;

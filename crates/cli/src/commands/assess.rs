@@ -226,8 +226,8 @@ fn measure(
     Ok((vec![measured.into()], warnings))
 }
 
-/// Measures and returns the record. A run on named CPUs must succeed. Otherwise a failure is a warning, because the audit
-/// deserves a report even without a measurement.
+/// Returns the record of the measurement. A run on named CPUs must succeed. Otherwise a failure is a warning, because
+/// the audit is reported even without a measurement.
 fn kept(
     run: Result<JitterRecord, JitterError>,
     are_named: bool,

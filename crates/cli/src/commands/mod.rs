@@ -28,13 +28,10 @@ use crate::output::Exit;
 use clap::{ArgMatches, Command};
 use std::ffi::OsStr;
 
-/// A subcommand.
 pub struct Subcommand {
-    /// Name that users type.
     pub name: &'static str,
     /// Declares the help, arguments and examples. Completions and man pages come from the same declaration.
     pub declare: fn(Command) -> Command,
-    /// Runs the subcommand.
     pub run: fn(&ArgMatches) -> anyhow::Result<Exit>,
 }
 

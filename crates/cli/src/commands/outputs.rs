@@ -37,7 +37,7 @@ impl FileArgs {
         })
     }
 
-    /// Returns whether one is written.
+    /// True if any file is requested.
     pub fn are_asked_for(&self) -> bool {
         self.report.is_some() || self.result.is_some()
     }
@@ -95,7 +95,7 @@ pub struct OutputArgs {
     pub from: Option<PathBuf>,
 }
 
-/// The outputs that are wanted, their files checked.
+/// Requested outputs, with their files checked.
 pub struct Outputs {
     is_json: bool,
     files: RunFiles,

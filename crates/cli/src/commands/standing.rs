@@ -1,4 +1,4 @@
-//! `lowlat` alone: where this host stands, and the next command.
+//! `lowlat` without arguments: the state of this host, and the next command.
 
 use crate::{
     commands::tune::{open, verify},
@@ -13,7 +13,7 @@ use lowlat_sys::Root;
 use lowlat_tune::flow;
 use std::path::Path;
 
-/// Prints the standing of the running host.
+/// Prints the state of the running host.
 pub fn run() -> anyhow::Result<Exit> {
     let root = Root::open(Path::new("/"))?;
     let standing = Standing { in_force: in_force(&root)?, assessed: assessed()? };

@@ -1,4 +1,4 @@
-//! What every document for programs has in common.
+//! Checks of every document for programs.
 
 use boon::{Compiler, SchemaIndex, Schemas};
 use serde_json::{Deserializer, Value};

@@ -1,4 +1,4 @@
-//! What the tests of the binary share.
+//! Helpers that the tests of the binary share.
 
 pub mod documents;
 pub mod programs;
@@ -16,7 +16,7 @@ pub fn fixtures() -> Vec<(String, PathBuf)> {
     archives(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/hosts"), ".tar.gz")
 }
 
-/// Captures of other people's hosts that stand beside the checkout; none on a clone without them.
+/// Captures of other people's hosts beside the checkout; empty without them.
 pub fn topologies() -> Vec<(String, PathBuf)> {
     let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/topologies");
     let directory = std::env::var_os("LOWLAT_TOPOLOGIES").map_or(beside, PathBuf::from);
@@ -34,8 +34,8 @@ fn archives(directory: &Path, ending: &str) -> Vec<(String, PathBuf)> {
     found
 }
 
-/// A folder in memory, where programs can be started and a few hosts have room there; else one on a disk, which takes
-/// several times as long.
+/// A folder in memory, if programs can be started there and a few hosts fit; else one on a disk, which takes several
+/// times as long.
 pub fn folder() -> tempfile::TempDir {
     let memory = "/dev/shm";
     let has_room = rustix::fs::statvfs(memory).is_ok_and(|found| {
@@ -81,7 +81,7 @@ pub fn lowlat<S: AsRef<OsStr>>(arguments: &[S]) -> Output {
     output
 }
 
-/// What it printed, as text.
+/// Converts output to text, with a replacement for invalid UTF-8.
 pub fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }

@@ -1,9 +1,9 @@
-//! A lowlat that runs while a test goes on.
+//! A lowlat process that runs beside a test.
 
 use rustix::process::{Pid, Signal, kill_process};
 use std::process::Child;
 
-/// It is ended with the test, with the processes that it started; none once the test has waited for its end.
+/// The process, which ends with the test, as do the processes that it started; `None` once the test has waited for it.
 pub struct Running(pub Option<Child>);
 
 impl Drop for Running {

@@ -7,11 +7,11 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-/// Held while one is made: two tests want the same.
+/// Held while an environment is made: two tests want the same one.
 static MAKING: Mutex<()> = Mutex::new(());
 
-/// A virtual environment with this package ("name==version"), installed below target/ at the first run; why not,
-/// otherwise.
+/// A virtual environment with this package ("name==version"), installed below target/ at the first run; or the reason
+/// why it cannot be.
 pub fn venv(name: &str, package: &str) -> Result<PathBuf, String> {
     let _making = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
     let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);

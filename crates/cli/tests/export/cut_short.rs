@@ -1,4 +1,4 @@
-//! Scripts that a failure, a kill or a power cut ends early, and what the next run of them makes of that.
+//! Scripts that a failure, a kill or a power cut ends early, and their next runs.
 
 use super::on_a_tree::{differ, tree_of};
 use super::{HostWithRole, SHELLS, assert_success, common, stock};
@@ -9,7 +9,7 @@ const MENU: &str = "/boot/grub/grub.cfg";
 const STATE: &str = "/var/lib/lowlat-export";
 const OWED: &str = "/var/lib/lowlat-export/tell/update-grub";
 
-/// What update-grub was to be told is on record until it was told.
+/// A call of update-grub that is due stays on record until it succeeds.
 #[test]
 fn an_update_grub_that_failed_is_run_again() {
     let desk = HostWithRole::of(&stock(), Profile::Trading, false);
@@ -47,7 +47,7 @@ fn an_update_grub_that_failed_is_run_again() {
     }
 }
 
-/// A kill between a file and who is told of it leaves the file changed, and on record who is to be told.
+/// A kill after a file was changed, and before its reader was notified, leaves the notification on record.
 #[test]
 fn a_kill_before_the_telling_does_not_lose_it() {
     let desk = HostWithRole::of(&stock(), Profile::Trading, false);
@@ -67,7 +67,7 @@ fn a_kill_before_the_telling_does_not_lose_it() {
     }
 }
 
-/// A record that lost its end is no record of a change that was not made.
+/// A truncated record does not mean that its change was not made.
 #[test]
 fn a_record_that_is_cut_short_is_told_and_its_copy_kept() {
     let desk = HostWithRole::of(&stock(), Profile::Trading, false);
@@ -99,12 +99,12 @@ fn a_record_that_is_cut_short_is_told_and_its_copy_kept() {
     }
 }
 
-/// Writes down each name that it is given, and how the file ends.
+/// Records each name that it is given, and the last line of the file.
 const SYNC: &str = "#!/bin/sh\nhere=${0%/usr/bin/sync}\nfor name; do\n\
      if [ -f \"$name\" ]; then end=$(tail -n 1 \"$name\"); else end=; fi\n\
      printf '%s %s\\n' \"${name#\"$here\"}\" \"$end\" >> \"$here/synced\"\ndone\n";
 
-/// After a power cut a disk may have what was asked for last, and not what was written before.
+/// After a power cut a disk may have the latest write, and not an earlier one.
 #[test]
 fn a_record_is_on_the_disk_before_its_change() {
     let desk = HostWithRole::of(&stock(), Profile::Trading, false);
@@ -133,7 +133,7 @@ fn a_record_is_on_the_disk_before_its_change() {
         assert!(Some(written + 1) < changed, "{shell}: {synced}");
         assert!(at(&format!("{STATE}/tell/update-grub ")) < at("/etc/default/grub.d "), "{shell}: {synced}");
         assert!(!synced.contains("/run"), "{shell}: no disk for what ends with the boot: {synced}");
-        // The old file is back before the copy of it goes.
+        // The old file is restored before the copy of it is deleted.
         tree.write("synced", "");
         assert_success(&tree.run(shell, script, "undo"));
         let synced = tree.read("synced");

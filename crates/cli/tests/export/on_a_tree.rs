@@ -1,4 +1,4 @@
-//! The exported scripts, carried out on a captured host unpacked into a directory and taken back.
+//! The exported scripts, applied to a captured host unpacked into a directory, and undone.
 
 use super::tree::{Places, Tree};
 use super::{HostWithRole, SHELLS, assert_success, common, find, stock};
@@ -25,7 +25,7 @@ pub fn tree_of(desk: &HostWithRole, plan: &Plan) -> Tree {
     tree
 }
 
-/// Every change of the plan is in force on the tree; after `undo` it is what it was, byte for byte.
+/// Every change of the plan is in force on the tree; after `undo` the tree is as before, byte for byte.
 #[test]
 fn the_script_carries_the_plan_out_and_takes_it_back() {
     for shell in SHELLS {
@@ -34,7 +34,7 @@ fn the_script_carries_the_plan_out_and_takes_it_back() {
         {
             let desk = HostWithRole::of(&stock(), profile, takes_all);
             let mut plan = desk.plan();
-            // TuneD's profile is left alone where lowlat is not there to take it back.
+            // The script leaves TuneD's profile alone: only lowlat could restore it.
             plan.changes.retain(|change| change.settings != ["service.tuned.profile"]);
             let script = &desk.files("shell")[0].text;
             let tree = tree_of(&desk, &plan);
@@ -104,7 +104,7 @@ fn what_others_changed_since_stays_and_is_named() {
         assert!(said.contains("/proc/sys/vm/swappiness: not restored: it was 30, this script set 10, and something changed it to 42"), "{said}");
         assert!(said.contains("99-zz-lowlat.conf: not restored: it was changed since"), "{said}");
         assert_eq!((tree.read("/proc/sys/vm/swappiness"), tree.read(file)), ("42\n".into(), "mine\n".into()));
-        // Once they are out of the way, the rest of the records is taken back.
+        // Without these conflicts, the remaining records are undone.
         tree.write("/proc/sys/vm/swappiness", "10\n");
         tree.write(file, &ours);
         assert_success(&tree.run(shell, script, "undo"));
@@ -164,7 +164,7 @@ fn a_limit_in_bytes_rules_again_after_undo() {
     }
 }
 
-/// Of a sysctl the kernel gives nothing after the first read, which of some shells is one byte.
+/// The kernel returns a sysctl to the first read only, and some shells read one byte at a time.
 #[test]
 fn a_sysctl_of_the_running_kernel_is_read_whole() {
     let path = "/proc/sys/vm/max_map_count";
@@ -269,7 +269,7 @@ fn the_service_s_script_starts_and_stops_without_a_trace() {
             let files = desk.files("systemd");
             let script = find(&files, "oneshot_script.sh");
             let tree = tree_of(&desk, &desk.plan());
-            // irqbalance is told by its drop-in, which is installed beside the script.
+            // irqbalance is configured by its drop-in, which is installed beside the script.
             let drop_in = find(&files, "60-lowlat.conf");
             tree.write("etc/default/irqbalance", "IRQBALANCE_BANNED_CPULIST=1-7,9-15\n");
             assert!(drop_in.contains("IRQBALANCE_BANNED_CPULIST=1-7,9-15"));

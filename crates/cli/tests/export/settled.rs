@@ -1,4 +1,4 @@
-//! What the script does after the boot menu was written, so that GRUB finds it without the file system's journal.
+//! Steps of the script after it wrote the boot menu, so that GRUB finds the menu without the file system's journal.
 
 use super::on_a_tree::tree_of;
 use super::tree::Tree;
@@ -6,11 +6,11 @@ use super::{HostWithRole, SHELLS, assert_success, common, stock};
 use lowlat_host::Profile;
 use std::{thread, time::Duration};
 
-/// Answers as the tree says; the root file system is 8:1.
+/// Prints the tree's `mounted`; the root file system is 8:1.
 const FINDMNT: &str = "#!/bin/sh\nhere=${0%/usr/bin/findmnt}\nfor place; do :; done\n\
      if [ \"$place\" = / ]; then echo ' 8:1 '; else sed \"s|HERE|$here|\" \"$here/mounted\"; fi\n";
 
-/// Writes down what it is asked for and how many tuned entries the menu has; `freeze` in the tree is what comes of freezing.
+/// Records its arguments and the number of tuned entries in the menu. `--freeze` then runs the tree's `freeze`.
 const FSFREEZE: &str = "#!/bin/sh\nhere=${0%/usr/sbin/fsfreeze}\n\
      printf '%s %s %s\\n' \"$1\" \"${2#\"$here\"}\" \"$(grep -c nohz_full= \"$here/boot/grub/grub.cfg\")\" >> \"$here/asked\"\n\
      if [ \"$1\" = --freeze ]; then . \"$here/freeze\"; fi\n";
@@ -23,7 +23,7 @@ const KILL: &str = "pid=$PPID script=\nwhile grep -q '[.]sh' \"/proc/$pid/cmdlin
      stat=$(cat \"/proc/$pid/stat\")\nset -- ${stat##*) }\npid=$2\ndone\n\
      [ \"$script\" != \"$PPID\" ] || exit 1\nkill -9 \"$script\"\n";
 
-/// A tree with what is mounted on /boot, and what comes of freezing it.
+/// A tree with findmnt's line for /boot, and a script for the outcome of freezing it.
 fn tree(desk: &HostWithRole, mounted: &str, freeze: &str) -> Tree {
     let tree = tree_of(desk, &desk.plan());
     tree.program("usr/bin/findmnt", FINDMNT);

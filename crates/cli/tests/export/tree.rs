@@ -11,10 +11,9 @@ use std::{
     process::{Command, Output},
 };
 
-/// What a place of the tree holds: its mode, and its bytes or where it leads.
+/// Mode of each path of the tree, and its bytes or the target of the link.
 pub type Places = BTreeMap<PathBuf, (u32, Vec<u8>)>;
 
-/// The tree.
 pub struct Tree {
     dir: tempfile::TempDir,
 }
@@ -51,7 +50,7 @@ impl Tree {
         fs::write(path, text).expect("a file of the tree");
     }
 
-    /// Puts a program there.
+    /// Writes an executable program into the tree.
     pub fn program(&self, path: &str, text: &str) {
         let path = self.path(path);
         fs::create_dir_all(path.parent().expect("a directory")).expect("a directory");
@@ -91,7 +90,7 @@ impl Tree {
         output.expect("a shell")
     }
 
-    /// What the host would show for a target of a plan; none for what a tree cannot show.
+    /// Value that the host would show for a target of a plan; `None` if a tree cannot show it.
     pub fn shows(&self, target: &Target) -> Option<String> {
         let first = |path: &str| self.read(path).lines().next().unwrap_or_default().to_owned();
         let mask = |path: &str| CpuSet::parse_mask(&first(path)).expect("a mask").to_list();

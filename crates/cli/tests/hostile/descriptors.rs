@@ -28,7 +28,7 @@ use std::{
 };
 use tempfile::TempDir;
 
-/// A guard against hanging, no measure of anything.
+/// Guards against a hang; not an expected duration.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// The oldest version of the control messages that the attacker speaks: that of the state in which the attack was found.
 const VERSION_MIN: u32 = 3;
@@ -226,10 +226,10 @@ fn a_reader_cannot_write_what_it_reads_and_the_others_go_on() {
     }
     possible.retain(|(_, ways)| !ways.is_empty());
     assert!(possible.is_empty(), "a reader can write:\n{possible:#?}");
-    // Memory of others that it has no use for.
+    // It gets no memory of others that it does not need.
     let areas = attacker.given("area", 0);
     assert!(areas.is_empty(), "{areas:?}");
-    // What it shares with one publisher it may fill with anything, and nobody else loses a record.
+    // Whatever it writes into the memory that it shares with one publisher, no other process loses a record.
     for (name, ring) in attacker.given("in", 1) {
         assert!(fs::ftruncate(ring, 0).is_err(), "{name}");
         let memory = Memfd::open(ring.try_clone().unwrap(), Access::Write).unwrap();
@@ -248,15 +248,15 @@ fn a_reader_cannot_write_what_it_reads_and_the_others_go_on() {
     assert!(ran["orders"].as_u64() > Some(0), "{ran}");
 }
 
-/// What a pipeline that ended without an error says of itself.
+/// Document of a pipeline, which must end without an error.
 fn outcome(mut pipeline: Pipeline) -> Value {
     let output = pipeline.0.take().unwrap().wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// Before others are given its segment a node can put holes into it. In pages of the reserved pool, each access to them could
-/// end a reader, or the master.
+/// A node can punch holes into its segment before it shares it. In pages of the reserved pool, each access to them
+/// could end a reader, or the master.
 #[test]
 fn a_writer_that_punches_holes_before_it_shares_its_segment_is_refused() {
     let runs = TempDir::new().unwrap();

@@ -15,7 +15,7 @@ use tempfile::TempDir;
 
 /// A user that owns nothing here.
 const STRANGER: u32 = 65_534;
-/// What a file of somebody else holds.
+/// Content of another user's file.
 const THEIRS: &str = "theirs";
 
 /// Commands that write `{out}`, and the names below it that an attacker can predict: the file itself and names of

@@ -62,7 +62,7 @@ fn said(output: &Output) -> String {
     format!("{}{}", text(&output.stdout), text(&output.stderr))
 }
 
-/// What replaces a file: its description, and a function that creates it.
+/// Replacement of a file: its description, and a function that creates it.
 type Planted = (&'static str, fn(&Path));
 /// Damage to a directory whose last file has this number, and the text that must be reported.
 type Attack = (&'static str, fn(&Path, u64), &'static str);
@@ -291,8 +291,8 @@ fn recorder_of(out: &Path) -> Option<u32> {
     processes.into_iter().find(is_recorder)
 }
 
-/// Whether no process holds the lock of the recording any more. The kernel releases it after the command line of a killed
-/// recorder is gone, and even after its first thread is a zombie, because another thread still holds the files.
+/// True if no process holds the lock of the recording any more. The kernel releases it after the command line of a
+/// killed recorder is gone, and even after its first thread is a zombie, because another thread still holds the files.
 fn is_released(out: &Path) -> bool {
     let folder = fs::File::open(out).unwrap();
     rustix::fs::flock(&folder, rustix::fs::FlockOperation::NonBlockingLockShared).is_ok()

@@ -1,4 +1,4 @@
-//! Claims in reports that the measurement does not carry.
+//! Claims in reports that the measurement does not support.
 
 use crate::{
     common::{binary, lowlat},
@@ -17,7 +17,7 @@ use std::{
     process::{Command, Output, Stdio},
 };
 
-/// A run of ten strategies with 100 orders in all, which carry no p99. The goal is one that every host keeps.
+/// A run of ten strategies with 100 orders in all, too few for a p99. Every host meets the goal.
 const SIZE: [&str; 11] =
     ["pipeline", "size", "--check", "10", "--rate", "10", "--duration", "1s", "--goal", "10s", "--force"];
 
@@ -208,7 +208,7 @@ fn add_to_tar(archive: &mut Vec<u8>, path: &str, content: &[u8]) {
     archive.resize(archive.len().next_multiple_of(512), 0);
 }
 
-/// The CPU time of a run in clock ticks: what else the machine does lengthens the run, not this.
+/// The CPU time of a run in clock ticks. Other load on the machine lengthens the run, but not this.
 fn cpu_ticks(arguments: &[&str]) -> u64 {
     let mut command = Command::new(binary());
     command.args(arguments).stdout(Stdio::null()).stderr(Stdio::null());
@@ -225,7 +225,7 @@ fn cpu_ticks(arguments: &[&str]) -> u64 {
 
 #[test]
 fn cost_is_linear_in_the_number_of_cpus() {
-    /// Four times the CPUs may take so many times as long: linear is 4, quadratic 16.
+    /// Four times the CPUs may take at most this many times as long: linear is 4, quadratic 16.
     const RATIO_MAX: u64 = 8;
     let folder = tempfile::tempdir().expect("a folder");
     let [k1, k2, k4, k8] = [1_024, 2_048, 4_096, 8_192].map(|count: u32| {

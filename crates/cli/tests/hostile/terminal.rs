@@ -10,7 +10,7 @@ use std::{
     thread,
 };
 
-/// What an attacker puts into names and contents.
+/// Texts that an attacker puts into names and contents.
 const PAYLOADS: &[(&str, &str)] = &[
     ("title", "\u{1b}]0;OWNED\u{7}"),
     ("clear", "\u{1b}[2J\u{1b}[H"),
@@ -26,8 +26,8 @@ const PAYLOADS: &[(&str, &str)] = &[
     ("marks", "\u{200f}\u{61c}\u{200b}\u{feff}"),
 ];
 
-/// What is run, with `{}` for the payload, `{file}` for a file that holds it and `{dir}` for a folder with it in its name.
-/// `{named}` is a file with it in its name.
+/// Commands, with `{}` for the payload, `{file}` for a file that contains it and `{dir}` for a folder with it in its
+/// name. `{named}` is a file with it in its name.
 const COMMANDS: &[&[&str]] = &[
     // Arguments that the command line refuses.
     &["{}"],
@@ -144,7 +144,7 @@ fn own_sequence(text: &str) -> Option<&str> {
     OWN.into_iter().find(|own| text.starts_with(own))
 }
 
-/// What the terminal got and should not have got.
+/// Output that should not have reached the terminal.
 fn trespassers(shown: &[u8], payload: &str) -> Vec<String> {
     let mut found = Vec::new();
     let text = match std::str::from_utf8(shown) {

@@ -9,7 +9,7 @@ fn fixture(name: &str) -> PathBuf {
 
 const GATE: [&str; 2] = ["--gate", "max<10us,p99<5ms"];
 
-/// What is printed and written of a document with a gate.
+/// Output and files of a document with a gate.
 #[derive(Debug, PartialEq)]
 struct Shown {
     table: String,

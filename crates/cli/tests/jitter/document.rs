@@ -1,4 +1,4 @@
-//! The document of a run: whole, and of one piece.
+//! The document of a run: complete and consistent.
 
 use crate::{common, jitter::runs};
 use lowlat_jitter::{CauseSource, JitterMeasurement, JitterRecord};

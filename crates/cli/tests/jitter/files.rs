@@ -1,9 +1,9 @@
-//! Documents read again, and files that are none.
+//! Documents read again, and files that are not documents.
 
 use crate::{common::text, jitter::runs};
 use std::fs;
 
-/// Refused with exit code 2, saying all of these.
+/// Checks for exit code 2, and for an error with all of these parts.
 fn refused(arguments: &[&str], parts: &[&str]) {
     let said = text(&runs::run(&runs::whole().directory, arguments, 2).stderr);
     for part in parts {

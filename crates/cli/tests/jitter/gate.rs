@@ -2,7 +2,7 @@
 
 use crate::{common::text, jitter::runs};
 
-/// What is printed and said of a gate on the whole run, its rows on one line each.
+/// Stdout and stderr about a gate on the whole run, with each of its rows on one line.
 fn gate(limits: &str, code: i32) -> String {
     let arguments = ["--from", "result.json", "--gate", limits];
     let output = runs::run(&runs::whole().directory, &arguments, code);

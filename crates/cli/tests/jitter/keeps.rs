@@ -1,4 +1,4 @@
-//! What goes wrong during a run: it goes on, says so, and keeps what it measured.
+//! Failures during a run: it continues, reports them, and keeps what it measured.
 
 use crate::{
     common::text,
@@ -119,7 +119,7 @@ fn a_full_disk_keeps_what_it_could_take() {
 
 #[test]
 fn a_sampler_that_is_moved_keeps_what_it_measured_before() {
-    // What the kernel does to a thread whose CPU is taken offline.
+    // The test moves the sampler, as the kernel does when a CPU is taken offline.
     let Some(cpu) = runs::spare_cpu("a sampler that is moved off its CPU") else { return };
     let other = runs::allowed().iter().next().unwrap();
     let directory = tempfile::tempdir().unwrap();

@@ -1,6 +1,6 @@
 //! `lowlat jitter` as people and scripts use it: the real binary, short runs on this host.
 
-/// Says on stderr why something was not tested, whether the test harness captures output or not.
+/// Prints on stderr why something was not tested, even if the test harness captures output.
 macro_rules! say {
     ($($text:tt)*) => {{
         use std::io::Write as _;

@@ -1,10 +1,10 @@
-//! What a run is not made of: each is told before anything is measured, with the next step.
+//! Runs that are refused: each before anything is measured, with the next step.
 
 use crate::{common::text, jitter::runs};
 use lowlat_host::CpuSet;
 use std::{fs, path::PathBuf};
 
-/// Exit code 2, and all of this on stderr.
+/// Checks for exit code 2, and for all of these parts on stderr.
 fn refused(arguments: &[&str], parts: &[&str]) {
     let directory = tempfile::tempdir().unwrap();
     let said = text(&runs::run(directory.path(), arguments, 2).stderr);

@@ -12,10 +12,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// The binary.
-/// Where tracefs is, when it is mounted.
+/// Directory of trace instances, if tracefs is mounted.
 pub const INSTANCES: &str = "/sys/kernel/tracing/instances";
-/// How long a run may take to begin before a test gives up.
+/// Longest wait for a run to begin.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 static MEASURES: Mutex<()> = Mutex::new(());
@@ -25,55 +24,53 @@ pub fn alone() -> MutexGuard<'static, ()> {
     MEASURES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// `lowlat jitter` in a directory of its own.
+/// `lowlat jitter` in this directory.
 pub fn jitter(directory: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(crate::common::binary());
     command.current_dir(directory).arg("jitter").args(arguments).stdin(Stdio::null());
     command
 }
 
-/// A run to its end, with the exit code that it must have.
+/// Runs to the end, and checks the exit code.
 pub fn run(directory: &Path, arguments: &[&str], code: i32) -> Output {
     let output = jitter(directory, arguments).output().expect("the binary of this package runs");
     assert_eq!(output.status.code(), Some(code), "{arguments:?}: {}", text(&output.stderr));
     output
 }
 
-/// A measurement, with its document read.
+/// Measures, and reads the document.
 pub fn measure(directory: &Path, arguments: &[&str]) -> ResultDocument {
     measure_alone(&alone(), directory, arguments)
 }
 
-/// The same for who is alone already.
+/// The same for a caller that holds the lock already.
 pub fn measure_alone(_: &MutexGuard<'static, ()>, directory: &Path, arguments: &[&str]) -> ResultDocument {
     run(directory, &[arguments, &["--force", "--result", "result.json"]].concat(), 0);
     document(&directory.join("result.json"))
 }
 
-/// A document of a file.
+/// Reads the document in a file.
 pub fn document(path: &Path) -> ResultDocument {
     let bytes = fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     serde_json::from_slice(&bytes).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// One run with every output, for all tests that only look at them.
+/// One run with every output, for all tests that only read them.
 pub struct Whole {
-    /// Where its files are: result.json, report.html, run.hlog, raw.*.
+    /// Directory of its files: result.json, report.html, run.hlog, raw.*.
     pub directory: PathBuf,
-    /// Its document.
     pub document: ResultDocument,
-    /// What it printed: the document once more.
+    /// The document once more, by `--json`.
     pub stdout: Vec<u8>,
 }
 
 impl Whole {
-    /// A file of it.
     pub fn path(&self, name: &str) -> String {
         self.directory.join(name).display().to_string()
     }
 }
 
-/// That run; made once.
+/// Returns that run, which is made once.
 pub fn whole() -> &'static Whole {
     static WHOLE: LazyLock<Whole> = LazyLock::new(|| {
         let directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("jitter-whole");
@@ -104,9 +101,7 @@ pub fn whole() -> &'static Whole {
     &WHOLE
 }
 
-/// A run under way.
 pub struct UnderWay {
-    /// The process.
     pub child: Child,
     alone: MutexGuard<'static, ()>,
 }
@@ -137,7 +132,6 @@ impl UnderWay {
         Pid::from_raw(path.file_name()?.to_str()?.parse().ok()?)
     }
 
-    /// Sends a signal.
     pub fn signal(&self, signal: Signal) {
         rustix::process::kill_process(Pid::from_child(&self.child), signal).expect("the process is ours");
     }
@@ -147,12 +141,11 @@ impl UnderWay {
         instances_of(self.child.id())
     }
 
-    /// Waits for its end.
     pub fn wait(self) -> Output {
         self.wait_and_stay_alone().0
     }
 
-    /// The same, before any other run begins.
+    /// Waits for the end. Other runs begin once the guard is dropped.
     pub fn wait_and_stay_alone(self) -> (Output, MutexGuard<'static, ()>) {
         (self.child.wait_with_output().expect("it can be waited for"), self.alone)
     }
@@ -170,7 +163,7 @@ pub fn instances_of(pid: u32) -> Vec<String> {
     names.filter(|name| name.starts_with(&format!("lowlat-{pid}-"))).collect()
 }
 
-/// Whether this test may make instances in a tracefs that is mounted; says so when not.
+/// True if this test may make instances in a tracefs that is mounted. Prints a message otherwise.
 pub fn may_trace(what: &str) -> bool {
     let probe = Path::new(INSTANCES).join(format!(
         "test-probe-{}-{:?}",
@@ -185,7 +178,7 @@ pub fn may_trace(what: &str) -> bool {
     is_made
 }
 
-/// Whether this is root; says so when not.
+/// True if this is root. Prints a message otherwise.
 pub fn is_root(what: &str) -> bool {
     let is_root = rustix::process::geteuid().is_root();
     if !is_root {
@@ -201,7 +194,7 @@ pub fn allowed() -> CpuSet {
     CpuSet::parse_list(list.trim()).expect("the kernel's list")
 }
 
-/// The highest of them when lowlat has another to step aside on; says so when not.
+/// The highest of them, if lowlat has another one for its other threads. Prints a message otherwise.
 pub fn spare_cpu(what: &str) -> Option<CpuId> {
     let allowed = allowed();
     if allowed.len() < 2 {
@@ -211,7 +204,7 @@ pub fn spare_cpu(what: &str) -> Option<CpuId> {
     allowed.highest()
 }
 
-/// Whether a warning of the document or its record says this.
+/// True if a warning of the document or its record contains this.
 pub fn warns(document: &ResultDocument, part: &str) -> bool {
     let record = document.jitter().into_iter().flat_map(|jitter| &jitter.record.warnings);
     document.warnings.iter().chain(record).any(|warning| warning.contains(part))

@@ -10,7 +10,7 @@ use std::{fs, path::Path, process::Output};
 
 const LONG: [&str; 7] = ["--duration", "10m", "--force", "--result", "result.json", "--raw", "raw"];
 
-/// What every run that was told to stop leaves: its document and finished raw files.
+/// Checks that an interrupted run left its document and finished raw files.
 fn is_kept(directory: &Path, output: &Output) {
     assert_eq!(output.status.code(), Some(130), "{}", text(&output.stderr));
     let document = runs::document(&directory.join("result.json"));
@@ -79,7 +79,7 @@ fn a_second_ctrl_c_ends_at_once_and_leaves_no_trace() {
 fn ctrl_c_while_waiting_for_quiet_is_an_interruption_too() {
     let directory = tempfile::tempdir().unwrap();
     let mut command = runs::jitter(directory.path(), &["--when-quiet", "--duration", "10m", "--no-causes"]);
-    // Where the host is quiet, the run begins: its end is the same.
+    // On a quiet host the run begins, and ends in the same way.
     let child =
         command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap();
     std::thread::sleep(std::time::Duration::from_secs(3));

@@ -1,4 +1,4 @@
-//! In place of sysjitter: what scripts written for it do with the output.
+//! Output in place of sysjitter's, for scripts written for it.
 
 use crate::{common, jitter::runs};
 use lowlat_jitter::sysjitter::{
@@ -37,7 +37,7 @@ fn summary() -> String {
     common::text(&runs::run(&whole.directory, &["--format", "sysjitter", "--from", "result.json"], 0).stdout)
 }
 
-/// What a command makes of a text; `None` where it is not installed.
+/// Output of a command with this text as its input; `None` if it is not installed.
 fn through(command: &[&str], text: &str) -> Option<String> {
     let (program, arguments) = command.split_first()?;
     let child = Command::new(program).args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();

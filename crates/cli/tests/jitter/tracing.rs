@@ -1,4 +1,4 @@
-//! Where the trace can't be had, or is shared with others.
+//! Runs on hosts whose trace is unavailable or shared with other tracers.
 
 use crate::{
     common::{programs::copy_binary, text},

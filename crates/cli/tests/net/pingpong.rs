@@ -27,7 +27,7 @@ impl Server {
 
     fn start_with(arguments: &[&str]) -> Self {
         let mut child = Command::new(common::binary())
-            .args(["net", "pingpong", "server", "--listen", "127.0.0.1:0"])
+            .args(["net", "server", "--listen", "127.0.0.1:0"])
             .args(arguments)
             .stderr(Stdio::piped())
             .spawn()
@@ -103,7 +103,7 @@ fn a_run_gives_a_table_a_document_a_page_and_a_log() {
     }
 }
 
-/// Half measured is not measured, whatever became of the server.
+/// An incomplete measurement is not a success, whether the server died or only stopped.
 #[test]
 fn a_server_that_dies_or_stops_is_told_by_the_exit_code() {
     for (command, transport) in

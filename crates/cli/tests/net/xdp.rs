@@ -34,11 +34,7 @@ impl Pair {
 
     fn start(&self, end: usize, arguments: &[&str]) -> Child {
         let mut command = Command::new("ip");
-        command
-            .args(["netns", "exec", &self.0[end]])
-            .arg(common::binary())
-            .args(["net", "pingpong"])
-            .args(arguments);
+        command.args(["netns", "exec", &self.0[end]]).arg(common::binary()).arg("net").args(arguments);
         command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("ip starts")
     }
 
@@ -79,7 +75,8 @@ fn a_killed_client_leaves_no_program_on_its_interface_and_none_on_the_server_s()
     let mut line = String::new();
     BufReader::new(server.stderr.as_mut().unwrap()).read_line(&mut line).unwrap();
     assert!(line.starts_with("listening on "), "{line}");
-    let mut client = pair.start(0, &["client", "xdp", ADDRESS, "--sizes", "32", "--duration", "60s"]);
+    let mut client =
+        pair.start(0, &["pingpong", "client", "xdp", ADDRESS, "--sizes", "32", "--duration", "60s"]);
     pair.wait_for(0, true);
     pair.wait_for(1, true);
     // SIGKILL; `ip netns exec` has become the client.

@@ -1,4 +1,4 @@
-//! A plan carried out on a snapshot: what the host would show afterwards, after a reboot.
+//! A plan applied to a snapshot, which then shows the host after a reboot.
 
 use lowlat_host::{
     CpuSet, HostSnapshot, Reading,
@@ -8,12 +8,11 @@ use lowlat_host::{
 use lowlat_plan::Plan;
 use lowlat_settings::change::{BootToken, Change, Target};
 
-/// Carries every change out.
 pub fn apply(plan: &Plan, host: &mut HostSnapshot) {
     for change in &plan.changes {
         one(change, host);
     }
-    // After the reboot interrupts are where they were asked to be.
+    // After the reboot, interrupts are on their requested CPUs.
     for irq in &mut host.interrupts.irqs {
         if plan
             .changes
@@ -61,7 +60,7 @@ fn one(change: &Change, host: &mut HostSnapshot) {
     }
 }
 
-/// What a kernel started with the line shows.
+/// Shows the host as a kernel started with the line would.
 fn boot(tokens: &[BootToken], line: &str, host: &mut HostSnapshot) {
     host.kernel.command_line = Reading::Known(CommandLine::parse(line));
     for token in tokens {

@@ -1,4 +1,4 @@
-//! The controller in this process: whole changes, and what goes wrong on the way, as users see it.
+//! The controller in this process: whole changes, and failures on the way, as users see them.
 
 use crate::{
     redfish::run::{RedfishCaller, all_of, said},
@@ -82,13 +82,13 @@ fn a_change_goes_out_one_request_per_restart_and_comes_back_whole() {
     assert_eq!(service.count(&format!("PATCH {SETTINGS}")), 1);
     service.restart_host();
     let (code, text, talk) = apply(&yes);
-    // What is left out makes it 1.
+    // The settings left out make it 1.
     assert_eq!(code, 1, "{text}{talk}");
     all_of(&text, &["Request", "ProcSMT", "Not as wanted, but left out", "`lowlat bios audit`"]);
     all_of(&talk, &["wrote lowlat-bios-before-2.json"]);
     service.restart_host();
     assert_eq!(service.state().active["ProcSMT"], "Disabled");
-    // Back, from the first file.
+    // Restores the settings in the first file.
     let restore = ["--restore", "lowlat-bios-before.json", "--yes"];
     for _ in 0..4 {
         let (code, text, talk) = apply(&restore);
@@ -234,7 +234,7 @@ fn certificates_are_verified_unless_insecure_is_given() {
     fs::write(desk.path("ca.pem"), &service.certificate).unwrap();
     let (code, _, talk) = desk.bios(&["audit", "--ca", "ca.pem"]);
     assert_eq!((code, talk.as_str()), (1, ""));
-    // What the machine trusts.
+    // CAs that the machine trusts.
     let trusting = |file: &str| {
         let mut command = desk.as_operator(&["audit"]);
         command.env_remove("SSL_CERT_DIR").env("SSL_CERT_FILE", desk.path(file));

@@ -31,7 +31,7 @@ impl Drop for Emulator {
     }
 }
 
-/// The program, installed below target/ at the first run; why not, otherwise.
+/// The program, installed below target/ at the first run; or the reason why it cannot be.
 fn installed() -> Result<PathBuf, String> {
     Ok(venv("sushy-emulator", PACKAGE)?.join("bin/sushy-emulator"))
 }
@@ -96,7 +96,7 @@ fn change_and_restore(program: &Path) {
         attributes(&desk.path("third/bios.json")),
         "{talk}"
     );
-    // It takes Basic only, and its root asks nobody.
+    // It accepts Basic authentication only, and its root needs none.
     let (code, _, talk) = said(&desk.command(&["audit", "--redfish", &desk.url]).output().unwrap());
     assert_eq!(code, 2);
     all_of(&talk, &["requires credentials"]);

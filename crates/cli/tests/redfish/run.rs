@@ -1,4 +1,4 @@
-//! Running lowlat with credentials in a file, and seeing that they stay there.
+//! Runs lowlat with credentials in a file, and checks that they stay there.
 
 use crate::service::{PASSWORD, USER};
 use std::{
@@ -15,7 +15,7 @@ pub struct RedfishCaller {
     password_file: PathBuf,
 }
 
-/// Exit code, result, talk.
+/// Exit code, stdout and stderr.
 pub type Said = (i32, String, String);
 
 impl RedfishCaller {
@@ -47,7 +47,7 @@ impl RedfishCaller {
         said(&self.as_operator(arguments).output().unwrap())
     }
 
-    /// Begins it, and does not wait.
+    /// Starts it, and does not wait.
     pub fn spawn(&self, arguments: &[&str]) -> Child {
         self.as_operator(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     }
@@ -59,7 +59,7 @@ impl RedfishCaller {
     }
 }
 
-/// What it said; the password is in none of it, in no way of writing it.
+/// Exit code and output, which must not contain the password in any form.
 pub fn said(output: &Output) -> Said {
     use base64::{Engine as _, engine::general_purpose::STANDARD};
     let (out, talk) = (crate::common::text(&output.stdout), crate::common::text(&output.stderr));

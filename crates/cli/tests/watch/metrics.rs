@@ -189,7 +189,7 @@ fn node_exporter_s_textfile_is_whole_at_any_time() {
             thread::sleep(Duration::from_millis(10));
             continue;
         };
-        // The last metric is there in every version that a reader can see.
+        // Every version that a reader can see contains the last metric.
         assert!(
             metrics.ends_with('\n') && metrics.contains("# TYPE lowlat_interruptions_unread_total counter"),
             "{metrics}"

@@ -1,4 +1,4 @@
-//! The view in a terminal of 80 by 24: a pseudo-terminal, and an emulator that says what a person would see.
+//! The view in a terminal of 80 by 24: a pseudo-terminal, and an emulator that shows what a person would see.
 
 use crate::common::{binary, running::Running};
 use rustix::{
@@ -23,14 +23,14 @@ const COLUMNS: u16 = 80;
 fn size(cells: u16) -> NonZero<u16> {
     NonZero::new(cells).unwrap()
 }
-/// How long a test waits for a screen: long, because other tests use the CPUs too.
+/// Longest wait for a screen: long, because other tests use the CPUs too.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// lowlat in a terminal.
+/// lowlat running in a pseudo-terminal.
 struct Screen {
     running: Running,
     outside: File,
-    /// Its inner side, which shows how the terminal is set.
+    /// Inner side of the pseudo-terminal, to read its modes.
     inside: OwnedFd,
     parser: vt100::Parser,
 }
@@ -84,7 +84,7 @@ impl Screen {
         self.running.0.take().unwrap().wait().unwrap()
     }
 
-    /// Whether the terminal echoes and waits for whole lines, as a shell needs it.
+    /// True if the terminal echoes and waits for whole lines, as a shell needs it.
     fn is_restored(&self) -> bool {
         let modes = tcgetattr(&self.inside).unwrap().local_modes;
         modes.contains(LocalModes::ECHO | LocalModes::ICANON)

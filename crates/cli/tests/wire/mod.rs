@@ -45,7 +45,7 @@ impl Exchange {
         let mut line = String::new();
         talk.read_line(&mut line).unwrap();
         let gateway = line.trim().strip_prefix("accepting orders at ").expect(&line).to_owned();
-        // It must not wait for a reader of what else it says.
+        // It must not block because nobody reads its further output.
         thread::spawn(move || talk.read_to_end(&mut Vec::new()));
         Self { running: Running(Some(child)), gateway }
     }

@@ -104,8 +104,8 @@ fn planted_losses_are_reported_exactly() {
 fn a_lost_exchange_is_reported_and_nothing_hangs() {
     let (feed, gateway, thread) = exchange(|sender, mut stream| {
         sender.send(7, 1, Content::Messages(5));
-        // It answers two of the orders, and ends in the middle of a message. All are read: else the end would be a reset,
-        // which takes the answers with it.
+        // It answers two of the orders, and ends in the middle of a message. It reads all orders: otherwise the end
+        // would be a reset, which discards the answers.
         let orders: Vec<Message> = (0..5).map(|_| read(&mut stream).unwrap()).collect();
         for order in orders.into_iter().take(2) {
             stream.write_all(&Message { kind: Kind::Accepted, ..order }.encode()).unwrap();

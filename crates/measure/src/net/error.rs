@@ -27,7 +27,7 @@ pub enum PingpongError {
         choices: String,
     },
     /// The server cannot be reached.
-    #[error("cannot connect to {address}: {source}\nhint: start `lowlat net pingpong server` there")]
+    #[error("cannot connect to {address}: {source}\nhint: start `lowlat net server` there")]
     Connect { address: String, source: io::Error },
     #[error("cannot measure with {address}: {source}\nhint: {}", hint_of(.source))]
     Control { address: String, source: ControlError },
@@ -68,7 +68,7 @@ fn hint_of(error: &ControlError) -> &'static str {
     match error {
         ControlError::Protocol(ProtocolError::Version(_)) => "run the same version of lowlat on both hosts",
         ControlError::Protocol(_) | ControlError::Unexpected(_) => {
-            "check that the port is that of `lowlat net pingpong server`"
+            "check that the port is that of `lowlat net server`"
         }
         ControlError::Refused(_) => "change the scenario, or wait until the server is free",
         _ => "check the server and the network between the hosts",

@@ -35,14 +35,26 @@ fn own() -> Vec<&'static str> {
 fn every_workload_counts_on_one_cpu_and_where_the_kernel_likes() {
     let settings = [Place::Kernel, Place::One].map(|place| Setting { place, ..Setting::default() });
     for copies in [1, 3] {
-        let record = measured(&own(), copies, &settings, Purpose::Run);
-        assert_eq!((record.missing.len(), record.warnings.len()), (0, 0), "{record:?}");
-        for (place, cell) in record.cells.iter().enumerate() {
-            // A busy host may leave no CPU for a whole run.
-            let is_it = |run: &&CellRun| usize::try_from(run.cell) == Ok(place);
-            assert!(record.runs.iter().filter(is_it).any(|run| run.operations > 0), "{cell:?}");
+        let mut names = own();
+        // A busy host may leave no CPU for a whole run: then again.
+        for _ in 0..10 {
+            let record = measured(&names, copies, &settings, Purpose::Run);
+            assert_eq!((record.missing.len(), record.warnings.len()), (0, 0), "{record:?}");
+            assert_eq!(record.runs.len(), 3 * 2 * names.len());
+            let has_counted = |place: usize| {
+                let is_it = |run: &&CellRun| usize::try_from(run.cell) == Ok(place);
+                record.runs.iter().filter(is_it).any(|run| run.operations > 0)
+            };
+            let idle: Vec<&str> = (0..record.cells.len())
+                .filter(|place| !has_counted(*place))
+                .map(|place| record.cells[place].workload.as_str())
+                .collect();
+            names.retain(|name| idle.contains(name));
+            if names.is_empty() {
+                break;
+            }
         }
-        assert_eq!(record.runs.len(), 3 * 2 * own().len());
+        assert_eq!(names, Vec::<&str>::new());
     }
 }
 

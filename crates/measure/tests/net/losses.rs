@@ -145,13 +145,27 @@ fn repeated_answers_are_counted_and_no_figure_has_them() {
     assert!(record.sizes.iter().all(|size| size.lost_count == 0), "{shown:?}");
 }
 
+/// Asserts that a run ends with a sentence. On a busy machine, the connection that begins the run may meet so many of the
+/// losses that the run ends before it measures: then it runs again.
+fn is_said_in_time(sentence: &str, run: impl Fn() -> PingpongRecord) {
+    let mut said = Vec::new();
+    for _ in 0..10 {
+        said = run().warnings;
+        if said.iter().any(|warning| warning.contains(sentence)) {
+            return;
+        }
+        assert!(said.iter().any(|warning| warning.contains("did not answer within 10 s")), "{said:?}");
+    }
+    panic!("{said:?}");
+}
+
 #[test]
 fn a_path_that_stays_broken_ends_the_run_with_a_sentence() {
     let Some(pair) = pair("a_path_that_stays_broken_ends_the_run_with_a_sentence") else { return };
     let endless = Scenario { time_ms_max: 60_000, ..scenario(Waiting::Block, false) };
-    let record = interrupted(&pair, endless, Duration::from_secs(1), Duration::from_secs(4));
-    let is_said = |warning: &String| warning.contains("No answer came within 0.3 s");
-    assert!(record.warnings.iter().any(is_said), "{:?}", record.warnings);
+    is_said_in_time("No answer came within 0.3 s", || {
+        interrupted(&pair, endless.clone(), Duration::from_secs(1), Duration::from_secs(4))
+    });
 }
 
 #[test]
@@ -161,7 +175,7 @@ fn many_losses_end_the_run_with_a_sentence() {
     // Much longer than an answer takes on a busy machine: only what the test loses is lost.
     let endless =
         Scenario { time_ms_max: 60_000, timeout_ms: 200, rate_per_s, ..scenario(Waiting::Block, false) };
-    let record = interrupted(&pair, endless, Duration::from_millis(100), Duration::from_millis(60));
-    let is_said = |warning: &String| warning.contains("more than 20 messages were lost");
-    assert!(record.warnings.iter().any(is_said), "{:?}", record.warnings);
+    is_said_in_time("more than 20 messages were lost", || {
+        interrupted(&pair, endless.clone(), Duration::from_millis(100), Duration::from_millis(60))
+    });
 }

@@ -133,8 +133,16 @@ fn is_from_other(step: &TimelineStep) -> bool {
 fn who_interrupted_from_another_cpu_is_named() {
     let Some(ground) = ground() else { return };
     let culprit = CULPRITS.iter().find(|culprit| culprit.what == "membarrier").unwrap();
-    let Some(outcome) = inject(&ground, culprit, Duration::from_millis(700), usize::MAX) else { return };
-    assert!(outcome.right > 0 && outcome.wrong.is_empty(), "{} {:?}", outcome.right, outcome.wrong);
+    // On a busy machine, neither the culprit nor the sampler may have a turn within the first time.
+    for duration_ms in [700, 3_000, 10_000] {
+        let duration = Duration::from_millis(duration_ms);
+        let Some(outcome) = inject(&ground, culprit, duration, usize::MAX) else { return };
+        assert!(outcome.wrong.is_empty(), "{} {:?}", outcome.right, outcome.wrong);
+        if outcome.right > 0 {
+            return;
+        }
+    }
+    panic!("nothing was found");
 }
 
 /// All culprits: at least 95 % named right, none wrong, the rest unknown. As root:

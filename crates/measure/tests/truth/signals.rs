@@ -27,7 +27,7 @@ const EVERY: Duration = Duration::from_millis(17);
 const WANTED: [(libc::c_int, &str, usize); 2] =
     [(libc::SIGUSR1, "SIGUSR1", 20), (libc::SIGUSR2, "SIGUSR2", 8)];
 /// More than wanted: some handlers run before or after the run.
-const MARGIN: usize = 2;
+const MARGIN: usize = 6;
 /// The run ends with the last wanted signal, or after this time.
 const DURATION_MAX: Duration = Duration::from_secs(60);
 /// Interval of signals of the timer.

@@ -17,12 +17,12 @@ use std::{
     time::Duration,
 };
 
-/// Time between two looks whether a command has ended.
+/// Interval of the checks whether a command has ended.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// What is watched.
+/// Program to watch.
 pub enum Target<'a> {
-    /// A running process.
+    /// A running process, by its id.
     Process(u32),
     /// A command and its arguments.
     Command(&'a [String]),
@@ -45,7 +45,7 @@ pub fn find(target: &Target, duration: Duration, is_json: bool) -> anyhow::Resul
     progress.say("watching the program's writes");
     let record = finder::run(&root, pid, child.is_some(), duration, &stop, &|text| progress.say(text));
     progress.finish();
-    // A command that cannot be watched runs on as one that can.
+    // Even a command that cannot be watched runs to its end.
     let waited = |child: Option<Child>| child.map_or(Ok(()), |child| wait(child, &stop));
     let record = match record {
         Ok(record) => record,

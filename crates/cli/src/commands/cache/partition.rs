@@ -96,7 +96,7 @@ fn planned(host: &mut Host) -> anyhow::Result<Plan> {
     }
 }
 
-/// Whether the CPU is known to have no cache allocation.
+/// True if the CPU is known to have no cache allocation.
 fn has_none(host: &HostSnapshot) -> bool {
     let has_flag = host.cpu.flags.known().map(|flags| cache::FLAGS.iter().any(|flag| flags.contains(*flag)));
     Resctrl::of(host).is_none() && has_flag == Some(false)

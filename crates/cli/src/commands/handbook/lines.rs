@@ -86,7 +86,7 @@ fn commands(line: &str) -> Vec<Vec<String>> {
     commands
 }
 
-/// What the declaration says against a command, if anything.
+/// Returns clap's error for a command; `None` if it parses or asks for help or the version.
 fn refused(words: &[String]) -> Option<String> {
     let error = cli().try_get_matches_from(words).err()?;
     let is_shown = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
@@ -125,7 +125,7 @@ fn every_example_in_the_help_parses() {
     assert!(seen > 100, "{seen} examples: the search finds too few");
 }
 
-/// Why a command in running text does not exist; it may be incomplete.
+/// Returns why a command in running text does not exist; `None` if it does. The command may be incomplete.
 fn unknown(words: &[&str]) -> Option<String> {
     let root = cli();
     let (mut command, mut is_named): (&Command, bool) = (&root, false);
@@ -254,8 +254,8 @@ fn flags_below(command: &Command, flags: &mut BTreeSet<String>) {
     command.get_subcommands().for_each(|below| flags_below(below, flags));
 }
 
-/// The flags in the hint of a text that are those of the command itself: outside of backticks, in which other programs and
-/// other commands are named.
+/// The flags in the hint of a text that are those of the command itself: outside of backticks, in which other programs
+/// and other commands are named.
 fn flags_in_hint(text: &str) -> Option<Vec<String>> {
     let (_, hint) = text.split_once("hint: ")?;
     let own = hint.split('`').step_by(2).filter(|part| !part.contains("lowlat "));

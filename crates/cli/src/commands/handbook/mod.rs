@@ -1,7 +1,7 @@
 //! Tests of the documents: their command lines are parsed, and the handbook has a page for each command.
 //!
-//! `INSTA_UPDATE=always cargo test -p lowlat --bin lowlat handbook` writes the pages of the tree again, and `cargo xtask
-//! handbook` the handbook, which has each command's help too.
+//! `INSTA_UPDATE=always cargo test -p lowlat --bin lowlat handbook` writes the pages of the tree again, and `cargo
+//! xtask handbook` the handbook, which has each command's help too.
 
 mod lines;
 mod pages;
@@ -36,7 +36,7 @@ fn markdown_below(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Every document for users.
+/// Returns the READMEs, the guides beside them, and every page below docs/.
 fn documents() -> Vec<PathBuf> {
     let of_crates = fs::read_dir(top().join("crates")).expect("the crates").flatten();
     let of_crates = of_crates.map(|entry| entry.path().join("README.md")).filter(|path| path.is_file());

@@ -21,7 +21,7 @@ pub struct Documented {
 }
 
 impl Documented {
-    /// "lowlat tune plan".
+    /// Title of its page: "lowlat tune plan".
     pub fn title(&self) -> String {
         format!("lowlat {}", self.words.join(" "))
     }
@@ -73,7 +73,7 @@ fn with_members(command: Documented) -> Vec<Documented> {
     [command].into_iter().chain(members).collect()
 }
 
-/// What `--help` prints: the long form only if something has a long form, as clap decides.
+/// Returns the output of `--help`: the long form only if something has a long form, as clap decides.
 fn help(command: &Command) -> String {
     let is_long = command.get_long_about().is_some()
         || command.get_arguments().any(|argument| {

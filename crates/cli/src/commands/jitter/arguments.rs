@@ -114,7 +114,6 @@ pub enum Format {
 }
 
 impl OutputArgs {
-    /// Returns the requested format.
     pub fn form(&self) -> Format {
         if self.json { Format::Json } else { self.format }
     }

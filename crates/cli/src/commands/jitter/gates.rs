@@ -13,7 +13,7 @@ use lowlat_jitter::gate::{GateOutcome, GateRow, Verdict};
 use serde::Serialize;
 use std::path::Path;
 
-/// All documents, for programs.
+/// JSON output: the outcome of the gate in each document.
 #[derive(Serialize)]
 struct Gates<'a> {
     /// Documents that keep the gate.

@@ -32,7 +32,7 @@ pub struct Diff {
 /// Largest number of damaged places and gaps listed per side.
 const NAMED_MAX: usize = 10;
 
-/// What a side lacks.
+/// Missing and damaged records of one recording.
 #[derive(Debug, Clone, Default, Serialize)]
 struct Side {
     lost: u64,

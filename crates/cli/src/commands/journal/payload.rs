@@ -81,7 +81,7 @@ pub fn kind(text: &str) -> Result<u16, String> {
     }
 }
 
-/// Whether a record is the pipeline's, in this version.
+/// True if a record has this version of the pipeline's schema.
 fn is_known(stream_schema: &str, record: &Record) -> bool {
     record.record.stamp.schema == SCHEMA && (stream_schema.is_empty() || stream_schema == NAME)
 }
@@ -96,7 +96,7 @@ pub fn instrument(stream_schema: &str, record: &Record, payload: &[u8]) -> u32 {
 
 type Fields = Vec<(&'static str, Cell)>;
 
-/// Where a quote came from, if it came in a packet.
+/// Fields of the packet that a quote came in; empty if there was none.
 fn origin_fields(origin: &Origin) -> Fields {
     let found = [("packet_ns", origin.packet_ns), ("feed_sequence", origin.sequence)];
     found
@@ -149,7 +149,7 @@ fn word(text: &str) -> Cell {
     Cell::Text(text.to_owned())
 }
 
-/// The same words as in exports and lines.
+/// Name of a side, as in exports and lines.
 pub fn side(side: Side) -> &'static str {
     match side {
         Side::Buy => "buy",

@@ -85,7 +85,7 @@ type Memory = Arc<Memfd>;
 /// Segments that replace others, by stream, oldest first.
 type Successors = Arc<Mutex<BTreeMap<String, VecDeque<Segment<Memory>>>>>;
 
-/// Why a recording ends.
+/// Reason for the end of a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
     Pipeline,

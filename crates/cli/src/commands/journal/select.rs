@@ -101,7 +101,7 @@ impl Selection<'_> {
         }
     }
 
-    /// Whether this is a record of a selected kind and instrument.
+    /// True if a record is of a selected kind and instrument.
     pub fn takes(&self, record: &Record, payload: &[u8]) -> bool {
         let Select { instrument, kind, .. } = self.select;
         let number = || payload::instrument(show::schema(self.recording.streams(), record), record, payload);
@@ -109,12 +109,12 @@ impl Selection<'_> {
             && (instrument.is_empty() || instrument.contains(&number()))
     }
 
-    /// Whether any of these times is in the selection.
+    /// True if any of these times is in the selection.
     pub fn is_within(&self, times: &RangeInclusive<u64>) -> bool {
         self.from_ns.is_none_or(|from| *times.end() >= from) && !self.is_behind(*times.start())
     }
 
-    /// Whether a time is past the end of the selection.
+    /// True if a time is past the end of the selection.
     pub fn is_behind(&self, generated: u64) -> bool {
         self.to_ns.is_some_and(|to| generated >= to)
     }

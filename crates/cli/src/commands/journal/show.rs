@@ -19,7 +19,7 @@ pub fn name(streams: &[StreamEntry], stream: u32) -> String {
     entry.map_or_else(|| format!("stream-{stream}"), |entry| entry.name.clone())
 }
 
-/// Describes a gap.
+/// Describes a gap, with the name of its stream.
 pub fn gap(streams: &[StreamEntry], gap: &Gap) -> String {
     let (name, count, why) = (name(streams, gap.stream), gap.count(), gap.why());
     let records = if count == 1 { "record" } else { "records" };

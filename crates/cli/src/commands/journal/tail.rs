@@ -68,7 +68,7 @@ pub fn run(arguments: &Tail) -> anyhow::Result<Exit> {
     Ok(if findings == 0 && elsewhere == 0 { Exit::Clean } else { Exit::Findings })
 }
 
-/// Whether anything is damaged, or records are missing that were published while a recorder ran.
+/// True for damage, and for a gap of records that were published while a recorder ran.
 fn is_finding(read: &Read) -> bool {
     match read {
         Read::Damaged(_) => true,
@@ -123,7 +123,7 @@ pub fn print(out: &mut impl Write, line: Option<String>) -> anyhow::Result<bool>
     is_read(writeln!(out, "{}", output::own_styles(&line)).and_then(|()| out.flush()))
 }
 
-/// Whether the reader of stdout is still there.
+/// Returns false if the reader of stdout has closed it.
 pub fn is_read(written: io::Result<()>) -> anyhow::Result<bool> {
     match written {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),

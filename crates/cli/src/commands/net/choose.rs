@@ -75,7 +75,7 @@ fn declare(command: Command) -> Command {
         .about("Find the cheapest waiting mode that meets a latency and CPU goal")
         .long_about(
             "Find the cheapest waiting mode that meets a latency and CPU goal\n\nTries blocking, blocking without idle states, busy \
-             polling, epoll busy polling, suspended interrupts and spinning in turn against `lowlat net pingpong server`, and measures \
+             polling, epoll busy polling, suspended interrupts and spinning in turn against `lowlat net server`, and measures \
              half round trips and the CPU time of both ends. Names the mode with the least CPU time whose p99 and CPU time meet the goal. \
              Exits with 1 if none does.",
         )

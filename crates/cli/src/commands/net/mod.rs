@@ -5,6 +5,7 @@ mod compare;
 mod nics;
 mod pingpong;
 mod prepare;
+mod server;
 mod stream;
 
 use super::{Subcommand, examples, group, run_member};
@@ -17,8 +18,15 @@ use lowlat_result::ResultDocument;
 pub const COMMAND: Subcommand = Subcommand { name: "net", declare, run };
 
 /// The subcommands, in help order. A new one adds its file and its line here.
-const MEMBERS: &[Subcommand] =
-    &[nics::COMMAND, prepare::COMMAND, pingpong::COMMAND, stream::COMMAND, compare::COMMAND, choose::COMMAND];
+const MEMBERS: &[Subcommand] = &[
+    nics::COMMAND,
+    prepare::COMMAND,
+    server::COMMAND,
+    pingpong::COMMAND,
+    stream::COMMAND,
+    compare::COMMAND,
+    choose::COMMAND,
+];
 
 fn declare(command: Command) -> Command {
     group(command, MEMBERS)
@@ -26,7 +34,7 @@ fn declare(command: Command) -> Command {
         .after_help(examples(&[
             ("lowlat net nics", "Show every physical interface, and whether it can be measured."),
             ("lowlat net prepare enp1s0f1 --dry-run", "Show what prepares the host for an interface."),
-            ("lowlat net pingpong server", "Answer clients on this host."),
+            ("lowlat net server", "Answer clients on this host."),
             (
                 "lowlat net pingpong client tcp 10.0.0.2 --wait spin",
                 "Measure half round trips of every size.",

@@ -53,7 +53,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     perform(&procedure, &arguments.running)
 }
 
-/// Whether this host has the interface, and neither its driver nor its address is Solarflare's.
+/// True if this host has the interface, and neither its driver nor its address is Solarflare's.
 fn is_another_card(interface: &str) -> bool {
     let host = snapshot::read_without_knobs(&Root::live());
     host.nics.iter().any(|nic| nic.name == interface && Solarflare::of(nic) == Solarflare::No)

@@ -105,7 +105,7 @@ fn variant(interface: &str) -> Option<String> {
     firmware_variant(&Program { command: &command, folder: "", environment: &[] }.output()?)
 }
 
-/// Returns PATH.
+/// Returns the environment variable PATH; empty if it is unset.
 fn path() -> String {
     std::env::var("PATH").unwrap_or_default()
 }

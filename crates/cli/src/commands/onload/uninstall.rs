@@ -13,8 +13,8 @@ use std::collections::BTreeSet;
 
 pub const COMMAND: Subcommand = Subcommand { name: "uninstall", declare, run };
 
-/// Package managers: the query for the packages that own a file, the command that removes packages, and the simulation of
-/// that command if it removes more than it is told to.
+/// Package managers: the query for the packages that own a file, the command that removes packages, and the simulation
+/// of that command if it removes more than it is told to.
 struct Manager {
     owner: &'static [&'static str],
     remove: &'static [&'static str],
@@ -106,7 +106,7 @@ fn names(owners: &str) -> Vec<String> {
         .collect()
 }
 
-/// What the package manager would remove besides the packages, by its own simulation: `Remv NAME [VERSION]`.
+/// Returns what the package manager would remove besides the packages, by its own simulation: `Remv NAME [VERSION]`.
 fn others(manager: &Manager, packages: &[String]) -> Vec<String> {
     let simulated = if manager.simulation.is_empty() { None } else { output(manager.simulation, packages) };
     let simulated = simulated.unwrap_or_default();

@@ -30,7 +30,7 @@ impl Drop for Reserved {
     }
 }
 
-/// Releases the reservation, once.
+/// Releases the reservation. A second call does nothing.
 pub fn give_back() {
     let pool = RESERVED.lock().unwrap_or_else(PoisonError::into_inner).take();
     if let Some(Err(error)) = pool.map(HugePages::release) {

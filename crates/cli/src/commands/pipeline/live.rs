@@ -59,7 +59,6 @@ impl Live {
         self.show(&title, parameters.duration_s, now);
     }
 
-    /// Clears the view.
     pub fn finish(&self) {
         self.progress.finish();
     }

@@ -198,7 +198,7 @@ fn wanted(arguments: &Arguments, scenario: Option<&Scenario>) -> Wanted {
     }
 }
 
-/// Where the results are written.
+/// Requested outputs, with their files checked.
 struct Outputs {
     html: Option<OutputFile>,
     language: PageArgs,

@@ -13,7 +13,7 @@ use std::{
 const ROLES: [&str; 7] = ["master", "cached", RECORDER, "md", "td", PLATFORM, "strategies"];
 const PLATFORM: &str = PipelineParameters::PLATFORM;
 
-/// CPUs by role.
+/// CPUs by the name of the role, such as "md".
 pub type Pins = BTreeMap<String, Vec<u32>>;
 
 /// Parses pins such as "md=0,td=1,strategies=2-5,7".
@@ -118,7 +118,6 @@ pub fn read(path: &Path) -> anyhow::Result<Pins> {
 /// The roles that run only on request.
 #[derive(Debug, Clone, Copy)]
 pub struct RequestedRoles {
-    /// `--cached`.
     pub cached: bool,
     /// `--record`.
     pub recorder: bool,

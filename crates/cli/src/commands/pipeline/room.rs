@@ -16,7 +16,7 @@ use rustix::{
 const POOL: &str = "/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages";
 const PAGE_BYTES: u64 = 2 << 20;
 
-/// Reads the facts.
+/// Reads the facts. `folder` is that of a run with a name, which may have a master already.
 pub fn read(root: &Root, folder: Option<&RunFolder>) -> RoomFacts {
     let meminfo = root.read("/proc/meminfo");
     let swap = |name| bytes_of(&meminfo, name);

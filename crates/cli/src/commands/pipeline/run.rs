@@ -276,7 +276,7 @@ struct Load {
     strategies: u32,
     rate_per_s: f64,
     duration_s: f64,
-    /// What is wrong with the ticks, one sentence each.
+    /// Problems of the ticks, one sentence each.
     findings: Vec<String>,
     doubts: Vec<String>,
 }
@@ -375,7 +375,7 @@ fn hlog_of(document: &PipelineDocument) -> anyhow::Result<HdrLog> {
     Ok(hlog::of_stages(&document.record.stages, start_ns, document.record.measured_s)?)
 }
 
-/// What is to be run.
+/// Run that the user requested.
 struct Asked<'a> {
     parameters: &'a PipelineParameters,
     options: &'a PipelineOptions,
@@ -423,7 +423,7 @@ fn exit(document: &PipelineDocument) -> Exit {
     }
 }
 
-/// Whether nothing went wrong.
+/// True if the run has no findings and no failures, and its record of the wire is whole.
 pub fn is_sound(record: &PipelineRecord) -> bool {
     record.findings.is_empty()
         && record.failed.is_empty()

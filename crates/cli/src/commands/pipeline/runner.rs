@@ -32,7 +32,6 @@ pub fn real(stop: &Arc<AtomicBool>) -> anyhow::Result<(Processes, RoomFacts)> {
     with_options(&PipelineOptions::default(), stop)
 }
 
-/// The same with options.
 pub fn with_options(
     options: &PipelineOptions,
     stop: &Arc<AtomicBool>,

@@ -1,4 +1,4 @@
-//! How md publishes and strategies start, as in the Kungfu report: for runs and for the matrix.
+//! Times at which md publishes and strategies start, as in the Kungfu report: for runs and for the matrix.
 
 use crate::arguments::duration;
 use anyhow::ensure;

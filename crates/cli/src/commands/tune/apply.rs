@@ -137,7 +137,7 @@ fn offer(arguments: &Arguments, site: &Site) -> anyhow::Result<RoleOffer> {
     })
 }
 
-/// Asks, applies a plan that was made for this host just now, and prints what became of it.
+/// Asks, applies a plan that was made for this host just now, and prints the outcome.
 pub fn carry_out_here(
     site: &Site,
     host: &HostSnapshot,
@@ -148,7 +148,7 @@ pub fn carry_out_here(
     carry_out(site, host, (plan, PlanFrom::Host), options, answers, RoleOffer::None)
 }
 
-/// Asks, applies a plan, and prints what became of it.
+/// Asks, applies a plan, and prints the outcome.
 fn carry_out(
     site: &Site,
     host: &HostSnapshot,

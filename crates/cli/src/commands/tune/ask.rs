@@ -23,7 +23,6 @@ pub struct SiteArgs {
 }
 
 impl SiteArgs {
-    /// Opens the named host.
     pub fn open(&self) -> anyhow::Result<Site> {
         open(&self.root, self.state_dir.as_ref())
     }

@@ -1,7 +1,7 @@
 //! Metrics over HTTP: a server that answers GET /metrics and nothing else.
 //!
-//! It answers clients beside each other. A request is bounded in size, and it and its answer in time, so only
-//! [`CLIENTS_MAX`] silent clients delay others, by twice [`REQUEST_TIME`] and no more.
+//! It answers clients in parallel. A request is bounded in size, and it and its answer in time, so only [`CLIENTS_MAX`]
+//! silent clients delay others, by at most twice [`REQUEST_TIME`].
 
 use crate::output;
 use anyhow::{Context, bail};
@@ -33,7 +33,7 @@ const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset
 const CLASSIC: &str = "text/plain; version=0.0.4; charset=utf-8";
 const PLAIN: &str = "text/plain; charset=utf-8";
 
-/// A listening server.
+/// Listening HTTP server of the metrics.
 #[derive(Debug)]
 pub struct Exporter {
     listener: TcpListener,
@@ -127,7 +127,7 @@ impl Exporter {
     }
 }
 
-/// Whether accept failed because no client waits, or no longer does.
+/// True if accept failed because no client waits, or no longer does.
 fn is_no_client(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, Interrupted, WouldBlock};
     matches!(error.kind(), WouldBlock | ConnectionAborted | Interrupted)
@@ -176,7 +176,7 @@ fn time_to_wait(until: Instant, stop: &AtomicBool) -> io::Result<Duration> {
     Ok(left.min(LOOK_EVERY))
 }
 
-/// Whether a read or write ended by its timeout, or by a signal, and may be repeated.
+/// True if a read or write ended by its timeout, or by a signal, and may be repeated.
 fn is_early(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted)
 }

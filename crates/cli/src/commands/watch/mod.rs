@@ -234,7 +234,7 @@ fn textfile(path: &std::path::Path) -> anyhow::Result<OutputFile> {
             path.with_extension("prom").display()
         );
     }
-    // Its reader is another user, whatever the umask of who started this.
+    // Another user reads the file, so the caller's umask must not apply.
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
     OutputFile::prepare(path, "--textfile")
 }

@@ -23,7 +23,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// CPUs that a page key scrolls by.
 const PAGE: usize = 10;
 
-/// Whether a view is open.
+/// True while a view is open.
 static IS_OPEN: AtomicBool = AtomicBool::new(false);
 
 /// Restores the terminal, however the view ends. A panic restores it before its message is printed, by ratatui's hook.
@@ -53,7 +53,7 @@ pub fn restore_terminal() {
     }
 }
 
-/// What the user asked for.
+/// Request of the user, by a key.
 #[derive(Debug, PartialEq, Eq)]
 enum Wish {
     Nothing,

@@ -26,9 +26,8 @@ const SETTINGS_EVERY: Duration = Duration::from_secs(30);
 /// Longest time until a raised stop flag is noticed.
 const NAP: Duration = Duration::from_millis(100);
 
-/// A watch in progress.
 pub struct Watcher<'scope, 'env> {
-    /// What is known so far.
+    /// State after the latest interval.
     pub watch: Watch,
     root: &'env Root,
     host: HostWatch<'env>,
@@ -98,7 +97,7 @@ impl<'scope, 'env: 'scope> Watcher<'scope, 'env> {
         self.due.saturating_duration_since(Instant::now())
     }
 
-    /// Ends the interval.
+    /// Ends the interval, and adds its samples to the watch.
     pub fn step(&mut self) -> anyhow::Result<()> {
         let sampled = self.sampled()?;
         let settings = self.settings.lock().unwrap_or_else(PoisonError::into_inner).take();

@@ -1,4 +1,4 @@
-//! What the measuring subcommands share.
+//! Arguments and steps that the measuring subcommands share.
 
 use crate::{
     arguments::duration,

@@ -22,7 +22,7 @@ struct Arguments {
     measure: MeasureArgs,
 }
 
-/// What a setting is, for the help of several commands.
+/// Explanation of settings, for the help of several commands.
 pub const SETTINGS: &str = "A setting is a list of:\n  \
     place=kernel   the kernel chooses the CPUs, as without lowlat\n  \
     place=one      all processes on one CPU\n  \

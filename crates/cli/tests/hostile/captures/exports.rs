@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 /// Part of every payload, by which it is found again.
 const MARK: &str = "LLMARK";
 
-/// What an attacker writes where a value belongs. `LLMARK` stands where a command would.
+/// Texts that an attacker writes in place of a value, with `LLMARK` in place of a command.
 const PAYLOADS: &[&str] = &[
     "${f:exec:/bin/LLMARK}",
     "$(LLMARK)",
@@ -33,10 +33,10 @@ const PAYLOADS: &[&str] = &[
 const FORMAT_NAMES: &[&str] = &["tuned", "sysctl", "systemd", "shell"];
 const PROFILES: &[&str] = &["trading", "guide-57037"];
 
-/// A name, and what puts a payload into a host.
+/// A name, and a function that puts a payload into a host.
 type Place = (&'static str, fn(&mut Host, &str));
 
-/// Where the payload goes: one attack each.
+/// Places for the payload: one attack each.
 const PLACES: &[Place] = &[
     ("sysctls that are only kept", |host, payload| {
         for key in
@@ -84,7 +84,7 @@ const PLACES: &[Place] = &[
     }),
 ];
 
-/// Whether a line of an exported file holds a payload where a program would read it.
+/// True if a line of an exported file contains a payload where a program would read it.
 fn is_live(file: &str, line: &str) -> bool {
     line.contains(MARK) && !line.trim_start().starts_with('#') && !file.ends_with("README")
 }
@@ -190,7 +190,7 @@ fn exported(host: &Host, profile: Profile) -> Vec<(String, String)> {
     files.map(|ExportedFile { path, text, .. }| (path, text)).collect()
 }
 
-/// Files whose nonsense may leave no CPU to plan for, which would hide what the other files of a batch do.
+/// Files whose invalid content may leave no CPU to plan for, which would hide the effect of the other files of a batch.
 const SHAPE: &[&str] = &["sys/devices/system/", "proc/cpuinfo", "proc/stat", "proc/self/", ".lowlat/"];
 /// Other files that are changed at once.
 const BATCH: usize = 8;

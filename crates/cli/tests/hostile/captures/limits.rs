@@ -15,7 +15,7 @@ const MEMORY_KIB: u64 = 1 << 20;
 /// Far above what any of these captures takes; only a hang reaches it.
 const WATCHDOG: Duration = Duration::from_secs(300);
 
-/// Runs lowlat with a bounded address space; none when it runs into the watchdog.
+/// Runs lowlat with a bounded address space; `None` if the watchdog ends it.
 fn bounded(arguments: &[&str]) -> Option<Output> {
     let mut child = Command::new("sh")
         .args(["-c", &format!("ulimit -v {MEMORY_KIB} && exec \"$@\""), "sh"])
@@ -39,9 +39,9 @@ fn bounded(arguments: &[&str]) -> Option<Output> {
     }
 }
 
-/// What the packed tar may hold beside a small host.
+/// A packed tar with a hostile part.
 struct Bomb {
-    /// What is hostile about it.
+    /// Description of the hostile part.
     name: &'static str,
     /// The commands that read it.
     commands: &'static [&'static [&'static str]],

@@ -96,7 +96,7 @@ fn a_redacted_capture_holds_no_planted_secret() {
         }
     }
     assert!(leaks.is_empty(), "{}", leaks.join("\n"));
-    // What lowlat judges is still there.
+    // The values that lowlat judges are still there.
     let content = |path: &str| {
         files.iter().find(|(found, _)| found == path).map_or("", |(_, content)| content.as_str())
     };

@@ -125,7 +125,7 @@ fn as_victim(place: &Place, arguments: &[&str]) -> Output {
     Output { status: child.wait().unwrap(), stdout: Vec::new(), stderr }
 }
 
-/// What the attacker prepares, and what the victim's run reports.
+/// A trap: its name, a function that prepares it, and the words that the victim's run reports.
 type Trap = (&'static str, fn(&Place), &'static str);
 
 const TRAPS: &[Trap] = &[

@@ -12,7 +12,7 @@ use std::{
 };
 use tempfile::TempDir;
 
-/// Guards against waiting forever.
+/// Guards against a hang; not an expected duration.
 pub const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A run named `desk` with two strategies, whose run folder is in a directory of the test.
@@ -51,12 +51,10 @@ impl Pipeline {
         pipeline
     }
 
-    /// Socket of its master.
     pub fn socket(&self) -> PathBuf {
         self.folder().join("master.sock")
     }
 
-    /// Its run folder.
     pub fn folder(&self) -> PathBuf {
         self.runs.path().join("lowlat/desk")
     }
@@ -90,7 +88,7 @@ pub fn role(socket: &Path, arguments: &[&str]) -> Output {
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap().wait_with_output().unwrap()
 }
 
-/// Waits for a condition.
+/// Waits for a condition, and panics after `PATIENCE`.
 pub fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
     let start = Instant::now();
     while !is_so() {

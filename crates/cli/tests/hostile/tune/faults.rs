@@ -1,7 +1,7 @@
 //! Apply and rollback with a fault at a system call: the process is killed there, or the call fails as on a full or broken disk.
 //!
-//! After each of them a rollback must bring the tree back byte for byte; and a rollback that reports success must have done so.
-//! Faults are injected by strace(1). A run takes a sample of the calls; all of them take some hours:
+//! After each of them a rollback must restore the tree byte for byte; and a rollback that reports success must have
+//! done so. Faults are injected by strace(1). A run takes a sample of the calls; all of them take some hours:
 //!
 //! ```text
 //! LOWLAT_FAULTS=all cargo test -p lowlat hostile::tune::faults -- --nocapture
@@ -19,7 +19,7 @@ use std::{
 
 /// Calls in a sample, for each family and command.
 const SAMPLE: usize = 12;
-/// What happens at the call, as strace names it.
+/// Faults at a call, in the syntax of strace.
 const FAULTS: [&str; 5] = ["signal=KILL", "error=ENOSPC", "error=EIO", "error=EROFS", "error=EDQUOT"];
 /// Calls that files and directories are read and changed with.
 const CALLS: [&str; 32] = [
@@ -205,7 +205,7 @@ fn apply_with_faults(family: Family) {
         let what = format!("{family:?}, apply, {fault:?}: {}", said(&output));
         ended += u32::from(output.status.code().is_none_or(|code| code > 1));
         changed += u32::from(!differences(&start, &tree.files()).is_empty());
-        // Finishing it is the other way on.
+        // In half of the cases, the apply is completed before the rollback.
         if random.below(2) == 0 {
             let again = tree.tune(&["apply", "--yes"]);
             assert!(again.status.code().is_some_and(|code| code < 2), "{what}: {}", said(&again));

@@ -7,7 +7,7 @@ use std::{
     path::Path,
 };
 
-/// Where in the tree the link is, and where below the folder outside it leads.
+/// Path of the link in the tree, and its target below the folder outside.
 const LINKS: [(&str, &str); 13] = [
     ("var", ""),
     ("var/lib", ""),
@@ -66,7 +66,7 @@ fn no_link_leads_out_of_the_tree() {
     }
 }
 
-/// A pipe, too, keeps nobody waiting.
+/// A pipe must not block lowlat.
 #[test]
 fn a_pipe_in_place_of_a_file_is_refused() {
     if !is_root() {
@@ -89,7 +89,7 @@ fn a_pipe_in_place_of_a_file_is_refused() {
     }
 }
 
-/// Whoever writes the undo log decides what a rollback writes, as root: a file that is set-user-ID, say.
+/// Whoever can write the undo log controls what a rollback writes as root, such as a set-user-ID file.
 #[test]
 fn an_undo_log_that_others_could_write_is_not_used() {
     type Attack = (&'static str, fn(&Path));

@@ -3,7 +3,7 @@
 use super::tree::{FAMILIES, Family, Tree, differences, said};
 use std::fs;
 
-/// What happens to the undo log after an apply.
+/// Damage to the undo log after an apply: its name, and a function that causes it.
 type Attack = (&'static str, fn(&Tree));
 
 const ATTACKS: [Attack; 5] = [
@@ -38,7 +38,7 @@ fn a_rollback_without_the_whole_log_fails_and_keeps_what_is_in_force() {
             assert_eq!(output.status.code(), Some(1), "{family:?}, {name}: {text}");
             assert!(tree.path("var/lib/lowlat/in-force.json").exists(), "{family:?}, {name}: {text}");
             assert_eq!(differences(&applied, &tree.files()), Vec::<String>::new(), "{family:?}, {name}");
-            // What is lost, and what can be done.
+            // The message names the loss, and the next steps.
             assert!(
                 text.contains("undo log") && text.contains("in-force.json"),
                 "{family:?}, {name}: {text}"
@@ -73,7 +73,7 @@ fn every_command_compares_the_log() {
     assert_eq!(differences(&applied, &tree.files()), Vec::<String>::new());
 }
 
-/// The remaining records restore what they know; what they do not know is listed until it is gone.
+/// The remaining records restore their changes; all others are listed until they are gone.
 #[test]
 fn what_an_incomplete_log_knows_is_restored_on_demand() {
     let Some((tree, start)) = Tree::applied(Family::RedHat) else { return };

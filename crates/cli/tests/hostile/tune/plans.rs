@@ -8,9 +8,9 @@ use std::{
     path::PathBuf,
 };
 
-/// What an attacker adds to a plan.
+/// Changes that an attacker adds to a plan.
 const CHANGES: &str = include_str!("../inputs/plans.json");
-/// Boot parameters that take over the host at its next start, or take its protection off.
+/// Boot parameters that take over the host at its next start, or remove its protection.
 const TOKENS: [(&str, &str); 4] = [
     ("init", "/tmp/evil"),
     ("selinux", "0"),
@@ -152,7 +152,7 @@ fn a_pipe_for_a_plan_is_refused() {
     assert_eq!(output.status.code(), Some(2), "{}", said(&output));
 }
 
-/// The README's way, also when the host has changed in what the plan has nothing to do with, or a part of it is in effect.
+/// The procedure of the README, also if the host has changed outside the plan, or a part of the plan is in effect.
 #[test]
 fn a_reviewed_plan_is_applied() {
     if !is_root() {
@@ -202,7 +202,7 @@ fn a_reviewed_plan_is_applied() {
 
 fn drift_by(tree: &Tree, plan: &Value, drift: &str) {
     if drift == "irrelevant" {
-        // Not in the plan: another row becomes a fault, a file of others comes along.
+        // Not in the plan: another row becomes a fault, and a file of others appears.
         tree.put("etc/sysctl.d/10-theirs.conf", "net.core.somaxconn = 4096\n");
         tree.put("proc/loadavg", "3.00 2.00 1.00 4/200 4242\n");
     }

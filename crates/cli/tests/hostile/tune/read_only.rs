@@ -1,8 +1,8 @@
-//! Commands that only look create and change nothing, not even a lock.
+//! Commands that only read: they create and change nothing, not even a lock.
 
 use super::tree::{Family, Files, Tree, differences, is_root, said};
 
-/// With an answer missing, `apply` and `rollback` look first and then refuse.
+/// Without an answer, `apply` and `rollback` read first and then refuse.
 const LOOKING: [&[&str]; 15] = [
     &["plan"],
     &["plan", "--json"],
@@ -45,7 +45,7 @@ fn on_a_host_with_a_plan_in_force() {
     for arguments in LOOKING {
         assert_unchanged(&tree, &before, arguments);
     }
-    // Without a lock none is made.
+    // A missing lock is not created.
     std::fs::remove_file(tree.path("var/lib/lowlat/undo/lock")).unwrap();
     let before = tree.all_files();
     for arguments in LOOKING {

@@ -77,13 +77,13 @@ impl Tree {
                 "ID=\"rhel\"\nVERSION_ID=\"9.4\"\nPRETTY_NAME=\"Red Hat Enterprise Linux 9.4\"\n",
             );
         }
-        // What the service of the next boot runs.
+        // The program that the service of the next boot runs.
         tree.put("usr/local/sbin/lowlat", "binary");
         fs::set_permissions(tree.path("usr/local/sbin/lowlat"), fs::Permissions::from_mode(0o755)).unwrap();
         tree
     }
 
-    /// A tree to which a plan is applied, and its files from before; none, said aloud, for an ordinary user.
+    /// A tree to which a plan is applied, and its files from before; `None`, with a message, for an ordinary user.
     pub fn applied(family: Family) -> Option<(Self, Files)> {
         if !is_root() {
             return None;
@@ -132,7 +132,6 @@ impl Tree {
         files
     }
 
-    /// Everything.
     pub fn all_files(&self) -> Files {
         let mut files = Files::new();
         walk(&self.root(), Path::new(""), &|_| true, &mut files);
@@ -140,7 +139,6 @@ impl Tree {
     }
 }
 
-/// Everything in a folder.
 pub fn files_in(dir: &Path) -> Files {
     let mut files = Files::new();
     walk(dir, Path::new(""), &|_| true, &mut files);
@@ -164,7 +162,7 @@ fn walk(root: &Path, at: &Path, wanted: &dyn Fn(&Path) -> bool, files: &mut File
             write!(text, "-> {}", fs::read_link(root.join(&path)).unwrap().display()).unwrap();
         } else {
             let content = fs::read(root.join(&path)).unwrap();
-            // What stands for an attribute of the kernel has no times, no line ends, and brackets around the word chosen.
+            // Of a kernel attribute, only the value counts, or the word in brackets if there is one.
             if shown.starts_with("proc/") || shown.starts_with("sys/") {
                 let content = String::from_utf8_lossy(&content).into_owned();
                 let chosen =
@@ -179,14 +177,14 @@ fn walk(root: &Path, at: &Path, wanted: &dyn Fn(&Path) -> bool, files: &mut File
     }
 }
 
-/// What differs, one line each.
+/// Files that differ, one line each.
 pub fn differences(a: &Files, b: &Files) -> Vec<String> {
     let names: std::collections::BTreeSet<&String> = a.keys().chain(b.keys()).collect();
     let differing = names.into_iter().filter(|name| a.get(*name) != b.get(*name));
     differing.map(|name| format!("{name}: {:?} / {:?}", a.get(name), b.get(name))).collect()
 }
 
-/// What a command printed.
+/// Output of a command, stdout before stderr.
 pub fn said(output: &Output) -> String {
     common::text(&output.stdout) + &common::text(&output.stderr)
 }

@@ -13,7 +13,7 @@ fn without_root_apply_and_status_name_sudo() {
         return;
     }
     let Some((tree, _)) = Tree::applied(Family::Debian) else { return };
-    // Where another user may look and run it.
+    // Another user may enter this directory and run the copy.
     fs::set_permissions(tree.root().parent().unwrap(), fs::Permissions::from_mode(0o755)).unwrap();
     let copy = tree.beside("lowlat");
     copy_binary(&copy);

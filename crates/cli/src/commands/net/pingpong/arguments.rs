@@ -11,11 +11,7 @@ use lowlat_net::{
     pingpong::{Muxer, Scenario, Transport, Waiting, parse_sizes},
     xdp::{XdpEnds, XdpMode, XdpOptions},
 };
-use std::{
-    net::{IpAddr, SocketAddr},
-    path::PathBuf,
-    time::Duration,
-};
+use std::{net::IpAddr, path::PathBuf, time::Duration};
 
 /// Port of the server unless another is named.
 pub const PORT: u16 = 12_048;
@@ -40,24 +36,8 @@ pub struct Arguments {
 
 #[derive(Debug, clap::Subcommand)]
 pub enum Action {
-    /// Answer clients, one run at a time, until Ctrl-C
-    Server(ServerArgs),
     /// Measure round trips to a server, or inside this host
     Client(Box<ClientArgs>),
-}
-
-/// Arguments of the server.
-#[derive(Debug, Args)]
-pub struct ServerArgs {
-    /// Listen on this address; repeatable [default: every address]
-    #[arg(long, value_name = "ADDRESS", value_parser = listen_address)]
-    pub listen: Vec<SocketAddr>,
-    /// Answer on this CPU [default: the one that the client asks for, else an isolated one]
-    #[arg(long, value_name = "CPU")]
-    pub cpu: Option<CpuId>,
-    /// End after one run, as sfnt-pingpong
-    #[arg(long)]
-    pub once: bool,
 }
 
 /// Arguments of the client.
@@ -174,12 +154,11 @@ pub enum Format {
 }
 
 impl OutputArgs {
-    /// The form that is wanted.
     pub fn form(&self) -> Format {
         if self.json { Format::Json } else { self.format }
     }
 
-    /// Whether any output but text on stdout is wanted.
+    /// True if any output but text on stdout is requested.
     pub fn is_asked_for(&self) -> bool {
         self.form() != Format::Text || self.hlog.is_some() || self.files.are_asked_for()
     }
@@ -227,7 +206,7 @@ impl ClientArgs {
         match &self.host {
             None if scenario.is_local() => Ok(String::new()),
             None => anyhow::bail!(
-                "no server named\nhint: name the host where `lowlat net pingpong server` runs, such as `{} 10.0.0.2`",
+                "no server named\nhint: name the host where `lowlat net server` runs, such as `{} 10.0.0.2`",
                 self.transport
             ),
             Some(_) if scenario.is_local() => anyhow::bail!(
@@ -257,12 +236,7 @@ pub fn with_port(host: &str) -> String {
     }
 }
 
-fn listen_address(text: &str) -> Result<SocketAddr, String> {
-    let wrong = || format!("\"{text}\" is not an address; write one such as 10.0.0.2 or [::1]:12048");
-    with_port(text).parse().map_err(|_| wrong())
-}
-
-/// Parses a percentile.
+/// Parses a percentile from 0 to 100.
 pub fn percentile(text: &str) -> Result<f64, String> {
     let value: Option<f64> = text.parse().ok().filter(|value| (0.0..=100.0).contains(value));
     value.ok_or_else(|| format!("\"{text}\" is not a percentile; write one such as 99 or 99.9"))
@@ -274,7 +248,6 @@ pub fn declare(command: Command) -> Command {
         .about("Measure round trips between a client and a server, or read logs of sfnt-pingpong")
         .arg_required_else_help(true)
         .after_help(examples(&[
-            ("lowlat net pingpong server", "Answer clients on port 12048."),
             (
                 "lowlat net pingpong client tcp 10.0.0.2 --wait spin",
                 "Measure all sizes, with both ends spinning on isolated CPUs.",
@@ -313,12 +286,6 @@ pub fn declare(command: Command) -> Command {
                 ])
             ))
         })
-        .mut_subcommand("server", |server| {
-            server.after_help(examples(&[
-                ("lowlat net pingpong server --listen 10.0.0.2", "Answer on one address only."),
-                ("lowlat net pingpong server --cpu 3 --once", "Answer one run, on CPU 3."),
-            ]))
-        })
 }
 
 #[cfg(test)]
@@ -337,6 +304,5 @@ mod tests {
         ] {
             assert_eq!(with_port(host), shown);
         }
-        assert!(listen_address("nowhere").is_err() && listen_address("::").is_ok());
     }
 }

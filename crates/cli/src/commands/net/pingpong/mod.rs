@@ -5,22 +5,19 @@ mod client;
 mod import;
 mod outputs;
 mod raw;
-mod server;
 
 use crate::{commands::Subcommand, output::Exit};
 use arguments::{Action, Arguments, ClientArgs};
-pub use arguments::{ServerArgs, percentile, size_list, with_port as server_with_port};
+pub use arguments::{PORT, percentile, size_list, with_port as server_with_port};
 use clap::{ArgMatches, Args as _, Command, FromArgMatches};
 use lowlat_measure::net::ClientOptions;
 use outputs::Outputs;
-pub use server::run as run_server;
 
 pub const COMMAND: Subcommand = Subcommand { name: "pingpong", declare: arguments::declare, run };
 
 fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     let arguments = Arguments::from_arg_matches(matches)?;
     match &arguments.action {
-        Some(Action::Server(server)) => server::run(server),
         Some(Action::Client(client)) => client::run(client),
         None => match &arguments.from {
             Some(file) => {

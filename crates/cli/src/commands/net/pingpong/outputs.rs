@@ -1,4 +1,4 @@
-//! What comes out of a run: text, files, or lines for scripts.
+//! Outputs of a run: text, files, or lines for scripts.
 
 use super::arguments::{Format, OutputArgs};
 use crate::{
@@ -12,7 +12,7 @@ use lowlat_net::{
 };
 use lowlat_result::{ResultDocument, hlog};
 
-/// The outputs that are wanted, their files checked.
+/// Requested outputs, with their files checked.
 pub struct Outputs<'a> {
     arguments: &'a OutputArgs,
     files: RunFiles,

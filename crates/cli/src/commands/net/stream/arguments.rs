@@ -2,11 +2,7 @@
 
 use crate::{
     arguments::{duration, time_ns},
-    commands::{
-        examples,
-        net::pingpong::{ServerArgs, percentile},
-        outputs::FileArgs,
-    },
+    commands::{examples, net::pingpong::percentile, outputs::FileArgs},
     host::HostArgs,
 };
 use clap::{Args, Command, ValueEnum, builder::PossibleValuesParser};
@@ -31,8 +27,6 @@ pub struct Arguments {
 
 #[derive(Debug, clap::Subcommand)]
 pub enum Action {
-    /// Receive the messages of clients, as `lowlat net pingpong server` does too
-    Server(ServerArgs),
     /// Send messages to a server at rising rates
     Client(Box<ClientArgs>),
 }
@@ -126,7 +120,7 @@ pub enum Format {
 }
 
 impl ClientArgs {
-    /// The rates.
+    /// Returns the rates and how to measure them. A search has one rate, at which it starts.
     pub fn stream(&self) -> anyhow::Result<StreamOptions> {
         let rates_per_s: Vec<f64> = match &self.rates {
             Some(list) => {
@@ -207,7 +201,6 @@ pub fn declare(command: Command) -> Command {
         .subcommand_negates_reqs(true)
         .arg_required_else_help(true)
         .after_help(examples(&[
-            ("lowlat net stream server", "Receive messages on port 12048."),
             (
                 "lowlat net stream client udp 10.0.0.2 --wait spin --p99 50us",
                 "Search for the highest rate without loss and with p99 within 50 us.",
@@ -228,11 +221,5 @@ pub fn declare(command: Command) -> Command {
                     ),
                 ])
             ))
-        })
-        .mut_subcommand("server", |server| {
-            server.after_help(examples(&[(
-                "lowlat net stream server --listen 10.0.0.2",
-                "Receive on one address only.",
-            )]))
         })
 }

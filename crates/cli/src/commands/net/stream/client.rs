@@ -54,7 +54,7 @@ pub fn run(arguments: &ClientArgs) -> anyhow::Result<Exit> {
     Ok(Exit::of_measurement(document.is_interrupted, is_whole))
 }
 
-/// The outputs that are wanted, their files checked.
+/// Requested outputs, with their files checked.
 pub struct Outputs<'a> {
     arguments: &'a OutputArgs,
     files: RunFiles,

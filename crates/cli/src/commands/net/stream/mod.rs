@@ -3,7 +3,6 @@
 mod arguments;
 mod client;
 
-use super::pingpong::run_server;
 use crate::{commands::Subcommand, output::Exit};
 use arguments::{Action, Arguments};
 use clap::{ArgMatches, FromArgMatches};
@@ -13,7 +12,6 @@ pub const COMMAND: Subcommand = Subcommand { name: "stream", declare: arguments:
 fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     let arguments = Arguments::from_arg_matches(matches)?;
     match (&arguments.action, &arguments.from) {
-        (Some(Action::Server(server)), _) => run_server(server),
         (Some(Action::Client(client)), _) => client::run(client),
         (None, Some(file)) => {
             let outputs = client::Outputs::prepare(&arguments.outputs)?;

@@ -1,0 +1,133 @@
+//! `cargo xtask numbers`: how large the tree is, and how many of its types share a name.
+
+use crate::{run::output, workspace::Workspace};
+use anyhow::{Context as _, bail};
+use clap::Args;
+use std::{collections::BTreeMap, path::Path, process::Command};
+
+#[derive(Debug, Args)]
+pub struct Options {
+    /// Exit with an error if a number is above its limit
+    #[arg(long)]
+    check: bool,
+}
+
+/// A number of the tree. The limit is what it was when it was last lowered: it only sinks, towards the goal.
+struct Number {
+    what: &'static str,
+    value: usize,
+    limit: usize,
+    goal: usize,
+}
+
+/// Commits whose subjects are checked.
+const COMMITS: &str = "20";
+/// Longest subject of a commit, in characters.
+const SUBJECT_CHARACTERS_MAX: usize = 72;
+
+pub fn numbers(options: &Options) -> anyhow::Result<()> {
+    let top = Workspace::read()?.root;
+    let git = |arguments: &[&str]| output(Command::new("git").current_dir(&top).args(arguments));
+    let files = git(&["ls-files", "-z"])?;
+    let (mut product, mut text, mut types) = (0, 0, BTreeMap::<String, usize>::new());
+    for file in files.split('\0').filter(|file| !file.is_empty() && top.join(file).is_file()) {
+        let bytes = std::fs::read(top.join(file)).with_context(|| format!("cannot read {file}"))?;
+        if Path::new(file).extension().is_none_or(|extension| extension != "rs") {
+            // What git shows as text.
+            let is_text = !bytes.iter().take(8_000).any(|byte| *byte == 0);
+            text += if is_text { String::from_utf8_lossy(&bytes).lines().count() } else { 0 };
+        } else if is_product(file) {
+            let code = String::from_utf8_lossy(&bytes);
+            for line in code_lines(&code) {
+                product += 1;
+                if let Some(name) = declared(line) {
+                    *types.entry(name.to_owned()).or_default() += 1;
+                }
+            }
+        }
+    }
+    let all: usize = types.values().sum();
+    let shared: usize = types.values().filter(|count| **count > 1).sum();
+    let subjects = git(&["log", "--format=%s", "-n", COMMITS])?;
+    let long = subjects.lines().filter(|line| line.chars().count() > SUBJECT_CHARACTERS_MAX).count();
+    let numbers = [
+        Number {
+            what: "lines of product Rust, without comments and blank ones",
+            value: product,
+            limit: 142_700,
+            goal: 125_000,
+        },
+        Number { what: "lines of other text", value: text, limit: 65_000, goal: 65_000 },
+        Number {
+            what: "types that share their name, in per mille",
+            value: 1_000 * shared / all.max(1),
+            limit: 440,
+            goal: 250,
+        },
+        Number { what: "long subjects of the last 20 commits", value: long, limit: 0, goal: 0 },
+    ];
+    for Number { what, value, goal, .. } in &numbers {
+        println!("{value:>8}  {what} (goal: {goal})");
+    }
+    let mut most: Vec<_> = types.into_iter().filter(|(_, count)| *count > 1).collect();
+    most.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    let most: Vec<String> = most.iter().take(10).map(|(name, count)| format!("{name} {count}")).collect();
+    println!("{all} types; most often: {}", most.join(", "));
+    let above: Vec<_> = numbers.iter().filter(|number| number.value > number.limit).collect();
+    if let (true, [Number { what, value, limit, .. }, ..]) = (options.check, above.as_slice()) {
+        bail!("cannot accept {value} {what}: {limit} are the limit\nhint: make the tree smaller");
+    }
+    Ok(())
+}
+
+fn is_product(file: &str) -> bool {
+    let others = ["tests", "benches", "examples", "testing", "fuzz", "lab"];
+    let part = |part: &str| others.contains(&part.trim_end_matches(".rs"));
+    !file.split('/').any(part) && !file.ends_with("tests.rs")
+}
+
+/// The lines before a file's own tests.
+fn code_lines(text: &str) -> impl Iterator<Item = &str> {
+    let own_tests = text.match_indices("#[cfg(test)]").map(|(at, _)| at).find(|at| {
+        let next = text[*at..].lines().skip(1).find(|line| !line.trim_start().starts_with('#'));
+        next.is_some_and(|line| line.trim_start().starts_with("mod ") && line.ends_with('{'))
+    });
+    text[..own_tests.unwrap_or(text.len())].lines().filter(|line| {
+        let line = line.trim_start();
+        !line.is_empty() && !line.starts_with("//")
+    })
+}
+
+/// The type that a line declares.
+fn declared(line: &str) -> Option<&str> {
+    let mut line = line.trim_start();
+    if let Some(rest) = line.strip_prefix("pub") {
+        line = rest
+            .strip_prefix('(')
+            .and_then(|rest| rest.split_once(')'))
+            .map_or(rest, |(_, rest)| rest)
+            .trim_start();
+    }
+    let (keyword, rest) = line.split_once(' ')?;
+    let is_type = ["struct", "enum", "trait", "union"].contains(&keyword);
+    is_type.then(|| rest.split(|c: char| !c.is_alphanumeric() && c != '_').next()).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn code_and_types_are_counted_without_comments_and_tests() {
+        let text = "//! A.\n\npub(crate) struct Place<T> {\n    // B.\n    at: T,\n}\n\n#[cfg(test)]\nmod tests {\n    struct No;\n}\n";
+        let lines: Vec<&str> = code_lines(text).collect();
+        assert_eq!(lines, ["pub(crate) struct Place<T> {", "    at: T,", "}"]);
+        assert_eq!(lines.iter().filter_map(|line| declared(line)).collect::<Vec<_>>(), ["Place"]);
+        assert_eq!(
+            (declared("    enum Kind;"), declared("impl Kind {"), declared("type A = B;")),
+            (Some("Kind"), None, None)
+        );
+        assert!(is_product("crates/net/src/sfnt.rs") && !is_product("crates/net/src/tests.rs"));
+        assert!(!is_product("crates/net/tests/main.rs") && !is_product("crates/sys/src/testing.rs"));
+    }
+}
