@@ -9,7 +9,7 @@ use jiff::SignedDuration;
 use lowlat_host::{CpuSet, Labels};
 use lowlat_lang::Language;
 use lowlat_measure::jitter::JitterOptions;
-use std::time::Duration;
+use std::{ops::RangeInclusive, time::Duration};
 
 /// The arguments of commands that write a page.
 #[derive(Debug, Clone, Args)]
@@ -46,6 +46,12 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     })?;
     Duration::try_from(span)
         .map_err(|_| format!("\"{text}\" is negative; write a positive duration, such as 10s"))
+}
+
+/// Parses a duration in a range, which is `said` in words.
+pub fn duration_within(text: &str, range: RangeInclusive<Duration>, said: &str) -> Result<Duration, String> {
+    let time = duration(text)?;
+    if range.contains(&time) { Ok(time) } else { Err(format!("\"{text}\": expected {said}")) }
 }
 
 /// Parses a short duration such as 100ns or 5us, and returns nanoseconds.

@@ -1,6 +1,9 @@
 //! Output files of a run, each written completely or not at all.
 
-use crate::output::{json_line, json_lines, talk};
+use crate::{
+    commands::pipeline::pins::PinSource,
+    output::{json_line, json_lines, talk},
+};
 use anyhow::bail;
 use clap::ArgMatches;
 use lowlat_sys::output::{self, Access, OutputDirectory, OutputError};
@@ -39,9 +42,10 @@ pub fn check_outputs(command: &ArgMatches) -> anyhow::Result<()> {
             // As users type it.
             let name = id.replace('_', "-");
             // Values of other types, and groups of arguments, are no paths.
-            let paths = matches.try_get_many::<PathBuf>(id).ok().flatten();
-            for (path, place) in paths.into_iter().flatten().filter_map(|path| Some((path, place_of(path)?)))
-            {
+            let paths = matches.try_get_many::<PathBuf>(id).ok().flatten().into_iter().flatten();
+            let pins = matches.try_get_many::<PinSource>(id).ok().flatten().into_iter().flatten();
+            let paths = paths.map(PathBuf::as_path).chain(pins.filter_map(PinSource::path));
+            for (path, place) in paths.filter_map(|path| Some((path, place_of(path)?))) {
                 if !OUTPUTS.contains(&id) {
                     inputs.push(place);
                 } else if let Some((other, ..)) = outputs.iter().find(|(.., found)| *found == place) {
@@ -200,7 +204,7 @@ mod tests {
     use std::any::TypeId;
 
     /// Arguments that name a file to read or to append to, a directory, or the start of new names.
-    const OTHERS: [&str; 33] = [
+    const OTHERS: [&str; 32] = [
         "a",
         "archive",
         "b",
@@ -218,7 +222,6 @@ mod tests {
         "log",
         "master",
         "password_file",
-        "pins",
         "plan",
         "program",
         "raw",

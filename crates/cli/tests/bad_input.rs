@@ -62,6 +62,7 @@ fn inputs_are_not_overwritten() {
         (&["assess", "--root", &host, "--report", &host], &host, " with --report"),
         (&["tune", "plan", "--root", &host, "--out", &host], &host, " with --out"),
         (&["host", "capture", &host, "--root", &host], &host, ""),
+        (&["pipeline", "run", "--pins", &a, "--result", &a], &a, " with --result"),
     ] {
         let message = format!("cannot write {output}: it is also an input\nhint: name another file{hint}\n");
         refused(arguments, &[&message]);
@@ -193,8 +194,7 @@ fn junk_in_any_file_is_an_answer() {
 fn a_role_that_does_not_fit_points_at_the_place() {
     let dir = tempfile::tempdir().unwrap();
     let role = dir.path().join("role.toml").display().to_string();
-    let (_, fixture) =
-        common::fixtures().into_iter().find(|(name, _)| name == "epyc-7f32-2x8").expect("the guide's host");
+    let fixture = common::capture("epyc-7f32-2x8");
     let root = fixture.display().to_string();
     fs::write(&role, "housekeeping = \"0,8\"\nisolated = \"1-99\"\n").unwrap();
     refused(

@@ -37,9 +37,8 @@ pub struct Capacity {
     pub limit: Limit,
 }
 
-/// The largest number of strategies, each with `rate_each_per_s` quotes a second, for which the prediction, corrected
-/// by what was seen at the checked points, keeps the goal. `load` gives mode and CPUs; its number and rate are not
-/// used.
+/// Returns the largest number of strategies that meets the goal, each with `rate_each_per_s` quotes per second. `fit`
+/// corrects the prediction by the measurements. Of `load`, only mode and CPUs are used.
 pub fn capacity(costs: &Costs, fit: &Fit, load: &Load, rate_each_per_s: f64, goal: &Goal) -> Capacity {
     let at = |strategies: u32| {
         let load = Load { strategies, rate_per_s: rate_each_per_s * f64::from(strategies), ..*load };

@@ -1,7 +1,7 @@
 //! Connection to a Redfish service: address, credentials, certificates.
 
 use crate::{
-    arguments::duration,
+    arguments::duration_within,
     output::{self, Interrupted},
     results, signals,
 };
@@ -46,9 +46,7 @@ pub struct Connection {
 }
 
 fn timeout(text: &str) -> Result<Duration, String> {
-    let time = duration(text)?;
-    let is_fit = (Duration::from_secs(1)..=Duration::from_secs(600)).contains(&time);
-    if is_fit { Ok(time) } else { Err("expected 1 s to 10 min".to_owned()) }
+    duration_within(text, Duration::from_secs(1)..=Duration::from_secs(600), "1 s to 10 min")
 }
 
 /// Open connection to a service.

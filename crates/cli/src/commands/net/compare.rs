@@ -85,17 +85,13 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
 fn measure(arguments: &Arguments) -> anyhow::Result<ResultDocument> {
     let is_imported = !arguments.import.is_empty();
     let sides = if is_imported { Vec::new() } else { sides(&arguments.sides)? };
-    let imported = imported(&arguments.import)?;
+    let (imported, cpus) = (imported(&arguments.import)?, control_cpus(arguments)?);
     let (command, labels) = (NetCompareMeasurement::COMMAND, &arguments.outputs.files.language.labels);
     let mut run = Run::begin(command, labels, || arguments.host_args.read_live("round trips"))?;
     let stop = signals::stop_flag()?;
     run.progress.stand_still();
     run.start();
-    let options = CompareOptions {
-        sides,
-        rounds: arguments.rounds,
-        cpus: arguments.client_cpu.zip(arguments.server_cpu),
-    };
+    let options = CompareOptions { sides, rounds: arguments.rounds, cpus };
     let record = if is_imported {
         imported
     } else {
@@ -145,6 +141,16 @@ fn side(part: &[String]) -> anyhow::Result<(String, SideOptions)> {
     let own = part.get(own..).unwrap_or_default();
     let options = pingpong::client_options(own)?;
     Ok((own.join(" "), SideOptions::Lowlat(Box::new(options))))
+}
+
+/// The CPUs of the control, if both are named.
+fn control_cpus(arguments: &Arguments) -> anyhow::Result<Option<(CpuId, CpuId)>> {
+    let cpus = arguments.client_cpu.zip(arguments.server_cpu);
+    anyhow::ensure!(
+        cpus.is_none_or(|(client, server)| client != server),
+        "cannot run client and server of the control on one CPU\nhint: name two with --client-cpu and --server-cpu"
+    );
+    Ok(cpus)
 }
 
 /// Reads finished outputs, each as one side.
@@ -205,5 +211,16 @@ mod tests {
         assert!(refused("udp h").contains("cannot compare one side with itself"));
         assert!(refused("udp h -- iperf3 -c h").contains("side B"), "{}", refused("udp h -- iperf3 -c h"));
         assert!(refused("udp h -- udp h --json").contains("before the first --"));
+    }
+
+    #[test]
+    fn the_control_has_two_cpus_or_none() {
+        let cpus = |line: &str| {
+            let command = Arguments::augment_args(Command::new("compare")).no_binary_name(true);
+            let matches = command.try_get_matches_from(words(&format!("{line} -- udp h -- tcp h")))?;
+            control_cpus(&Arguments::from_arg_matches(&matches)?)
+        };
+        assert!(cpus("--client-cpu 1 --server-cpu 1").is_err() && cpus("--client-cpu 1").is_err());
+        assert_eq!(cpus("--client-cpu 1 --server-cpu 0").unwrap(), Some((1, 0)));
     }
 }

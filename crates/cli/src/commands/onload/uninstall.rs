@@ -13,8 +13,8 @@ use std::collections::BTreeSet;
 
 pub const COMMAND: Subcommand = Subcommand { name: "uninstall", declare, run };
 
-/// Package managers: the query for the packages that own a file, the command that removes packages, and the simulation
-/// of that command if it removes more than it is told to.
+/// A package manager: the query for the packages that own a file, and the command that removes packages. A manager that
+/// also removes dependent packages has a simulation of that command.
 struct Manager {
     owner: &'static [&'static str],
     remove: &'static [&'static str],

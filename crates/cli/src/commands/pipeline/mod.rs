@@ -7,7 +7,7 @@ mod exchange;
 pub mod huge_pages;
 mod live;
 mod matrix;
-mod pins;
+pub mod pins;
 mod role;
 mod room;
 mod run;

@@ -58,6 +58,14 @@ impl PinSource {
         Ok(Self::File(text.into()))
     }
 
+    /// The file to read, if it is one.
+    pub fn path(&self) -> Option<&Path> {
+        match self {
+            Self::Typed(_) => None,
+            Self::File(path) => Some(path),
+        }
+    }
+
     /// Returns the pins of the roles that run. Rejects a typed pin of another role.
     pub fn pins(&self, asked: RequestedRoles) -> anyhow::Result<Pins> {
         match self {

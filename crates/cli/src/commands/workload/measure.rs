@@ -1,7 +1,7 @@
 //! Arguments and steps that the measuring subcommands share.
 
 use crate::{
-    arguments::duration,
+    arguments::duration_within,
     commands::outputs::OutputArgs,
     documents::Run,
     host::HostArgs,
@@ -18,8 +18,6 @@ use lowlat_result::ResultDocument;
 use lowlat_workload::WorkloadMeasurement;
 use std::time::Duration;
 
-/// Shortest and longest count of a run.
-const TIMES: [Duration; 2] = [Duration::from_millis(10), Duration::from_secs(600)];
 /// Most copies of a workload.
 const COPIES_MAX: i64 = 1_024;
 
@@ -66,13 +64,7 @@ fn known(name: &str) -> Result<String, String> {
 }
 
 fn run_time(text: &str) -> Result<Duration, String> {
-    let time = duration(text)?;
-    let [low, high] = TIMES;
-    if (low..=high).contains(&time) {
-        Ok(time)
-    } else {
-        Err(format!("\"{text}\": expected {} ms to {} s", low.as_millis(), high.as_secs()))
-    }
+    duration_within(text, Duration::from_millis(10)..=Duration::from_secs(600), "10 ms to 600 s")
 }
 
 /// Measures, or reads the document of `--from`, and writes the outputs.
