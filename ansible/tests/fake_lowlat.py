@@ -136,7 +136,7 @@ def version():
 
 
 def measure():
-    for option in ("--result", "--report", "--report"):
+    for option in ("--result", "--report"):
         if after(option):
             pathlib.Path(after(option)).write_text(f"{' '.join(sys.argv[1:])}\n")
 

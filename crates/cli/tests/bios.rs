@@ -107,7 +107,7 @@ fn wrong_arguments_and_files_are_refused_with_the_next_step() {
 
 #[test]
 fn a_sheet_is_printed_and_written_for_paper() {
-    let (_, host) = common::fixtures().into_iter().find(|(name, _)| name == "epyc-7f32-stock").unwrap();
+    let host = common::capture("epyc-7f32-stock");
     let host = host.display().to_string();
     let dir = tempfile::tempdir().unwrap();
     let page = dir.path().join("sheet.html").display().to_string();

@@ -159,8 +159,7 @@ fn a_file_without_end_is_refused() {
 
 #[test]
 fn clusters_are_judged_on_captures_and_compared_or_explained_here() {
-    let (_, capture) =
-        common::fixtures().into_iter().find(|(name, _)| name == "xeon6-e-2x4-modules").unwrap();
+    let capture = common::capture("xeon6-e-2x4-modules");
     let output = common::lowlat(&["cache", "clusters", "--root", capture.to_str().unwrap()]);
     let shown = text(&output.stdout);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));

@@ -1,6 +1,6 @@
 //! Output of commands for programs, on stdout and in files.
 
-use crate::common::{self, documents, fixtures, lowlat, text};
+use crate::common::{self, capture, documents, fixtures, lowlat, text};
 use lowlat_journal::record::{Options, Recorder};
 use serde_json::Value;
 use std::{
@@ -76,10 +76,6 @@ const ELSEWHERE: &[(&str, &str)] = &[
 
 fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures").join(name)
-}
-
-fn capture(name: &str) -> PathBuf {
-    fixtures().into_iter().find(|(found, _)| found == name).expect("the fixture").1
 }
 
 /// The commands below these words that have `--json`, from their help.

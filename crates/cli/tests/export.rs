@@ -67,13 +67,8 @@ fn read(root: &Path) -> HostSnapshot {
     read.entry(root.to_owned()).or_insert_with(fresh).clone()
 }
 
-fn fixture(name: &str) -> PathBuf {
-    let found = common::fixtures().into_iter().find(|(found, _)| found == name);
-    found.unwrap_or_else(|| panic!("no fixture {name}")).1
-}
-
 fn stock() -> PathBuf {
-    fixture("epyc-7f32-stock")
+    common::capture("epyc-7f32-stock")
 }
 
 fn find<'a>(files: &'a [ExportedFile], ending: &str) -> &'a str {

@@ -125,8 +125,7 @@ fn every_fixture_gets_the_cpus_it_got() {
 
 #[test]
 fn the_guide_s_host_answers_as_the_guide_s_script() {
-    let path =
-        common::fixtures().into_iter().find(|(name, _)| name == "epyc-7f32-2x8").expect("the guide's host").1;
+    let path = common::capture("epyc-7f32-2x8");
     let root = path.display().to_string();
     for (arguments, answer) in [
         (&["housekeeping"][..], "0,8"),

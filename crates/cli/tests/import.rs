@@ -43,7 +43,7 @@ fn harmful_values_are_named_with_the_wanted_ones() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("config.yaml");
     std::fs::write(&file, "kernel_cmdline:\n  isolcpus: \"0-3\"\n  nohz_full: \"1-7,9-15\"\n").unwrap();
-    let (_, host) = fixtures().into_iter().find(|(name, _)| name == "epyc-7f32-stock").unwrap();
+    let host = crate::common::capture("epyc-7f32-stock");
     let (code, document) = import(&["rt-conf", file.to_str().unwrap(), "--root", host.to_str().unwrap()]);
     assert_eq!(code, Some(1), "{document:#}");
     let request = &document["requests"][0];
@@ -57,7 +57,7 @@ fn harmful_values_are_named_with_the_wanted_ones() {
 fn parameters_that_the_kernel_ignores_and_values_that_cannot_be_parsed_are_findings() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("tuned.conf");
-    let (_, host) = fixtures().into_iter().find(|(name, _)| name == "epyc-7f32-stock").unwrap();
+    let host = crate::common::capture("epyc-7f32-stock");
     for (text, piece) in [
         ("[bootloader]\ncmdline_x=isolcpus=abc\n", "boot.isolcpus: wanted managed_irq,domain,1-7,9-15"),
         ("[sysctl]\nvm.stat_interval=abc\n", "Cannot be parsed\n  [sysctl] vm.stat_interval"),

@@ -131,7 +131,7 @@ fn plans_read_as_they_did() {
         ("epyc-7f32-stock", Profile::Trading),
         ("epyc-7f32-stock", Profile::Guide57037),
     ] {
-        let (_, path) = common::fixtures().into_iter().find(|(found, _)| found == name).expect("the fixture");
+        let path = common::capture(name);
         let host = read(&path);
         let role = Role { profile, ..Role::default() };
         let allocation = Allocation::choose(&host, &role);
@@ -148,8 +148,7 @@ fn plans_read_as_they_did() {
 /// The role's ids exist, and on the guide's server it leaves out only what it says it leaves out.
 #[test]
 fn the_built_in_role_accepts_the_guides_own_risks() {
-    let (_, path) =
-        common::fixtures().into_iter().find(|(name, _)| name == "epyc-7f32-stock").expect("the fixture");
+    let path = common::capture("epyc-7f32-stock");
     let root = path.display().to_string();
     let output = common::lowlat(&["tune", "plan", "--root", &root, "--role", "guide-57037", "--json"]);
     assert_eq!(output.status.code(), Some(1), "{}", common::text(&output.stderr));
@@ -177,8 +176,7 @@ fn the_built_in_role_accepts_the_guides_own_risks() {
 
 #[test]
 fn the_command_answers_by_exit_code_and_saves_the_plan() {
-    let (_, path) =
-        common::fixtures().into_iter().find(|(name, _)| name == "epyc-7f32-stock").expect("the fixture");
+    let path = common::capture("epyc-7f32-stock");
     let root = path.display().to_string();
     let saved = std::env::temp_dir().join(format!("lowlat-plan-{}.json", std::process::id()));
     let file = saved.display().to_string();

@@ -23,7 +23,7 @@ struct PlannedHost {
 }
 
 fn desk(name: &str, profile: Profile, takes_all: bool) -> PlannedHost {
-    let (_, path) = common::fixtures().into_iter().find(|(found, _)| found == name).expect("the fixture");
+    let path = common::capture(name);
     let host = snapshot::read(&Root::open(&path).unwrap_or_else(|error| panic!("{error}")), CATALOGUE);
     let accepted = CATALOGUE.settings().filter(|_| takes_all).map(|setting| setting.id.to_owned());
     let role = Role { profile, accepted_risks: accepted.collect(), ..Role::default() };
@@ -330,7 +330,7 @@ fn verifications_read_as_they_did() {
 #[test]
 fn the_command_answers_by_exit_code_and_needs_a_plan() {
     let fixture = |name: &str| {
-        let (_, path) = common::fixtures().into_iter().find(|(found, _)| found == name).expect("the fixture");
+        let path = common::capture(name);
         path.display().to_string()
     };
     let root = fixture("epyc-7f32-stock");

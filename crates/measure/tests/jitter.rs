@@ -2,7 +2,7 @@
 //!
 //! No test asserts an upper time: the machine may be busy with anything else.
 
-use crate::alone;
+use crate::{alone, calibrated};
 use lowlat_host::{CpuId, CpuSet, histogram::decode};
 use lowlat_jitter::{
     JitterCpu, JitterRecord, Warning, study,
@@ -39,22 +39,7 @@ fn allowed() -> CpuSet {
 fn quiet(_: &JitterProgress) {}
 
 fn measure(options: &JitterOptions) -> JitterRecord {
-    measure_until(options, &STOP_NEVER, &quiet)
-}
-
-/// Measures again if the machine was too busy to calibrate the loop.
-fn measure_until(
-    options: &JitterOptions,
-    stop: &AtomicBool,
-    progress: &(dyn Fn(&JitterProgress) + Sync),
-) -> JitterRecord {
-    for _ in 0..50 {
-        match run(&Root::live(), options, stop, progress) {
-            Err(JitterError::Busy { .. }) => thread::sleep(Duration::from_millis(100)),
-            other => return other.unwrap(),
-        }
-    }
-    panic!("the machine is too busy to calibrate the loop");
+    calibrated(|| run(&Root::live(), options, &STOP_NEVER, &quiet))
 }
 
 /// Checks what must hold in every record.
@@ -121,7 +106,7 @@ fn a_stopped_run_keeps_its_results() {
             stop.store(true, Ordering::Relaxed);
         }
     };
-    let record = measure_until(&options, &stop, &raise);
+    let record = calibrated(|| run(&Root::live(), &options, &stop, &raise));
     for cpu in &record.cpus {
         check(&record, cpu);
         // A busy machine may start a sampler late, so that it has less than the time waited for.
@@ -129,7 +114,7 @@ fn a_stopped_run_keeps_its_results() {
         assert!(cpu.seconds.len() < 3_600);
     }
     // Raised from the start, the result is still a record.
-    let record = measure_until(&options, &stop, &quiet);
+    let record = calibrated(|| run(&Root::live(), &options, &stop, &quiet));
     assert_eq!(record.cpus.len(), allowed().len());
 }
 

@@ -16,6 +16,12 @@ pub fn fixtures() -> Vec<(String, PathBuf)> {
     archives(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/hosts"), ".tar.gz")
 }
 
+/// A captured host of the project.
+pub fn capture(name: &str) -> PathBuf {
+    let found = fixtures().into_iter().find(|(found, _)| found == name);
+    found.unwrap_or_else(|| panic!("no captured host {name}")).1
+}
+
 /// Captures of other people's hosts beside the checkout; empty without them.
 pub fn topologies() -> Vec<(String, PathBuf)> {
     let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/topologies");
@@ -48,9 +54,8 @@ pub fn folder() -> tempfile::TempDir {
 
 /// Unpacks a captured host of the project into a folder, which is made. Its files were read as root, and can be written.
 pub fn unpack(name: &str, into: &Path) {
-    let (_, capture) = fixtures().into_iter().find(|(of, _)| of == name).expect(name);
     std::fs::create_dir_all(into).expect("a directory");
-    let unpacked = Command::new("tar").arg("-xzf").arg(capture).arg("-C").arg(into).status();
+    let unpacked = Command::new("tar").arg("-xzf").arg(capture(name)).arg("-C").arg(into).status();
     assert!(unpacked.expect("tar runs").success(), "{name}");
 }
 

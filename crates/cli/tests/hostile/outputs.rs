@@ -1,6 +1,6 @@
 //! Files that lowlat writes for its user: where it writes them, through what, and what happens when it cannot.
 
-use crate::common::{binary, fixtures, programs::copy_binary, text};
+use crate::common::{binary, programs::copy_binary, text};
 use lowlat_journal::record::{Options, Recorder};
 use std::{
     fs,
@@ -64,7 +64,7 @@ impl OutputFolder {
     /// The arguments with their places filled in; `dir` is where `{out}` is.
     fn filled(&self, arguments: &[&str], dir: &Path) -> Vec<String> {
         let fixture = |name: &str| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures").join(name);
-        let host = fixtures().into_iter().find(|(name, _)| name == "one-cpu").expect("the fixture").1;
+        let host = crate::common::capture("one-cpu");
         let fill = |argument: &&str| {
             [
                 ("{host}", host.as_path()),

@@ -64,8 +64,7 @@ fn size_refuses_a_host_that_is_not_running() {
 /// Interruptions of CPUs 1 to 3 as a document of an earlier lowlat has them, on a host that isolates CPU 1, stops the
 /// tick on CPU 2, and has CPU 3 chosen for isolation. Most of each was not traced, but a thread's step claims it.
 fn jitter_document(folder: &Path) -> PathBuf {
-    let (_, capture) =
-        fixtures().into_iter().find(|(name, _)| name == "epyc-7f32-stock").expect("a stock host");
+    let capture = crate::common::capture("epyc-7f32-stock");
     let file = |name: &str| folder.join(name).display().to_string();
     let capture = capture.display().to_string();
     let (page, result) = (file("page.html"), file("result.json"));
@@ -248,8 +247,7 @@ fn cost_is_linear_in_the_number_of_cpus() {
 
 #[test]
 fn audit_is_sorted_by_impact_and_shows_it() {
-    let (_, capture) =
-        fixtures().into_iter().find(|(name, _)| name == "epyc-7f32-stock").expect("a stock host");
+    let capture = crate::common::capture("epyc-7f32-stock");
     let capture = capture.display().to_string();
     let printed: Value =
         serde_json::from_slice(&lowlat(&["audit", "--root", &capture, "--json"]).stdout).expect("JSON");
@@ -286,8 +284,7 @@ fn suggestions_are_valid() {
 
 #[test]
 fn piped_output_follows_columns() {
-    let (_, capture) =
-        fixtures().into_iter().find(|(name, _)| name == "epyc-7f32-stock").expect("a stock host");
+    let capture = crate::common::capture("epyc-7f32-stock");
     let widest = |arguments: &[&str], columns: &str| {
         let mut command = Command::new(binary());
         command.args(arguments).arg("--root").arg(&capture).env("COLUMNS", columns);

@@ -1,6 +1,6 @@
 //! Escape sequences and bidirectional marks in names and contents never reach a terminal.
 
-use crate::common::{binary, fixtures};
+use crate::common::binary;
 use std::{
     collections::BTreeMap,
     fs::{self, File},
@@ -197,7 +197,7 @@ fn bait(payload: &str, folder: &Path) -> BTreeMap<&'static str, PathBuf> {
     fs::write(dir.join("manifest.json"), payload).unwrap();
     let tree = at(&format!("tree{name}"));
     tree_of(&tree, payload, &name);
-    let host = fixtures().into_iter().find(|(name, _)| name == "epyc-7f32-2x8").expect("the fixture").1;
+    let host = crate::common::capture("epyc-7f32-2x8");
     BTreeMap::from([
         ("{file}", at("file")),
         ("{role}", at("role")),

@@ -1,6 +1,6 @@
 //! TuneD's own Python modules as the oracle of how profiles are merged and expanded.
 
-use crate::common::{fixtures, tuned_package};
+use crate::common::tuned_package;
 use lowlat_host::{HostSnapshot, Reading};
 use lowlat_plan::import::tuned::{Profile, Tree};
 use lowlat_sys::{Root, snapshot};
@@ -149,7 +149,7 @@ impl Comparison {
 
 /// A fixture as a tree that both can read.
 fn unpacked(name: &str) -> (tempfile::TempDir, Root, HostSnapshot) {
-    let (_, archive) = fixtures().into_iter().find(|(other, _)| other == name).unwrap();
+    let archive = crate::common::capture(name);
     let dir = tempfile::tempdir().unwrap();
     tar::Archive::new(flate2::read::GzDecoder::new(fs::File::open(archive).unwrap()))
         .unpack(dir.path())
@@ -212,7 +212,7 @@ fn stock_profiles_of_tuned_are_merged_as_tuned_merges_them() {
         );
     }
     // Each is judged, whatever its parts are.
-    let host = fixtures().into_iter().find(|(name, _)| name == "epyc-7f32-stock").unwrap().1;
+    let host = crate::common::capture("epyc-7f32-stock");
     for folder in folders {
         let file = folder.join("tuned.conf");
         let output = crate::common::lowlat(&[

@@ -175,7 +175,7 @@ fn each_fault_of_the_way_is_counted_as_what_it_is() {
                 let record = pair.beside_server(ADDRESSES[1], move |name| run(plan, &name)).unwrap();
                 (record, forwarder.end())
             })
-            .find(|(record, _)| record.rounds[0].sent > 200)
+            .find(|(record, _)| record.rounds[0].sent > 300)
             .expect("a stream that has its turn");
         let (round, received) = (&record.rounds[0], &record.rounds[0].received);
         let found = (round.lost(), received.duplicates, received.reordered);

@@ -62,7 +62,7 @@ pub fn observe(options: &JitterOptions, causes: bool) -> JitterRecord {
 pub fn observe_until(options: &JitterOptions, causes: bool, stop: &AtomicBool) -> JitterRecord {
     let quiet = |_: &JitterProgress| {};
     let observation = Observation { causes, ..Observation::default() };
-    let record = run_observed(&Root::live(), options, &observation, stop, &quiet).unwrap();
+    let record = crate::calibrated(|| run_observed(&Root::live(), options, &observation, stop, &quiet));
     assert!(!record.cpus[0].has_moved && record.cpus[0].backward_count == 0, "{:?}", record.warnings);
     record
 }

@@ -21,8 +21,7 @@ pub struct Host {
 impl Host {
     /// A host of the project's fixtures.
     pub fn fixture(name: &str) -> Self {
-        let found = crate::common::fixtures().into_iter().find(|(found, _)| found == name);
-        let file = std::fs::File::open(found.expect("a fixture of this name").1).expect("the fixture opens");
+        let file = std::fs::File::open(crate::common::capture(name)).expect("the fixture opens");
         let mut archive = tar::Archive::new(flate2::read::GzDecoder::new(file));
         let mut nodes = Vec::new();
         for entry in archive.entries().expect("an archive") {
