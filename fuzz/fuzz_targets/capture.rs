@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use lowlat_sys::Root;
+use lowlat_host_run::Root;
 
 fuzz_target!(|bytes: &[u8]| {
     if let Ok(root) = Root::from_capture("fuzz", bytes) {

@@ -4,7 +4,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use lowlat_catalogue::CATALOGUE;
-use lowlat_sys::{Root, snapshot};
+use lowlat_host_run::{Root, snapshot};
 use lowlat_host::{Allocation, Profile, Role};
 use lowlat_settings::{Context, audit::Audit};
 

@@ -21,7 +21,7 @@ GIVEN = {
     "desk7.tar.gz": "hosts/epyc-7f32-stock.tar.gz",
     "desk8.tar.gz": "hosts/smt-2s.tar.gz",
     "run.json": "results/jitter.json",
-    "tuesday": "../crates/journal/tests/golden/v1",
+    "tuesday": "../pipeline/journal/tests/golden/v1",
 }
 ROLE = 'profile = "trading"\naccept-risk = ["sysfs.vulnerabilities"]\n'
 # Programs that the lines start. ssh and scp reach this host under every name.

@@ -10,7 +10,7 @@ from harness import tune
 MACHINE = "four-cpus"
 IS_QUICK = False
 # Without --all, some of the calls, drawn with this seed. With --all, every n-th call with a varying offset: a step makes about
-# five, so this covers each step, and all of their moments in turn. The tests of crates/tune cover each moment of each step.
+# five, so this covers each step, and all of their moments in turn. The tests of tune/run cover each moment of each step.
 SEED, QUICK_COUNT, STRIDE = 20260101, 5, 5
 CALLS = "fsync,fdatasync,rename,renameat,renameat2"
 # With a filter in the kernel, so that other calls stay fast; it needs -f, and a child has a separate count.

@@ -127,7 +127,7 @@ mod tests {
             (declared("    enum Kind;"), declared("impl Kind {"), declared("type A = B;")),
             (Some("Kind"), None, None)
         );
-        assert!(is_product("crates/net/src/sfnt.rs") && !is_product("crates/net/src/tests.rs"));
-        assert!(!is_product("crates/net/tests/main.rs") && !is_product("crates/sys/src/testing.rs"));
+        assert!(is_product("net/model/src/sfnt.rs") && !is_product("net/model/src/tests.rs"));
+        assert!(!is_product("net/model/tests/main.rs") && !is_product("host/run/src/testing.rs"));
     }
 }

@@ -18,7 +18,7 @@ pub const AUDITABLE: Tool = ("cargo-auditable", "0.7.7");
 const COMPONENTS: Tool = ("auditable2cdx", "0.1.0");
 const DEB: Tool = ("cargo-deb", "3.8.0");
 /// Folder of the packages' own files, below the source tree.
-const PACKAGING: &str = "crates/cli/packaging";
+const PACKAGING: &str = "cli/packaging";
 const AUTHORS: &str = "The lowlat authors <lowlat@localhost>";
 /// The list of components, beside the binary.
 const LIST: &str = "lowlat.cdx.json";

@@ -23,7 +23,7 @@ pub fn make(root: &Path, dist: &Path) -> anyhow::Result<()> {
     }
     // maturin checks the symbols of the module, and fails if one is of a later glibc.
     run(Command::new(programs.join("maturin"))
-        .current_dir(root.join("crates/python"))
+        .current_dir(root.join("pipeline/python"))
         .env("PATH", path_before(programs)?)
         .args(["build", "--release", "--locked", "--strip", "--zig", "--compatibility", SYSTEMS, "--out"])
         .arg(dist))

@@ -98,10 +98,10 @@ mod tests {
         };
         Workspace {
             packages: vec![
-                package("host", "crates/host", "lib", &[]),
-                package("host-tools", "crates/host/tools", "bin", &["host"]),
-                package("cli", "crates/cli", "bin", &["host-tools"]),
-                package("python", "crates/python", "cdylib", &[]),
+                package("host", "host/model", "lib", &[]),
+                package("host-tools", "host/model/tools", "bin", &["host"]),
+                package("cli", "cli", "bin", &["host-tools"]),
+                package("python", "pipeline/python", "cdylib", &[]),
             ],
             root: "/top".into(),
             target_directory: "/top/target".into(),
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn a_file_belongs_to_the_deepest_package() {
-        let files = ["crates/host/src/lib.rs", "crates/host/tools/build.rs", "crates/hosted/a", "README.md"];
+        let files = ["host/model/src/lib.rs", "host/model/tools/build.rs", "crates/hosted/a", "README.md"];
         let owners = workspace();
         let owners = owners.owners(&files.map(str::to_owned));
         assert_eq!(owners, BTreeSet::from(["host", "host-tools"]));

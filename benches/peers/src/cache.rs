@@ -5,7 +5,7 @@ use crate::{
     tools,
 };
 use anyhow::Context;
-use lowlat_result::ResultDocument;
+use lowlat_results::ResultDocument;
 use lowlat_workload::programs;
 use std::path::Path;
 

@@ -4,7 +4,7 @@ use super::Run;
 use crate::tools;
 use anyhow::Context;
 use lowlat_jitter::sysjitter;
-use lowlat_result::ResultDocument;
+use lowlat_results::ResultDocument;
 use std::path::PathBuf;
 
 /// So many "interruptions" a second are turns of the loop itself.

@@ -1,7 +1,7 @@
 //! Threads that do not belong to what is measured, started from one that is pinned.
 
 use anyhow::Context;
-use lowlat_sys::scheduling::{Scheduling, scheduling, set_scheduling};
+use lowlat_host_run::scheduling::{Scheduling, scheduling, set_scheduling};
 use rustix::thread::{CpuSet, gettid, sched_getaffinity, sched_setaffinity};
 
 /// CPUs and scheduling policy of a thread.

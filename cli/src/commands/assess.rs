@@ -1,0 +1,266 @@
+//! `lowlat assess`: reads, judges and measures the host, and writes a report; changes nothing.
+
+use super::{Subcommand, examples};
+use crate::{
+    arguments::{PageArgs, cpus, duration},
+    choose,
+    documents::Run,
+    host::{Host, HostArgs},
+    output::{self, Exit},
+    progress::Progress,
+    results::{NumberedFile, OutputFile},
+    signals,
+};
+use clap::{ArgMatches, Args, Command, FromArgMatches};
+use lowlat_host::{CpuSet, shell};
+use lowlat_jitter::{JitterMeasurement, JitterRecord, RemedyContext};
+use lowlat_jitter_run::jitter::{self, JitterError, JitterOptions, Observation};
+use lowlat_results::{Measurement, ResultDocument};
+use lowlat_results_report::Outcome;
+use std::{
+    path::{Path, PathBuf},
+    sync::atomic::AtomicBool,
+    time::Duration,
+};
+
+pub const COMMAND: Subcommand = Subcommand { name: "assess", declare, run };
+
+#[derive(Debug, Args)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a flag that users type")]
+struct Arguments {
+    #[command(flatten)]
+    host: HostArgs,
+    /// Measure interruptions for this long
+    #[arg(long, value_name = "TIME", default_value = "50s", value_parser = duration)]
+    duration: Duration,
+    /// Measure these CPUs [default: every CPU this process may use]
+    #[arg(long, value_name = "LIST", value_parser = cpus)]
+    cpus: Option<CpuSet>,
+    /// Measure without tracing causes
+    #[arg(long)]
+    no_causes: bool,
+    /// Judge only; do not measure
+    #[arg(long)]
+    no_measure: bool,
+    /// Write the HTML report to this file [default: lowlat-report.html, or the next free number]
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+    #[command(flatten)]
+    language: PageArgs,
+    /// Write the JSON document to this file [default: lowlat-result.json, or the next free number]
+    #[arg(long, value_name = "FILE")]
+    result: Option<PathBuf>,
+    /// Print the result document on stdout instead of the summary
+    #[arg(long)]
+    json: bool,
+}
+
+fn declare(command: Command) -> Command {
+    Arguments::augment_args(command)
+        .about("Judge and measure this host in about a minute and write a report; change nothing")
+        .after_help(format!(
+"Exit codes: 0 done, even if settings are at fault; 2 error; 130 interrupted. To fail on faults, use `lowlat audit`.\n\n{}",
+examples(&[
+            ("lowlat assess", "Judge and measure this host."),
+            (
+                "sudo lowlat assess --duration 10m",
+                "Include facts that only root may read, and measure longer.",
+            ),
+            ("lowlat assess --root desk7.tar.gz", "Judge a captured host, without a measurement."),
+        ])))
+}
+
+fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
+    let arguments = Arguments::from_arg_matches(matches)?;
+    let files = Files::prepare(&arguments)?;
+    let stop = signals::stop_flag()?;
+    let labels = &arguments.language.labels;
+    let mut run = Run::begin("assess", labels, || Ok(arguments.host.read_silently()?.with_boot_entry()))?;
+    let measurements;
+    (measurements, run.warnings) = measure(&arguments, &run.host, &stop, &run.progress)?;
+    let document = run.document(measurements, &stop);
+    if arguments.json {
+        // Print first: if the disk is full, only this output keeps the measurement.
+        output::print_json(&document)?;
+        let written = files.write(&document)?;
+        output::talk(&format!("wrote {}\nwrote {}", written.page, written.result));
+    } else {
+        let written = files.write(&document).inspect_err(|_| {
+            // Nothing else keeps the measurement now.
+            let _ = output::print(&lowlat_results_report::summary(&document, output::width()));
+        })?;
+        let outcome = Outcome {
+            page: &written.page,
+            result: &written.result,
+            plan_command: &next_command(&arguments.host),
+        };
+        output::print(&lowlat_results_report::brief(&document, &outcome, output::width()))?;
+    }
+    Ok(if document.is_interrupted { Exit::Interrupted } else { Exit::Clean })
+}
+
+/// Returns the command that shows the changes to this host.
+fn next_command(host: &HostArgs) -> String {
+    let mut command = "lowlat tune plan".to_owned();
+    let root = (host.root != Path::new("/")).then(|| host.root.display().to_string());
+    let role = host.role.as_ref().map(|role| role.display().to_string());
+    let profile = host.profile.map(|profile| profile.to_string());
+    for (option, value) in [("--root", root), ("--role", role), ("--profile", profile)] {
+        if let Some(value) = value {
+            command.extend([" ", option, " ", &shell::word(&value)]);
+        }
+    }
+    command
+}
+
+/// Targets of the page and the document.
+struct Files {
+    report: Target,
+    language: PageArgs,
+    result: Target,
+}
+
+/// File named by the user, which replaces an earlier one, or named by lowlat, which never does.
+enum Target {
+    Named(OutputFile),
+    Numbered(NumberedFile),
+}
+
+impl Target {
+    fn prepare(
+        named: Option<&Path>,
+        option: &'static str,
+        (stem, ending): (&'static str, &'static str),
+    ) -> anyhow::Result<Self> {
+        Ok(match named {
+            Some(path) => Self::Named(OutputFile::prepare(path, option)?),
+            None => Self::Numbered(NumberedFile::prepare(stem, ending, option)?),
+        })
+    }
+
+    /// Returns the first free number, starting at `number`, or `number` itself if the user chose the name.
+    fn free_from(&self, number: u32) -> u32 {
+        match self {
+            Self::Named(_) => number,
+            Self::Numbered(file) => file.free_from(number),
+        }
+    }
+
+    /// Writes the file. Returns its path as it is to be shown.
+    fn write(&self, text: &str, number: u32, option: &str) -> anyhow::Result<String> {
+        match self {
+            Self::Named(file) => {
+                let shown = file.shown();
+                file.write(text.as_bytes())?;
+                Ok(shown)
+            }
+            Self::Numbered(file) => Ok(file.write(text, number, option)?.display().to_string()),
+        }
+    }
+}
+
+/// Paths of the written files, as they are to be shown.
+struct Written {
+    page: String,
+    result: String,
+}
+
+impl Files {
+    fn prepare(arguments: &Arguments) -> anyhow::Result<Self> {
+        Ok(Self {
+            report: Target::prepare(arguments.report.as_deref(), "--report", ("lowlat-report", "html"))?,
+            language: arguments.language.clone(),
+            result: Target::prepare(arguments.result.as_deref(), "--result", ("lowlat-result", "json"))?,
+        })
+    }
+
+    /// Writes both under the same number. If one fails, the other is still written.
+    fn write(&self, document: &ResultDocument) -> anyhow::Result<Written> {
+        let number = self.report.free_from(self.result.free_from(1));
+        let result =
+            output::json_line(document).and_then(|text| self.result.write(&text, number, "--result"));
+        let page = self.language.page(lowlat_results_report::html(document), &document.labels);
+        let report = self.report.write(&page, number, "--report");
+        match (result, report) {
+            (Ok(result), Ok(page)) => Ok(Written { page, result }),
+            (Ok(written), Err(error)) | (Err(error), Ok(written)) => {
+                output::talk(&format!("wrote {written}"));
+                Err(error)
+            }
+            (Err(error), Err(other)) => {
+                output::talk(&format!("lowlat assess: {other:#}"));
+                Err(error)
+            }
+        }
+    }
+}
+
+/// Measures interruptions, on every CPU unless the user named some; otherwise returns a warning with the reason.
+fn measure(
+    arguments: &Arguments,
+    host: &Host,
+    stop: &AtomicBool,
+    progress: &Progress,
+) -> anyhow::Result<(Vec<Measurement>, Vec<String>)> {
+    let nothing = |why: String| Ok((Vec::new(), vec![format!("Nothing was measured: {why}.")]));
+    if arguments.no_measure {
+        return nothing("--no-measure was given".into());
+    }
+    if !host.root.is_live() {
+        return nothing(format!("{} is not the running host", host.root.label()));
+    }
+    let chosen = choose::all(arguments.cpus.as_ref(), &host.snapshot);
+    let mut warnings = Vec::from_iter(chosen.note);
+    let options = JitterOptions::new(chosen.cpus, arguments.duration);
+    progress.start(arguments.duration);
+    let observation = Observation { causes: !arguments.no_causes, ..Observation::default() };
+    let run = jitter::run_observed(&host.root, &options, &observation, stop, &|now| progress.show(now));
+    let Some(record) = kept(run, arguments.cpus.is_some(), &mut warnings)? else {
+        return Ok((Vec::new(), warnings));
+    };
+    let mut measured = JitterMeasurement::from(record);
+    let context = RemedyContext { host: &host.snapshot, allocation: &host.allocation, role: &host.role };
+    if let Err(error) = measured.study_again(&context) {
+        warnings.push(error.to_string());
+    }
+    Ok((vec![measured.into()], warnings))
+}
+
+/// Returns the record of the measurement. A run on named CPUs must succeed. Otherwise a failure is a warning, because
+/// the audit is reported even without a measurement.
+fn kept(
+    run: Result<JitterRecord, JitterError>,
+    are_named: bool,
+    warnings: &mut Vec<String>,
+) -> anyhow::Result<Option<JitterRecord>> {
+    match run {
+        Ok(record) => Ok(Some(record)),
+        Err(error @ (JitterError::ZeroDuration | JitterError::TooLong { .. })) => Err(error.into()),
+        Err(error) if are_named => Err(error.into()),
+        Err(error) => {
+            let cause = error.to_string().replace("\nhint: ", "; ");
+            warnings.push(format!("Nothing was measured: {cause}."));
+            Ok(None)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_that_cannot_be_measured_still_has_a_report() {
+        let offline =
+            || Err(JitterError::Offline { cpus: CpuSet::of(9), online: CpuSet::parse_list("0-7").unwrap() });
+        let mut warnings = Vec::new();
+        assert!(kept(offline(), true, &mut warnings).is_err());
+        assert!(kept(Err(JitterError::ZeroDuration), false, &mut warnings).is_err());
+        assert_eq!(warnings, [""; 0]);
+        assert_eq!(kept(offline(), false, &mut warnings).unwrap(), None);
+        assert!(
+            warnings[0].starts_with("Nothing was measured: cannot measure CPU 9: not online"),
+            "{warnings:?}"
+        );
+    }
+}

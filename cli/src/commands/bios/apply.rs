@@ -1,0 +1,162 @@
+//! `lowlat bios apply`: shows the next request and, with --yes, sends it and reads it back.
+
+use super::{
+    check_risks,
+    connection::{Connection, in_words},
+    source::bounded,
+};
+use crate::{
+    output::{self, Exit},
+    results,
+};
+use anyhow::{Context, bail};
+use clap::Args;
+use lowlat_bios::{BiosChange, BiosExport};
+use lowlat_host::Profile;
+use lowlat_host_run::output::{Access, OutputFile};
+use lowlat_redfish::Sent;
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+
+#[derive(Debug, Args)]
+pub struct Apply {
+    /// Apply this profile: trading or guide-57037
+    #[arg(long, value_name = "NAME", default_value_t)]
+    profile: Profile,
+    /// Include this setting although it weakens security or memory error protection; repeatable
+    #[arg(long, value_name = "ID")]
+    accept_risk: Vec<String>,
+    /// Restore the settings saved in this file by an earlier apply or export
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["profile", "accept_risk"])]
+    restore: Option<PathBuf>,
+    /// Send the request [default: only show it]
+    #[arg(long)]
+    yes: bool,
+    /// Send the request even if changes are already pending; the restart applies both
+    #[arg(long)]
+    with_pending: bool,
+    /// Save the current settings in this new file before sending [default: lowlat-bios-before.json, or the next free
+    /// number]
+    #[arg(long, value_name = "FILE")]
+    before: Option<PathBuf>,
+    /// Print the result as JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    connection: Connection,
+}
+
+/// Result of the command as JSON.
+#[derive(Serialize)]
+struct Outcome<'a> {
+    document: &'static str,
+    schema_version: u32,
+    #[serde(flatten)]
+    change: &'a BiosChange,
+    sent: Option<&'a Sent>,
+    before: Option<PathBuf>,
+}
+
+/// Highest number tried for a file with the previous settings.
+const NUMBER_MAX: u32 = 999;
+
+pub fn run(arguments: &Apply) -> anyhow::Result<Exit> {
+    check_risks(&arguments.accept_risk, arguments.profile)?;
+    let before = before(arguments.before.as_deref())?;
+    let restore = arguments.restore.as_deref().map(saved_export).transpose()?;
+    let mut service = arguments.connection.open()?;
+    let saved = service.read()?;
+    let facts = saved.facts()?;
+    let export = BiosExport::of(&facts, arguments.profile, &arguments.accept_risk);
+    let change = match &restore {
+        Some((file, bytes)) => BiosChange::restoring(&facts, file, bytes)?,
+        None => BiosChange::of(&facts, &export),
+    };
+    let sent = match &change.request {
+        Some(request) if arguments.yes => {
+            refuse_waiting(arguments, &change)?;
+            write_before(&before, &export)?;
+            output::talk(&format!("wrote {}: the current settings, for --restore", before.display()));
+            Some(lowlat_redfish::send(&mut service.client, &saved, &facts, request).map_err(in_words)?)
+        }
+        _ => None,
+    };
+    service.close();
+    show(arguments, &change, sent.as_ref().map(|sent| (sent, before)))?;
+    let is_done = sent.is_some() || change.request.is_none();
+    let is_all = change.later_requests == 0 && change.left_out.is_empty();
+    Ok(if is_done && is_all { Exit::Clean } else { Exit::Findings })
+}
+
+fn saved_export(path: &Path) -> anyhow::Result<(String, Vec<u8>)> {
+    Ok((path.display().to_string(), bounded(path, "name a file that an apply or export wrote")?))
+}
+
+/// Returns the path for the current settings. An existing file is never replaced: it may be the only copy of older settings.
+fn before(given: Option<&Path>) -> anyhow::Result<PathBuf> {
+    let is_free = |path: &Path| path.symlink_metadata().is_err();
+    if let Some(path) = given {
+        if !is_free(path) {
+            bail!(
+                "{} already exists and may be the only copy of earlier settings\nhint: name another file with --before",
+                path.display()
+            );
+        }
+        return Ok(path.to_owned());
+    }
+    let numbered = (2..=NUMBER_MAX).map(|number| PathBuf::from(format!("lowlat-bios-before-{number}.json")));
+    std::iter::once(PathBuf::from("lowlat-bios-before.json"))
+        .chain(numbered)
+        .find(|path| is_free(path))
+        .context("every name lowlat-bios-before-N.json is taken\nhint: name a file with --before")
+}
+
+fn refuse_waiting(arguments: &Apply, change: &BiosChange) -> anyhow::Result<()> {
+    if change.waiting.is_empty() || arguments.with_pending {
+        return Ok(());
+    }
+    let names: Vec<&str> = change.waiting.iter().map(|row| row.attribute.as_str()).take(12).collect();
+    bail!(
+        "cannot send the request: changes are already pending ({}{})\nhint: restart the server or revert them first, \
+         or accept them with --with-pending",
+        names.join(", "),
+        if change.waiting.len() > names.len() { ", ..." } else { "" },
+    );
+}
+
+/// Writes the current settings completely and durably before anything is sent.
+fn write_before(path: &Path, export: &BiosExport) -> anyhow::Result<()> {
+    let text = output::json_lines(export)? + "\n";
+    OutputFile::new(path, Access::Shared)
+        .and_then(|file| file.write_new(text.as_bytes()))
+        .map_err(|error| results::in_words(&error, "name another file with --before; nothing was sent"))
+}
+
+fn show(arguments: &Apply, change: &BiosChange, sent: Option<(&Sent, PathBuf)>) -> anyhow::Result<()> {
+    if arguments.json {
+        let (sent, before) = sent.unzip();
+        let outcome = Outcome { document: "lowlat bios apply", schema_version: 1, change, sent, before };
+        return output::print_json(&outcome);
+    }
+    output::print(&lowlat_results_report::bios_change_text(change, output::width()))?;
+    match (sent, &change.request) {
+        (Some((sent, _)), _) => output::print_plain(&after_sending(change, sent)),
+        (None, Some(_)) => output::print("\nNothing was sent. Add --yes to send the request."),
+        (None, None) => Ok(()),
+    }
+}
+
+fn after_sending(change: &BiosChange, sent: &Sent) -> String {
+    let mut lines =
+        vec![format!("\nSent (status {}). The pending settings now contain the change.", sent.status)];
+    lines.extend(sent.messages.iter().map(|message| format!("The service reports: {message}")));
+    if let Some(task) = &sent.waiting_task {
+        lines.push(format!("Task {task} is still running; some services finish it during the restart."));
+    }
+    lines.push("Restart the server to apply the change; lowlat does not restart it.".into());
+    lines.push(match change.later_requests {
+        0 => "Then check with `lowlat bios audit` that the BIOS accepted it.".into(),
+        _ => "Then run this command again: the next request must follow the restart.".into(),
+    });
+    lines.join("\n")
+}

@@ -1,0 +1,171 @@
+//! `lowlat bios`: judges BIOS settings from a Redfish service or its saved responses, and changes them.
+
+mod apply;
+mod connection;
+mod sheet;
+mod source;
+
+use super::{Subcommand, examples};
+use crate::{
+    output::{self, Exit},
+    results::OutputFile,
+};
+use anyhow::bail;
+use clap::{ArgGroup, ArgMatches, Args, Command, FromArgMatches, Subcommand as _};
+use connection::Connection;
+use lowlat_bios::{BiosAudit, BiosExport, needs_accepted_risk};
+use lowlat_catalogue::CATALOGUE;
+use lowlat_host::Profile;
+use lowlat_results_report::BiosTextOptions;
+use source::Source;
+use std::path::PathBuf;
+
+pub const COMMAND: Subcommand = Subcommand { name: "bios", declare, run };
+
+#[derive(Debug, clap::Subcommand)]
+enum Action {
+    /// Judge the active and pending BIOS settings of a server
+    Audit(Audit),
+    /// Write the requests that apply a profile, and those that restore the current settings
+    Export(Export),
+    /// Save the current settings, then send the next request to the service
+    Apply(apply::Apply),
+    /// Print a profile's settings menu by menu, to set them by hand without Redfish
+    Sheet(sheet::Sheet),
+}
+
+#[derive(Debug, Args)]
+struct Audit {
+    #[command(flatten)]
+    source: Source,
+    /// Also show rows that are as wanted, or that the profile leaves open
+    #[arg(long)]
+    all: bool,
+    /// Print the result as JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    connection: Connection,
+}
+
+#[derive(Debug, Args)]
+struct Export {
+    #[command(flatten)]
+    source: Source,
+    /// Include this setting although it weakens security or memory error protection; repeatable
+    #[arg(long, value_name = "ID")]
+    accept_risk: Vec<String>,
+    /// Write the document to this file [default: stdout]
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    #[command(flatten)]
+    connection: Connection,
+}
+
+fn declare(command: Command) -> Command {
+    Action::augment_subcommands(command)
+        .about("Judge and change BIOS settings over Redfish, judge saved responses, print a sheet")
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        // The audit and the export accept --file instead.
+        .mut_subcommand("audit", needs_source)
+        .mut_subcommand("export", needs_source)
+        .mut_subcommand("apply", |apply| apply.mut_arg("redfish", |argument| argument.required(true)))
+        .after_help(examples(&[
+            (
+                "lowlat bios audit --redfish https://bmc7 --user operator --save bmc7",
+                "Prompt for the password, judge the settings, save the responses in directory bmc7.",
+            ),
+            (
+                "lowlat bios audit --file bios.json --file settings.json --registry registry.json",
+                "Show which settings differ, are pending or are locked by another setting.",
+            ),
+            (
+                "lowlat bios export --file saved.json --profile guide-57037 --out change.json",
+                "Write the PATCH bodies in order, and a snapshot to restore the current settings.",
+            ),
+            (
+                "lowlat bios apply --redfish https://bmc7 --user operator --password-file bmc7.password",
+                "Show the next request; with --yes, send it and read it back.",
+            ),
+            (
+                "lowlat bios apply --redfish https://bmc7 --user operator --restore lowlat-bios-before.json --yes",
+                "Send the next request that restores the saved settings.",
+            ),
+            (
+                "lowlat bios sheet --profile guide-57037 --report bios.html",
+                "Print the guide's BIOS settings in menu order, and write a page for paper.",
+            ),
+        ]))
+}
+
+/// Requires saved responses or a service, so that the error and the usage name both.
+fn needs_source(command: Command) -> Command {
+    command.group(ArgGroup::new("settings").args(["file", "redfish"]).required(true).multiple(true))
+}
+
+fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
+    match Action::from_arg_matches(matches)? {
+        Action::Audit(arguments) => audit(&arguments),
+        Action::Export(arguments) => export(&arguments),
+        Action::Apply(arguments) => apply::run(&arguments),
+        Action::Sheet(arguments) => sheet::run(&arguments),
+    }
+}
+
+fn audit(arguments: &Audit) -> anyhow::Result<Exit> {
+    let facts = arguments.source.read(&arguments.connection)?;
+    let audit = BiosAudit::of(&facts, arguments.source.profile);
+    output::print_as(arguments.json, &audit, |width| {
+        lowlat_results_report::bios_text(&audit, BiosTextOptions { show_all: arguments.all, width })
+    })?;
+    Ok(audit.counts.checked().claim(audit.counts.differences > 0).into())
+}
+
+fn export(arguments: &Export) -> anyhow::Result<Exit> {
+    let profile = arguments.source.profile;
+    check_risks(&arguments.accept_risk, profile)?;
+    let out = arguments.out.as_deref().map(|path| OutputFile::prepare(path, "--out")).transpose()?;
+    let facts = arguments.source.read(&arguments.connection)?;
+    let export = BiosExport::of(&facts, profile, &arguments.accept_risk);
+    match &out {
+        Some(file) => file.write_json_lines(&export)?,
+        None => output::print_json(&export)?,
+    }
+    for left_out in &export.left_out {
+        output::talk(&format!("left out: {} ({}): {}", left_out.id, left_out.attribute, left_out.why));
+    }
+    for warning in &export.warnings {
+        output::talk(&format!("warning: {warning}"));
+    }
+    if let Some(file) = &out {
+        let steps = export.steps.len();
+        output::talk(&format!(
+            "wrote {}: {steps} {} to send in order, and a snapshot of the current settings",
+            file.path().display(),
+            if steps == 1 { "request" } else { "requests" },
+        ));
+    }
+    let is_clean = export.steps.is_empty() && export.left_out.is_empty();
+    Ok(if is_clean { Exit::Clean } else { Exit::Findings })
+}
+
+fn check_risks(ids: &[String], profile: Profile) -> anyhow::Result<()> {
+    ids.iter().try_for_each(|id| check_risk(id, profile))
+}
+
+/// Refuses an id without a risk: a misspelt id would otherwise leave its row out silently.
+fn check_risk(id: &str, profile: Profile) -> anyhow::Result<()> {
+    match (needs_accepted_risk(id, profile), CATALOGUE.nearest(id)) {
+        (Some(true), _) => Ok(()),
+        (Some(false), _) => {
+            bail!(
+                "--accept-risk {id}: profile {profile} plans no risky change of this setting\nhint: remove --accept-risk {id}"
+            )
+        }
+        (None, Some(near)) => bail!("no BIOS setting has the id \"{id}\"; did you mean \"{near}\"?"),
+        (None, None) => {
+            bail!("no BIOS setting has the id \"{id}\"\nhint: `lowlat audit --list` shows every id")
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! `lowlat bios sheet`: the settings of a profile to set by hand.
+
+use crate::{
+    arguments::PageArgs,
+    host::HostArgs,
+    labels::{WithLabels, host_name},
+    output::{self, Exit},
+    results::{OutputFile, write_all},
+};
+use clap::Args;
+use lowlat_bios::BiosSheet;
+use lowlat_host::Labels;
+use std::path::PathBuf;
+
+#[derive(Debug, Args)]
+pub struct Sheet {
+    #[command(flatten)]
+    host: HostArgs,
+    /// Write a page to print to this file, with room for the present values
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+    #[command(flatten)]
+    language: PageArgs,
+    /// Print the settings as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(sheet: &Sheet) -> anyhow::Result<Exit> {
+    let page = sheet.report.as_deref().map(|path| OutputFile::prepare(path, "--report")).transpose()?;
+    let host = sheet.host.read()?;
+    let settings = BiosSheet::of_host(host.role.profile, &host.snapshot);
+    let (server, _) = lowlat_results_report::host_line(&host.snapshot);
+    let host_name = host_name(&host.root, host.snapshot.origin.is_redacted);
+    let labels = sheet.language.labels.of_all([Labels { host_name, ..Labels::default() }].iter());
+    output::print_as(sheet.json, &WithLabels { labels: &labels, result: &settings }, |width| {
+        lowlat_results_report::bios_sheet_text(&settings, &server, width)
+    })?;
+    write_all(page.iter().map(|file| {
+        (file, Ok(sheet.language.page(lowlat_results_report::bios_sheet_html(&settings, &server), &labels)))
+    }))?;
+    Ok(Exit::Clean)
+}

@@ -1,0 +1,157 @@
+//! `lowlat cache c2c`: latency between cores.
+
+use crate::{
+    arguments::cpus,
+    commands::{Subcommand, examples, outputs::OutputArgs},
+    documents::{self, Run},
+    host::HostArgs,
+    output::{self, Exit},
+    signals,
+};
+use anyhow::Context as _;
+use clap::{ArgMatches, Args, Command, FromArgMatches, ValueEnum};
+use lowlat_cache::c2c::{C2cMeasurement, C2cRecord, Limits, Matrix, Method};
+use lowlat_host::{CpuSet, HostSnapshot, topology::Topology};
+use lowlat_jitter_run::cache::c2c;
+use lowlat_results::ResultDocument;
+use std::path::{Path, PathBuf};
+
+pub const COMMAND: Subcommand = Subcommand { name: "c2c", declare, run };
+
+/// Fewest CPUs of a survey.
+const CPUS_MIN: usize = 2;
+
+#[derive(Debug, Args)]
+struct Arguments {
+    #[command(flatten)]
+    host: HostArgs,
+    /// Measure these CPUs [default: all that this process may use]
+    #[arg(long, value_name = "LIST", value_parser = cpus, conflicts_with = "from")]
+    cpus: Option<CpuSet>,
+    /// Pass the cache line this way [default: store; cas for --import]
+    #[arg(long, value_enum, conflicts_with = "from")]
+    method: Option<Way>,
+    /// Measure every pair, however many CPUs there are
+    #[arg(long, conflicts_with = "from")]
+    all: bool,
+    /// Group the times of this file instead: a matrix that core-to-core-latency --csv printed on any host
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["from", "cpus", "all", "result", "report"])]
+    import: Option<PathBuf>,
+    #[command(flatten)]
+    outputs: OutputArgs,
+}
+
+/// How a cache line is passed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Way {
+    /// Each CPU stores to a line of its own and loads the other's
+    Store,
+    /// Both CPUs change one line by compare-exchange
+    Cas,
+    /// One CPU loads lines that the other has modified
+    Read,
+    /// One CPU stores to lines that the other has read
+    Invalidate,
+}
+
+impl From<Way> for Method {
+    fn from(way: Way) -> Self {
+        match way {
+            Way::Store => Self::Store,
+            Way::Cas => Self::CompareExchange,
+            Way::Read => Self::Read,
+            Way::Invalidate => Self::Invalidate,
+        }
+    }
+}
+
+fn declare(command: Command) -> Command {
+    Arguments::augment_args(command)
+        .about("Measure the latency between cores, and compare their groups with the kernel's topology")
+        .after_help(format!(
+            "Up to 32 CPUs, every pair is measured. Above, the groups of CPUs are found from a sample of the pairs, at most a \
+             twentieth on hosts of 512 CPUs, and random pairs show how well the others are predicted.\n\
+             Both CPUs of a pair are busy for some milliseconds, so other programs on them disturb the figures, and are \
+             disturbed.\n\n\
+             Exit codes: 0 clean, 1 the kernel's topology differs from what was measured, 2 error, 4 nothing was \
+             measured, 130 interrupted.\n\n{}",
+            examples(&[
+                ("lowlat cache c2c", "Measure all CPUs."),
+                ("lowlat cache c2c --cpus 2-9 --method cas", "Measure compare-exchange between eight CPUs."),
+                ("lowlat cache c2c --import epyc.csv", "Group the CPUs of a matrix that somebody published."),
+                ("lowlat cache c2c --report c2c.html", "Write a page with a heat map."),
+            ])
+        ))
+}
+
+fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
+    let arguments = Arguments::from_arg_matches(matches)?;
+    if let Some(file) = &arguments.import {
+        return import(file, &arguments);
+    }
+    let outputs = arguments.outputs.prepare()?;
+    let document = arguments.outputs.document_or(|| measure(&arguments))?;
+    let Some(measurement) = document.c2c() else {
+        anyhow::bail!(
+            "cannot show the document: it contains no latencies between cores\nhint: name one that `lowlat cache c2c --result` wrote"
+        );
+    };
+    let (record, topology) = (&measurement.record, &document.snapshot.topology);
+    outputs.write(&document, &lowlat_cores_report::c2c_text(record, topology, output::width()))?;
+    let differs = !lowlat_cache::c2c::differences(record, topology).is_empty();
+    Ok(match (document.is_interrupted, differs) {
+        (true, _) => Exit::Interrupted,
+        (false, true) => Exit::Findings,
+        (false, false) if record.levels.is_empty() => Exit::NotJudged,
+        (false, false) => Exit::Clean,
+    })
+}
+
+/// Shows the groups of a matrix. It is compared with a host's topology only if the user names that host.
+fn import(file: &Path, arguments: &Arguments) -> anyhow::Result<Exit> {
+    let shown = file.display();
+    let hint = "hint: name a file that `core-to-core-latency --csv` printed";
+    let text = documents::text_of(file).with_context(|| format!("cannot read {shown}\n{hint}"))?;
+    let matrix =
+        Matrix::parse(&text).map_err(|error| anyhow::anyhow!("cannot read {shown}: {error}\n{hint}"))?;
+    let is_named = arguments.host.root != Path::new("/");
+    let topology = if is_named { arguments.host.read()?.snapshot.topology } else { Topology::default() };
+    let record =
+        C2cRecord { method: arguments.method.unwrap_or(Way::Cas).into(), ..matrix.survey(&topology) };
+    output::print_as(arguments.outputs.json, &output::Document::of("lowlat-cache-c2c", &record), |width| {
+        lowlat_cores_report::c2c_text(&record, &topology, width)
+    })?;
+    let differs = is_named && !lowlat_cache::c2c::differences(&record, &topology).is_empty();
+    Ok(if differs { Exit::Findings } else { Exit::Clean })
+}
+
+fn measure(arguments: &Arguments) -> anyhow::Result<ResultDocument> {
+    let labels = &arguments.outputs.files.language.labels;
+    let mut run = Run::begin(C2cMeasurement::COMMAND, labels, || arguments.host.read_live("latencies"))?;
+    let measured = chosen(arguments.cpus.as_ref(), &run.host.snapshot)?;
+    let stop = signals::stop_flag()?;
+    let mut limits = Limits::default();
+    if arguments.all {
+        limits.cpus_max_of_all_pairs = measured.len();
+    }
+    run.progress.say(format!("measuring {} CPUs", measured.len()));
+    run.start();
+    let topology = &run.host.snapshot.topology;
+    let method = arguments.method.unwrap_or(Way::Store).into();
+    let record = c2c::run(&run.host.root, (&measured, topology), method, limits, &stop, &mut |tries| {
+        if tries.is_multiple_of(100) {
+            run.progress.say(format!("measured {tries} times"));
+        }
+    })?;
+    Ok(run.document(vec![C2cMeasurement::from(record).into()], &stop))
+}
+
+/// The CPUs to measure, two at least.
+fn chosen(asked: Option<&CpuSet>, host: &HostSnapshot) -> anyhow::Result<CpuSet> {
+    let usable = super::usable(asked, host)?;
+    anyhow::ensure!(
+        usable.len() >= CPUS_MIN,
+        "cannot measure CPUs {usable}: a pair takes two CPUs\nhint: name more with --cpus"
+    );
+    Ok(usable)
+}

@@ -1,0 +1,88 @@
+//! `lowlat cache clusters`: what the kernel does with clusters, and what filling one before the next costs.
+
+use crate::{
+    arguments::cpus,
+    commands::{Subcommand, examples, outputs::OutputArgs},
+    documents::Run,
+    host::HostArgs,
+    output::{self, Exit},
+    signals,
+};
+use clap::{ArgMatches, Args, Command, FromArgMatches, value_parser};
+use lowlat_cache::clusters::{ClustersMeasurement, ClustersRecord, Filling};
+use lowlat_host::CpuSet;
+use lowlat_jitter_run::cache::clusters;
+use lowlat_results::ResultDocument;
+
+pub const COMMAND: Subcommand = Subcommand { name: "clusters", declare, run };
+
+#[derive(Debug, Args)]
+struct Arguments {
+    #[command(flatten)]
+    host: HostArgs,
+    /// Compare placements on these CPUs [default: all that this process may use]
+    #[arg(long, value_name = "LIST", value_parser = cpus, conflicts_with = "from")]
+    cpus: Option<CpuSet>,
+    /// Measure both placements this many times
+    #[arg(long, value_name = "COUNT", default_value_t = 15, value_parser = value_parser!(u32).range(1..=1_000), conflicts_with = "from")]
+    rounds: u32,
+    #[command(flatten)]
+    outputs: OutputArgs,
+}
+
+fn declare(command: Command) -> Command {
+    Arguments::augment_args(command)
+        .about("Show whether the kernel spreads load over clusters, and measure what filling one costs")
+        .after_help(format!(
+            "A cluster is a group of cores that share a second-level cache. Copies of three jobs run in one cluster and then in \
+             one cluster each: random reads and updates of memory that fits in the cache alone but not together, and arithmetic \
+             as a control. Hosts without clusters compare SMT siblings or last-level caches. With --root, only the kernel \
+             is judged.\n\n\
+             Exit codes: 0 clean, 2 error, 4 nothing was compared, 130 interrupted.\n\n{}",
+            examples(&[
+                ("lowlat cache clusters", "Judge the kernel, and measure."),
+                ("lowlat cache clusters --root capture.tar.gz", "Judge the kernel of a captured host."),
+                ("lowlat cache clusters --cpus 2-15 --report clusters.html", "Measure some CPUs, and write a page."),
+            ])
+        ))
+}
+
+fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
+    let arguments = Arguments::from_arg_matches(matches)?;
+    let outputs = arguments.outputs.prepare()?;
+    let document = arguments.outputs.document_or(|| measure(&arguments))?;
+    let Some(measurement) = document.clusters() else {
+        anyhow::bail!(
+            "cannot show the document: it contains no clusters\nhint: name one that `lowlat cache clusters --result` wrote"
+        );
+    };
+    let text = lowlat_cores_report::clusters_text(&measurement.record, &document.snapshot, output::width());
+    outputs.write(&document, &text)?;
+    let is_whole = measurement.record.why_not.is_none();
+    Ok(Exit::of_measurement(document.is_interrupted, is_whole))
+}
+
+fn measure(arguments: &Arguments) -> anyhow::Result<ResultDocument> {
+    let labels = &arguments.outputs.files.language.labels;
+    let mut run = Run::begin(ClustersMeasurement::COMMAND, labels, || arguments.host.read())?;
+    let stop = signals::stop_flag()?;
+    run.start();
+    let host = &run.host;
+    let record = if host.root.is_live() {
+        match Filling::choose(
+            &host.snapshot.topology,
+            &super::usable(arguments.cpus.as_ref(), &host.snapshot)?,
+        ) {
+            Err(why) => ClustersRecord { why_not: Some(why), ..ClustersRecord::default() },
+            Ok(filling) => {
+                let mut say = |round| {
+                    run.progress.say(format!("measuring round {} of {}", round + 1, arguments.rounds));
+                };
+                clusters::run(&host.root, &filling, arguments.rounds, &stop, &mut say)?
+            }
+        }
+    } else {
+        ClustersRecord::default()
+    };
+    Ok(run.document(vec![ClustersMeasurement::from(record).into()], &stop))
+}

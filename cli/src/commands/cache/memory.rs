@@ -1,0 +1,94 @@
+//! `lowlat cache memory`: latency and bandwidth of memory between nodes.
+
+use crate::{
+    arguments::{bytes, cpus},
+    commands::{Subcommand, examples},
+    host::HostArgs,
+    output::{self, Exit},
+    progress::Progress,
+    signals,
+};
+use clap::{ArgMatches, Args, Command, FromArgMatches, value_parser};
+use lowlat_host::CpuSet;
+use lowlat_jitter_run::cache::memory::{self, MemoryOptions};
+use std::sync::atomic::Ordering;
+
+pub const COMMAND: Subcommand = Subcommand { name: "memory", declare, run };
+
+#[derive(Debug, Args)]
+struct Arguments {
+    #[command(flatten)]
+    host: HostArgs,
+    /// Read with these CPUs only [default: all]
+    #[arg(long, value_name = "LIST", value_parser = cpus)]
+    cpus: Option<CpuSet>,
+    /// Take buffers of this size, such as 512M [default: four times the last-level caches of a node, at least 64M]
+    #[arg(long, value_name = "SIZE", value_parser = bytes)]
+    buffer: Option<u64>,
+    /// Compare huge and small pages up to this size
+    #[arg(long, value_name = "SIZE", value_parser = bytes, default_value = "1G")]
+    largest: u64,
+    /// Measure time by size, by load and by chases at once too
+    #[arg(long)]
+    curves: bool,
+    /// Print the sizes of buffers, and measure nothing; always so with --root
+    #[arg(long)]
+    dry_run: bool,
+    /// Measure every pair of nodes this many times
+    #[arg(long, value_name = "COUNT", default_value_t = 9, value_parser = value_parser!(u32).range(1..=1_000))]
+    rounds: u32,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+fn declare(command: Command) -> Command {
+    Arguments::augment_args(command)
+        .about("Measure latency and bandwidth of memory, from each node to each node")
+        .after_help(format!(
+            "Latency is the time of a load that depends on the load before, in random order: first with the other CPUs of \
+             the node idle, then while they read as fast as they can. Bandwidth is what all CPUs of the node read, write or \
+             copy together. Each is measured in small and in huge pages. Buffers exceed all last-level caches of a node, and \
+             take no more than half of the memory that the host and the control group have left.\n\
+             CXL, device-dax and GPU memory is named if the kernel or its driver reports it.\n\n\
+             Exit codes: 0 clean, 2 error, 4 nothing was measured, 130 interrupted.\n\n{}",
+            examples(&[
+                ("lowlat cache memory", "Measure every pair of nodes."),
+                ("lowlat cache memory --curves", "Show what each cache adds, and what load and several misses at once do."),
+                ("lowlat cache memory --cpus 2-9 --buffer 1G", "Read 1 GiB from CPUs 2 to 9."),
+            ])
+        ))
+}
+
+fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
+    let arguments = Arguments::from_arg_matches(matches)?;
+    let progress = Progress::new();
+    progress.say("reading the host");
+    let host = arguments.host.read()?;
+    let online = &host.snapshot.topology.online;
+    let usable = match &arguments.cpus {
+        // The affinity of this process says nothing about another host.
+        asked if !host.root.is_live() => asked.as_ref().unwrap_or(online).intersection(online),
+        asked => super::usable(asked.as_ref(), &host.snapshot)?,
+    };
+    let options = MemoryOptions {
+        cpus: usable,
+        buffer_bytes: arguments.buffer,
+        largest_bytes: arguments.largest,
+        rounds: arguments.rounds,
+        has_curves: arguments.curves,
+    };
+    let is_plan = arguments.dry_run || !host.root.is_live();
+    let stop = signals::stop_flag()?;
+    let record = if is_plan {
+        memory::plan(&host.root, &host.snapshot, &options)
+    } else {
+        memory::run(&host.root, &host.snapshot, &options, &stop, &mut |text| progress.say(text))
+    }?;
+    progress.finish();
+    output::print_as(arguments.json, &output::Document::of("lowlat-cache-memory", &record), |width| {
+        lowlat_cores_report::memory_text(&record, width)
+    })?;
+    // Relaxed: set by the signal handler; the threads have been joined.
+    Ok(Exit::of_measurement(stop.load(Ordering::Relaxed), is_plan || !record.paths.is_empty()))
+}

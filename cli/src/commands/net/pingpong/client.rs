@@ -1,0 +1,42 @@
+//! The client: from the arguments to the document.
+
+use super::{arguments::ClientArgs, outputs::Outputs, raw};
+use crate::{commands::net::command_line, documents::Run, output::Exit, results::write_all, signals};
+use lowlat_jitter_run::net::{self, ClientOptions};
+use lowlat_net::pingpong::PingpongMeasurement;
+
+/// The options of a run, checked.
+pub fn options(arguments: &ClientArgs, command_line: String) -> anyhow::Result<ClientOptions> {
+    let scenario = arguments.scenario()?;
+    scenario.check().map_err(net::PingpongError::from)?;
+    Ok(ClientOptions {
+        server: arguments.server(&scenario)?,
+        command_line,
+        percentile: arguments.percentile,
+        is_forced: arguments.force,
+        keeps_samples: arguments.raw.is_some(),
+        scenario,
+    })
+}
+
+/// Measures, prints, writes the files.
+pub fn run(arguments: &ClientArgs) -> anyhow::Result<Exit> {
+    let options = options(arguments, command_line())?;
+    let outputs = Outputs::prepare(&arguments.outputs)?;
+    let raw = raw::prepare(arguments.raw.as_deref(), &options.scenario.sizes)?;
+    let (command, labels) = (PingpongMeasurement::COMMAND, &arguments.outputs.files.language.labels);
+    let mut run = Run::begin(command, labels, || arguments.host_args.read_live("round trips"))?;
+    let stop = signals::stop_flag()?;
+    let all = options.scenario.sizes.len();
+    run.progress.say(format!("measuring {all} sizes"));
+    run.progress.stand_still();
+    run.start();
+    let record = net::run_client(&run.host.root, &options, &stop, &|size| {
+        run.progress.say(format!("measured {} bytes", size.size_bytes));
+    })?;
+    let (texts, is_whole) = (raw::texts(&raw, &record), !record.has_ended_early);
+    let document = run.document(vec![PingpongMeasurement::from(record).into()], &stop);
+    outputs.write(&document)?;
+    write_all(texts)?;
+    Ok(Exit::of_measurement(document.is_interrupted, is_whole))
+}

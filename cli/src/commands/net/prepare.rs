@@ -1,0 +1,93 @@
+//! `lowlat net prepare`: the part of the plan that concerns one interface and the network.
+
+use crate::commands::{Subcommand, examples, tune};
+use crate::{
+    host::HostArgs,
+    output::{self, Exit},
+};
+use clap::{ArgMatches, Args, Command, FromArgMatches};
+use lowlat_plan::Plan;
+use lowlat_tune_run::flow::ApplyOptions;
+use std::path::PathBuf;
+
+pub const COMMAND: Subcommand = Subcommand { name: "prepare", declare, run };
+
+#[derive(Debug, Args)]
+#[allow(clippy::struct_excessive_bools, reason = "flags of a command are independent")]
+struct Arguments {
+    /// Prepare this interface
+    #[arg(value_name = "IF")]
+    interface: String,
+    #[command(flatten)]
+    host: HostArgs,
+    /// Show the changes; write nothing
+    #[arg(long, conflicts_with_all = ["yes", "only_run_time"])]
+    dry_run: bool,
+    /// Accept the risk of this setting; repeatable
+    #[arg(long, value_name = "ID")]
+    accept_risk: Vec<String>,
+    /// Suspend interrupts while applications busy-poll with epoll (Linux 6.13)
+    #[arg(long)]
+    for_busy_polling: bool,
+    /// Do not ask for confirmation
+    #[arg(long)]
+    yes: bool,
+    /// Apply only changes that take effect at once and end with a reboot: no file, no service
+    #[arg(long)]
+    only_run_time: bool,
+    /// Print the plan or the result as JSON
+    #[arg(long)]
+    json: bool,
+    /// Keep lowlat's own files here
+    #[arg(long, value_name = "DIR", hide = true)]
+    state_dir: Option<PathBuf>,
+}
+
+fn declare(command: Command) -> Command {
+    Arguments::augment_args(command)
+        .about("Prepare the host for network traffic of one interface, through the undo log")
+        .after_help(format!(
+            "Plans the settings of the interface and its interrupts, the network's sysctls, power saving that delays a \
+             packet, and services that come between; of a bond, VLAN or macvlan, those of the interfaces below it. \
+             `lowlat tune plan` has the rest: isolation and the command line.\n\
+             `lowlat tune verify` checks what was applied, `lowlat tune rollback` restores it.\n\n\
+             Exit codes: 0 nothing to change or in force, 1 changes planned or some refused, 2 error, \
+             4 nothing to change, but less than half of the settings could be checked.\n\n{}",
+            examples(&[
+                ("lowlat net prepare enp1s0f1 --dry-run", "Show what would change, and what would not and why."),
+                ("sudo lowlat net prepare enp1s0f1", "Apply it, after confirmation."),
+                (
+                    "sudo lowlat net prepare enp1s0f1 --accept-risk service.firewalld",
+                    "Also stop the packet filter."
+                ),
+            ])
+        ))
+}
+
+fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
+    let arguments = Arguments::from_arg_matches(matches)?;
+    for id in &arguments.accept_risk {
+        tune::check_id(id)?;
+    }
+    let mut host = arguments.host.read()?;
+    let nic = super::found(&host.snapshot, &arguments.interface)?;
+    if nic.carrier.known() == Some(&false) {
+        output::talk(&format!("warning: {} has no carrier, so nothing can be measured over it", nic.name));
+    }
+    if !nic.lower.is_empty() {
+        let below: Vec<String> =
+            host.snapshot.carriers_of(std::slice::from_ref(&nic.name)).into_iter().collect();
+        output::talk(&format!("{} stands on {}: prepared in its place", nic.name, below.join(", ")));
+    }
+    host.role.accepted_risks.extend(arguments.accept_risk.iter().cloned());
+    host.role.is_busy_polling |= arguments.for_busy_polling;
+    let plan = Plan::for_interface(&host.context(), env!("CARGO_PKG_VERSION"), &arguments.interface);
+    if !arguments.dry_run {
+        let site = tune::open(&arguments.host.root, arguments.state_dir.as_ref())?;
+        let options = ApplyOptions { only_run_time: arguments.only_run_time, ..ApplyOptions::default() };
+        let answers = (arguments.yes, arguments.json);
+        return tune::carry_out_here(&site, &host.snapshot, plan, options, answers);
+    }
+    output::print_as(arguments.json, &plan, |width| lowlat_results_report::plan_text(&plan, width))?;
+    Ok(plan.claim().into())
+}

@@ -1,0 +1,71 @@
+//! `lowlat onload demos`.
+
+use super::{Running, Subcommand, examples, path, perform};
+use crate::output::{self, Exit};
+use anyhow::{Context as _, bail, ensure};
+use clap::{ArgMatches, Args, Command, FromArgMatches};
+use lowlat_host_run::programs::{Program, exit_code};
+use lowlat_net::onload::{DEMOS, build_demos, demos_folder};
+use std::path::PathBuf;
+
+pub const COMMAND: Subcommand = Subcommand { name: "demos", declare, run };
+
+#[derive(Debug, Args)]
+struct Arguments {
+    /// Folder of an unpacked and built release
+    #[arg(value_name = "DIR")]
+    release: PathBuf,
+    /// Build the demonstrations
+    #[arg(long, conflicts_with = "run")]
+    build: bool,
+    /// Run this demonstration, with the arguments after --
+    #[arg(long, value_name = "NAME")]
+    run: Option<String>,
+    /// Arguments of the demonstration
+    #[arg(last = true, requires = "run", value_name = "ARGS")]
+    passed: Vec<String>,
+    #[command(flatten)]
+    running: Running,
+}
+
+fn declare(command: Command) -> Command {
+    Arguments::augment_args(command)
+        .about("List, build or run the ef_vi demonstrations of an Onload release")
+        .after_help(examples(&[
+            ("lowlat onload demos /usr/local/src/openonload-201811-u1 --build", "Build them."),
+            (
+                "lowlat onload demos /usr/local/src/openonload-201811-u1 --run eflatency -- ping enp1s0f1",
+                "Measure half round trips of raw frames.",
+            ),
+        ]))
+}
+
+fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
+    let arguments = Arguments::from_arg_matches(matches)?;
+    let release = std::path::absolute(&arguments.release)?.display().to_string();
+    let folder = PathBuf::from(demos_folder(&release));
+    ensure!(
+        folder.is_dir(),
+        "cannot use the demonstrations: {} does not exist\nhint: build the release first with `lowlat onload install`",
+        folder.display()
+    );
+    if arguments.build {
+        return perform(&build_demos(&release, &path()), &arguments.running);
+    }
+    let Some(name) = &arguments.run else {
+        let lines = DEMOS.map(|(name, what)| {
+            let state = if folder.join(name).is_file() { "built" } else { "not built" };
+            format!("{name:<20} {state:<10} {what}")
+        });
+        output::print_plain(&lines.join("\n"))?;
+        return Ok(Exit::Clean);
+    };
+    if !DEMOS.iter().any(|(known, _)| known == name) {
+        let names = DEMOS.map(|(name, _)| name).join(", ");
+        bail!("cannot run \"{name}\": no such demonstration\nhint: choose one of {names}");
+    }
+    let command = [vec![format!("./{name}")], arguments.passed.clone()].concat();
+    let program = Program { command: &command, folder: &folder.display().to_string(), environment: &[] };
+    let status = program.run().with_context(|| format!("cannot run {name}\nhint: build it with --build"))?;
+    Ok(Exit::Command(exit_code(status)))
+}

@@ -1,0 +1,105 @@
+//! `lowlat onload install`.
+
+use super::{Running, Subcommand, examples, perform};
+use crate::output::{self, Exit};
+use anyhow::{Context as _, bail, ensure};
+use clap::{ArgMatches, Args, Command, FromArgMatches};
+use lowlat_host::kernel_version::KernelVersion;
+use lowlat_host_run::{
+    Root,
+    programs::{self, Program},
+};
+use lowlat_net::onload::{Fit, Release, install};
+use std::path::{Path, PathBuf};
+
+pub const COMMAND: Subcommand = Subcommand { name: "install", declare, run };
+
+/// Folders of crti.o that compilers of other distributions do not search.
+const STARTUP_FOLDERS: [&str; 3] = ["/usr/lib64", "/usr/lib/x86_64-linux-gnu", "/usr/lib"];
+
+#[derive(Debug, Args)]
+struct Arguments {
+    /// Archive of a release: openonload-YYYYMM[-uN[.M]].tgz, or onload-N.N.N.tgz or .zip
+    #[arg(value_name = "ARCHIVE")]
+    archive: PathBuf,
+    /// Unpack it in this folder
+    #[arg(long, value_name = "DIR", default_value = "/usr/local/src")]
+    into: PathBuf,
+    #[command(flatten)]
+    running: Running,
+}
+
+fn declare(command: Command) -> Command {
+    Arguments::augment_args(command).about("Check, build, install and load a release of Onload").after_help(
+        examples(&[
+            (
+                "lowlat onload install openonload-201811-u1.tgz --dry-run",
+                "Show the steps, and whether it fits the kernel.",
+            ),
+            ("sudo lowlat onload install onload-9.2.1.tgz", "Build and install it, after a question."),
+        ]),
+    )
+}
+
+fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
+    let arguments = Arguments::from_arg_matches(matches)?;
+    let archive = std::path::absolute(&arguments.archive)?;
+    let name = archive.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let release = Release::parse(name).with_context(|| {
+        format!(
+            "cannot install {}: its name is not that of a release\nhint: expected a name such as \
+             openonload-201811-u1.tgz or onload-9.2.1.tgz",
+            archive.display()
+        )
+    })?;
+    check_sum(&archive, name)?;
+    let root = Root::live();
+    let kernel = root.read("/proc/sys/kernel/osrelease").into_known().unwrap_or_default();
+    if let Some(version) = KernelVersion::parse(kernel.trim()) {
+        let fit = release.fit(version);
+        let level = if fit == Fit::Supported { "note" } else { "warning" };
+        output::talk(&format!("{level}: kernel {}: {fit}", kernel.trim()));
+    }
+    let into = std::path::absolute(&arguments.into)?;
+    ensure!(
+        into.is_dir(),
+        "cannot unpack in {}: no such folder\nhint: create it, or name another with --into",
+        into.display()
+    );
+    let procedure =
+        install(&release, &archive.display().to_string(), &into.display().to_string(), startup_folder(&root));
+    perform(&procedure, &arguments.running)
+}
+
+/// Compares the archive with the sum in ARCHIVE.md5 beside it.
+fn check_sum(archive: &Path, name: &str) -> anyhow::Result<()> {
+    let found = programs::md5(archive).with_context(|| format!("cannot read {}", archive.display()))?;
+    let file = archive.with_file_name(format!("{name}.md5"));
+    let Ok(text) = std::fs::read_to_string(&file) else {
+        output::talk(&format!(
+            "warning: not checked: {} is missing; the archive's MD5 sum is {found}",
+            file.display()
+        ));
+        return Ok(());
+    };
+    let expected = text.split_whitespace().next().unwrap_or_default().to_ascii_lowercase();
+    if expected != found {
+        bail!(
+            "cannot install {}: its MD5 sum is {found}, and {} has {expected}\nhint: copy the archive again",
+            archive.display(),
+            file.display()
+        );
+    }
+    Ok(())
+}
+
+/// Returns the folder of crti.o, if the compiler does not find it there by itself.
+fn startup_folder(root: &Root) -> Option<&'static str> {
+    let command = ["gcc", "-print-file-name=crti.o"].map(str::to_owned);
+    let answer = Program { command: &command, folder: "", environment: &[] }.output()?;
+    // The compiler repeats the bare name if it finds no such file.
+    if answer.trim().contains('/') {
+        return None;
+    }
+    STARTUP_FOLDERS.into_iter().find(|folder| root.exists(&format!("{folder}/crti.o")))
+}

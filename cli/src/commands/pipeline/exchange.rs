@@ -1,0 +1,192 @@
+//! `lowlat pipeline exchange`: a simulated exchange.
+
+use super::{
+    now,
+    run::{rate, speed},
+};
+use crate::{
+    arguments::duration,
+    commands::{Subcommand, examples},
+    labels::{LabelArgs, host_name},
+    output::{self, Exit},
+    results::{self, OutputFile},
+    signals,
+};
+use anyhow::{Context, ensure};
+use clap::{ArgMatches, Args, Command, FromArgMatches};
+use lowlat_host_run::Root;
+use lowlat_pipeline::{ExchangeDocument, StageFigures};
+use lowlat_pipeline_report::exchange_text;
+use lowlat_trade::{
+    md::Feed,
+    scenario::{Scenario, Speed, Ticks},
+    wire::{
+        FeedAddress, Format, GatewayAddress,
+        exchange::{self, Content, ExchangeDone, ExchangeEvent, ExchangeOptions, ItchMessages},
+    },
+};
+use std::{
+    path::PathBuf,
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+
+pub const COMMAND: Subcommand = Subcommand { name: "exchange", declare, run };
+
+/// Seed of the price walks, fixed so that every run has the same prices.
+const SEED: u64 = 1;
+
+#[derive(Debug, Args)]
+struct Arguments {
+    /// Publish quotes to udp:GROUP:PORT, or messages of ITCH to itch:GROUP:PORT
+    #[arg(long, value_name = "FEED")]
+    feed: Option<FeedAddress>,
+    /// Send to the group on this interface, by name or IPv4 address [default: by route]
+    #[arg(long, value_name = "IF", requires = "feed")]
+    feed_interface: Option<String>,
+    /// Accept orders at tcp:ADDRESS:PORT; publishing starts when the first pipeline is ready
+    #[arg(long, value_name = "ADDRESS")]
+    gateway: Option<GatewayAddress>,
+    /// Number of instruments
+    #[arg(long, value_name = "N", default_value_t = 80, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    instruments: u32,
+    /// Quotes per second over all instruments
+    #[arg(long, value_name = "PER_SECOND", default_value = "800", value_parser = rate, allow_negative_numbers = true)]
+    rate: f64,
+    /// How long to publish: 10s, 5m
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration, allow_hyphen_values = true)]
+    duration: Duration,
+    /// Publish recorded ticks from this file instead; see lowlat pipeline run --help
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["instruments", "rate", "duration"])]
+    ticks: Option<PathBuf>,
+    /// Publish the messages of this capture or file of ITCH 5.0 to itch:GROUP:PORT
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["instruments", "rate", "duration", "ticks"])]
+    itch: Option<PathBuf>,
+    /// Channel of a capture that has several: SESSION, GROUP, GROUP:PORT, :PORT or SESSION@GROUP:PORT
+    #[arg(long, value_name = "CHANNEL")]
+    channel: Option<String>,
+    /// Publish ticks or messages this many times as fast as recorded
+    #[arg(long, value_name = "TIMES", default_value = "x1", value_parser = speed)]
+    speed: Speed,
+    /// Spin until a quote is due, so that each one has its datagram; without, quotes that are due
+    /// together share one
+    #[arg(long)]
+    spin: bool,
+    /// Print the JSON document on stdout instead of the table
+    #[arg(long)]
+    json: bool,
+    /// Write the JSON document
+    #[arg(long, value_name = "FILE")]
+    result: Option<PathBuf>,
+    #[command(flatten)]
+    labels: LabelArgs,
+}
+
+fn declare(command: Command) -> Command {
+    Arguments::augment_args(command)
+        .about("Simulate an exchange: publish quotes, accept orders, measure the pipeline from outside")
+        .after_help(format!(
+            "Run it on another host, or in another network namespace, and connect a pipeline with\nlowlat pipeline run --feed FEED --gateway ADDRESS. docs/feed.md describes the formats.\n\nExit codes: 0 clean, 1 connections were closed for an error, 2 error, 130 interrupted.\n\n{}",
+            examples(&[
+                (
+                    "lowlat pipeline exchange --feed udp:239.1.1.1:5000 --gateway tcp:10.0.0.1:5001",
+                    "Publish 800 quotes per second for 10 s, and answer orders.",
+                ),
+                (
+                    "lowlat pipeline exchange --feed udp:239.1.1.1:5000 --rate 100000 --feed-interface eth1",
+                    "Publish 100,000 quotes per second on one interface at once.",
+                ),
+            ])
+        ))
+}
+
+fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
+    let arguments = Arguments::from_arg_matches(matches)?;
+    ensure!(
+        arguments.feed.is_some() || arguments.gateway.is_some(),
+        "nothing to do\nhint: give --feed, --gateway or both"
+    );
+    let content = content(&arguments)?;
+    let result = arguments.result.as_deref().map(|path| OutputFile::prepare(path, "--result")).transpose()?;
+    let stop = signals::stop_flag()?;
+    let started_at = now();
+    let options = ExchangeOptions {
+        feed: arguments.feed,
+        interface: arguments.feed_interface,
+        gateway: arguments.gateway,
+        content,
+        speed: arguments.speed,
+        is_spinning: arguments.spin,
+    };
+    let done = exchange::run(options, &stop, &|event| match event {
+        ExchangeEvent::Listens(address) => output::talk(&format!("accepting orders at tcp:{address}")),
+        ExchangeEvent::Starts => output::talk("publishing"),
+    })?;
+    let labels = arguments.labels;
+    let document = ExchangeDocument {
+        started_at,
+        // Relaxed: a lone flag.
+        is_interrupted: stop.load(Ordering::Relaxed),
+        ..document(done)
+    };
+    let document = labels.label_new(document, host_name(&Root::live(), false));
+    if arguments.json {
+        output::print_json(&document)?;
+    } else {
+        output::print(&exchange_text(&document, output::width()))?;
+    }
+    results::write_all(result.iter().map(|file| (file, output::json_line(&document))))?;
+    Ok(match document {
+        ExchangeDocument { is_interrupted: true, .. } => Exit::Interrupted,
+        ExchangeDocument { refused_total: 0, .. } => Exit::Clean,
+        _ => Exit::Findings,
+    })
+}
+
+fn content(arguments: &Arguments) -> anyhow::Result<Content> {
+    let is_itch = arguments.feed.is_some_and(|feed| feed.format == Format::Itch);
+    let Some(path) = &arguments.itch else {
+        ensure!(!is_itch, "--feed itch:GROUP:PORT needs messages\nhint: add --itch FILE");
+        return Ok(Content::Quotes(quotes(arguments)?));
+    };
+    ensure!(is_itch, "--itch FILE is published to a feed of ITCH\nhint: give --feed itch:GROUP:PORT");
+    let (messages, doubts) = ItchMessages::read(path, arguments.channel.as_deref())?;
+    for doubt in doubts {
+        output::talk(&format!("{}: {doubt}", path.display()));
+    }
+    Ok(Content::Itch(messages))
+}
+
+fn quotes(arguments: &Arguments) -> anyhow::Result<Feed> {
+    if let Some(path) = &arguments.ticks {
+        let ticks = Ticks::read(path, &[], arguments.channel.as_deref())?;
+        ticks.doubts().iter().chain(ticks.findings()).for_each(|doubt| output::talk(doubt));
+        return Ok(Feed::recorded(Arc::new(ticks), arguments.speed));
+    }
+    let scenario = Scenario::at_rate(arguments.instruments, arguments.rate, arguments.duration.as_secs_f64())
+        .context("cannot make a schedule\nhint: give --duration at least 1s")?;
+    Ok(Feed::simulated(&scenario, SEED))
+}
+
+fn document(done: ExchangeDone) -> ExchangeDocument {
+    let ExchangeDone { published, datagrams, published_ns, lateness, served } = done;
+    ExchangeDocument {
+        document: ExchangeDocument::DOCUMENT.to_owned(),
+        schema_version: ExchangeDocument::SCHEMA_VERSION,
+        lowlat_version: env!("CARGO_PKG_VERSION").to_owned(),
+        published,
+        datagrams,
+        published_s: published_ns as f64 / 1e9,
+        behind: lateness.behind,
+        late_ns_max: lateness.max_ns,
+        orders: served.orders,
+        accepted: served.accepted,
+        rejected: served.rejected,
+        fills: served.fills,
+        connections: served.connections,
+        refused: served.refused,
+        refused_total: served.refused_total,
+        quote_to_order: StageFigures::of(&served.quote_to_order),
+        ..ExchangeDocument::default()
+    }
+}

@@ -1,0 +1,278 @@
+//! `lowlat pipeline matrix`: the report's groups and scenarios on this host, within a time budget.
+
+use super::{
+    huge_pages::Reserved,
+    live::Live,
+    now, room,
+    scenario::{SCENARIO_HELP, ScenarioArguments, rate_and_duration},
+};
+use crate::{
+    arguments::{PageArgs, duration},
+    commands::{Subcommand, examples},
+    documents::Kind,
+    labels::host_name,
+    output::{self, Exit},
+    results::{self, OutputFile},
+    signals,
+};
+use anyhow::ensure;
+use clap::{ArgMatches, Args, Command, FromArgMatches};
+use lowlat_catalogue::CATALOGUE;
+use lowlat_host_run::{Root, snapshot};
+use lowlat_pipeline::{
+    MatrixDocument, RowFigures,
+    check::{Point, others},
+    matrix::{MatrixPins, choose, rows, rows_of_file},
+};
+use lowlat_pipeline_report::{
+    matrix_html, matrix_not_run_text, matrix_plan_text, matrix_text, matrix_warnings,
+};
+use lowlat_trade::{
+    matrix::{Fixed, Matrix, Wanted},
+    run::STRATEGIES_MAX,
+    scenario::Scenario,
+};
+use std::{path::PathBuf, time::Duration};
+
+pub const COMMAND: Subcommand = Subcommand { name: "matrix", declare, run };
+
+#[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
+struct Arguments {
+    /// Time for all rows together: 10m, 2h
+    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = duration, allow_hyphen_values = true)]
+    budget: Duration,
+    /// Rows to measure: A10,C11,... [default: all]
+    #[arg(long, value_name = "ROWS", value_delimiter = ',')]
+    rows: Vec<String>,
+    /// Groups to measure: A-D as in the report; S, T one strategy; F, G fast; R mixed as in the
+    /// report, M mixed; H strategy host; P md and td in one process; findings of the report: K, J,
+    /// L caches, O, Q CPUs of the platform, X, Y NUMA nodes
+    #[arg(long, value_name = "GROUPS", value_delimiter = ',')]
+    groups: Vec<String>,
+    /// Runs of each row [default: 3, or 2 where a third would cost a row]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=50))]
+    rounds: Option<u32>,
+    /// Reserve huge pages for groups B and D, and release them at the end
+    #[arg(long)]
+    reserve_huge_pages: bool,
+    #[command(flatten)]
+    scenario: ScenarioArguments,
+    /// Run rows even if their figures would not be meaningful
+    #[arg(long)]
+    force: bool,
+    /// Show which rows would run and for how long, without running them
+    #[arg(long)]
+    dry_run: bool,
+    /// Write an HTML page
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+    #[command(flatten)]
+    language: PageArgs,
+    /// Print the JSON document on stdout instead of the tables
+    #[arg(long, conflicts_with = "dry_run")]
+    json: bool,
+    /// Write the JSON document, which --from reads: after each round, too
+    #[arg(long, value_name = "FILE")]
+    result: Option<PathBuf>,
+    /// Show an existing JSON document instead of measuring
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["budget", "rows", "groups", "rounds", "reserve_huge_pages", "scenario", "md_threads", "start_interval", "force", "dry_run"])]
+    from: Option<PathBuf>,
+}
+
+fn declare(command: Command) -> Command {
+    Arguments::augment_args(command)
+        .mut_arg("scenario", |scenario| scenario.conflicts_with("rows"))
+        .about(
+            "Measure tick to order across rates, modes, pins and page sizes, as the Kungfu report's tables",
+        )
+        .after_help(format!(
+            "{SCENARIO_HELP}\n\nExit codes: 0 clean, 1 records were lost or wakes missed, 2 error, 130 interrupted.\n\n{}",
+            examples(&[
+                (
+                    "lowlat pipeline matrix --budget 10m --report matrix.html",
+                    "Measure the rows that fit into ten minutes."
+                ),
+                (
+                    "sudo lowlat pipeline matrix --budget 2h --reserve-huge-pages",
+                    "Include the groups on huge pages."
+                ),
+                (
+                    "lowlat pipeline matrix --groups C,M --dry-run",
+                    "Show which rows would run, and for how long."
+                ),
+                (
+                    "lowlat pipeline matrix --groups A,C --md-threads --start-interval 1s",
+                    "Publish and start strategies as the Kungfu report does."
+                ),
+                (
+                    "lowlat pipeline matrix --from matrix.json --report matrix.html",
+                    "Write the page of an earlier matrix."
+                ),
+            ])
+        ))
+}
+
+fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
+    let arguments = Arguments::from_arg_matches(matches)?;
+    let outputs = Outputs::prepare(&arguments)?;
+    if let Some(file) = &arguments.from {
+        let document = arguments.language.labels.label(KIND.read(file)?);
+        outputs.write(&document)?;
+        return Ok(Exit::Clean);
+    }
+    let names = [arguments.rows.clone(), arguments.groups.clone()].concat();
+    let scenario = arguments.scenario.read(STRATEGIES_MAX)?;
+    let rows = match &scenario {
+        Some(of) => choose(&names, rows_of_file(of.instruments, rate_and_duration(of).0)),
+        None => choose(&names, rows()),
+    };
+    let rows = rows.map_err(anyhow::Error::msg)?;
+    let wanted = wanted(&arguments, scenario.as_ref());
+    let stop = signals::stop_flag()?;
+    let options = wanted.options(arguments.scenario.path());
+    let (mut runner, mut facts) = super::runner::with_options(&options, &stop)?;
+    let root = Root::live();
+    let host = snapshot::read(&root, CATALOGUE);
+    let cpus = facts.cpus.known().cloned().unwrap_or_default();
+    let pins = MatrixPins::new(&cpus, &host.topology);
+    let mut matrix = Matrix::plan(&rows, &pins, &facts, &wanted, now())?;
+    if arguments.dry_run {
+        let text = matrix_plan_text(&matrix.document, matrix.budget.expected_s, output::width());
+        output::print(&text)?;
+        return Ok(Exit::Clean);
+    }
+    ensure!(
+        !matrix.budget.runs.is_empty(),
+        "no row can run on this host\n{}\nhint: choose others with --rows or --groups; --force runs rows whose figures would not be meaningful",
+        anstream::adapter::strip_str(&matrix_not_run_text(&matrix.document, output::width()))
+            .to_string()
+            .trim_end()
+    );
+    let (title, cpus) = lowlat_results_report::host_line(&host);
+    matrix.document.host = format!("{title}: {cpus}");
+    matrix.document.kernel = format!("Linux {}", host.kernel.release.text());
+    let pages = matrix.pages_needed();
+    let reserved = (arguments.reserve_huge_pages && pages > 0).then(|| Reserved::pages(pages)).transpose()?;
+    if reserved.is_some() {
+        facts = room::read(&root, None);
+    }
+    matrix.add_doubts(&facts);
+    let beside = facts.other_runs.known().and_then(|runs| others(runs, false));
+    room::talk("matrix", &beside.iter().map(Point::sentence).collect::<Vec<_>>());
+    let live = Live::new();
+    let result =
+        matrix.measure(&mut runner, &stop, &mut |turn, now| live.show_turn(turn, now), &|document| {
+            outputs.keep(document);
+        });
+    live.finish();
+    drop(reserved);
+    let mut document = matrix.document;
+    document.warnings = matrix_warnings(&document);
+    let document = arguments.language.labels.label_new(document, host_name(&Root::live(), false));
+    outputs.write(&document)?;
+    result?;
+    let is_sound = document.rows.iter().all(|row| RowFigures::of(row).failures == 0);
+    Ok(if document.is_interrupted {
+        Exit::Interrupted
+    } else if is_sound {
+        Exit::Clean
+    } else {
+        Exit::Findings
+    })
+}
+
+fn wanted(arguments: &Arguments, scenario: Option<&Scenario>) -> Wanted {
+    Wanted {
+        budget: arguments.budget,
+        repeats: arguments.rounds,
+        reserves_huge_pages: arguments.reserve_huge_pages,
+        is_forced: arguments.force,
+        has_md_threads: arguments.scenario.md_threads,
+        start_interval: arguments.scenario.start_interval.unwrap_or_default(),
+        fixed: scenario.map(|of| Fixed {
+            instruments: of.instruments,
+            duration_s: rate_and_duration(of).1,
+            quotes: of.records(),
+        }),
+    }
+}
+
+/// Requested outputs, with their files checked.
+struct Outputs {
+    html: Option<OutputFile>,
+    language: PageArgs,
+    prints_json: bool,
+    result: Option<OutputFile>,
+}
+
+impl Outputs {
+    fn prepare(arguments: &Arguments) -> anyhow::Result<Self> {
+        let file = |path: &Option<PathBuf>, option: &str| {
+            path.as_deref().map(|path| OutputFile::prepare(path, option)).transpose()
+        };
+        Ok(Self {
+            html: file(&arguments.report, "--report")?,
+            language: arguments.language.clone(),
+            prints_json: arguments.json,
+            result: file(&arguments.result, "--result")?,
+        })
+    }
+
+    /// Writes the document between rounds. Errors are ignored here: the final write reports them.
+    fn keep(&self, document: &MatrixDocument) {
+        if let Some(file) = &self.result {
+            let _ = file.write_json(document);
+        }
+    }
+
+    fn write(&self, document: &MatrixDocument) -> anyhow::Result<()> {
+        if self.prints_json {
+            output::print_json(document)?;
+        } else {
+            output::print(&matrix_text(document, output::width()))?;
+        }
+        let result = self.result.iter().map(|file| (file, output::json_line(document)));
+        let html = self
+            .html
+            .iter()
+            .map(|file| (file, Ok(self.language.page(matrix_html(document), &document.labels))));
+        results::write_all(result.chain(html))
+    }
+}
+
+const KIND: Kind = Kind {
+    document: MatrixDocument::DOCUMENT,
+    version: MatrixDocument::SCHEMA_VERSION,
+    is: "a matrix",
+    hint: "name a file written by lowlat pipeline matrix --result",
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lowlat_host::{CpuSet, Topology};
+    use lowlat_pipeline::check::RoomFacts;
+
+    #[test]
+    fn a_written_document_can_be_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("matrix.json");
+        let words = ["matrix", "--rows", "A10", "--budget", "1m", "--force"];
+        let matches = declare(Command::new("matrix")).try_get_matches_from(words).unwrap();
+        let arguments = Arguments::from_arg_matches(&matches).unwrap();
+        let rows = choose(&arguments.rows, rows()).unwrap();
+        let (cpus, topology) = (CpuSet::first(4), Topology::default());
+        let pins = MatrixPins::new(&cpus, &topology);
+        let wanted = wanted(&arguments, None);
+        let document = Matrix::plan(&rows, &pins, &RoomFacts::default(), &wanted, now()).unwrap().document;
+        std::fs::write(&path, serde_json::to_vec(&document).unwrap()).unwrap();
+        assert_eq!(KIND.read::<MatrixDocument>(&path).unwrap(), document);
+        let error = || format!("{:#}", KIND.read::<MatrixDocument>(&path).unwrap_err());
+        let newer = MatrixDocument { schema_version: 99, ..document };
+        std::fs::write(&path, serde_json::to_vec(&newer).unwrap()).unwrap();
+        assert!(error().contains("document version 99"));
+        std::fs::write(&path, "{}").unwrap();
+        assert!(error().contains("is not a matrix\nhint: name a file"), "{}", error());
+    }
+}

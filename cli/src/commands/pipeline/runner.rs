@@ -1,0 +1,68 @@
+//! Runs of real processes.
+
+use super::{beside, room};
+use anyhow::Context;
+use lowlat_host_run::{Root, control_group::Throttled};
+use lowlat_pipeline::{
+    PipelineOptions, PipelineParameters, PipelineRecord,
+    check::{RoomFacts, came_beside},
+};
+use lowlat_trade::{
+    Refusal,
+    address::RunFolder,
+    run::{self, Progress, Runner},
+};
+use std::{
+    collections::BTreeSet,
+    path::PathBuf,
+    sync::{Arc, atomic::AtomicBool},
+};
+
+/// Runs of real processes: the `lowlat` binary, once per process.
+pub struct Processes {
+    program: PathBuf,
+    options: PipelineOptions,
+    stop: Arc<AtomicBool>,
+    /// Other pipelines that already ran before this one; the room facts report those.
+    beside: BTreeSet<String>,
+}
+
+/// A runner of real processes on this host, and the host's facts.
+pub fn real(stop: &Arc<AtomicBool>) -> anyhow::Result<(Processes, RoomFacts)> {
+    with_options(&PipelineOptions::default(), stop)
+}
+
+pub fn with_options(
+    options: &PipelineOptions,
+    stop: &Arc<AtomicBool>,
+) -> anyhow::Result<(Processes, RoomFacts)> {
+    let folder = options.name.as_deref().map(RunFolder::named).transpose()?;
+    let program = std::env::current_exe()
+        .context("cannot find lowlat's own executable\nhint: check that /proc is mounted")?;
+    let facts = room::read(&Root::live(), folder.as_ref());
+    let beside = facts.other_runs.known().into_iter().flatten().cloned().collect();
+    Ok((Processes { program, options: options.clone(), stop: Arc::clone(stop), beside }, facts))
+}
+
+impl Runner for Processes {
+    fn run(
+        &mut self,
+        parameters: &PipelineParameters,
+        progress: &mut dyn FnMut(&Progress),
+    ) -> Result<PipelineRecord, Refusal> {
+        let mut came = BTreeSet::new();
+        let mut tell = |now: &Progress| {
+            // About once a second, in the master, which is not on the path of any record.
+            came.extend(beside::other_runs(&Root::live()).into_known().into_iter().flatten());
+            progress(now);
+        };
+        let throttled = Throttled::read(&Root::live());
+        let programs = run::plan::programs(parameters, &self.options, &self.program);
+        let mut record = run::run(parameters, programs, &self.options, &mut tell, &self.stop)?;
+        record.runs_beside = came.difference(&self.beside).cloned().collect();
+        record.warnings.extend(came_beside(&record));
+        let ns = throttled.elapsed_ns(&Root::live()).into_known().filter(|ns| *ns > 0);
+        record.warnings.extend(ns.map(|ns| format!("A quota of CPU time stopped processes for {:.2} s in all (throttled time in cpu.stat of their control group): latencies contain that.", ns as f64 / 1e9)));
+        Ok(record)
+    }
+}

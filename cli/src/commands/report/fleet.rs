@@ -1,0 +1,94 @@
+//! `lowlat report fleet`.
+
+use super::names;
+use crate::{
+    arguments::PageArgs,
+    commands::{Subcommand, examples},
+    documents::{self, OtherKind},
+    labels::WithLabels,
+    output::{self, Exit},
+    results::{OutputFile, write_all},
+};
+use clap::{ArgMatches, Args, Command, FromArgMatches};
+use lowlat_results::fleet::{Fleet, FleetHost};
+use std::path::PathBuf;
+
+pub const COMMAND: Subcommand = Subcommand { name: "fleet", declare, run };
+
+#[derive(Debug, Args)]
+struct Arguments {
+    /// Compare these documents, one of each host
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// Print JSON on stdout
+    #[arg(long)]
+    json: bool,
+    /// Write the HTML page to this file, and print nothing
+    #[arg(long, value_name = "FILE", conflicts_with = "json")]
+    report: Option<PathBuf>,
+    #[command(flatten)]
+    language: PageArgs,
+}
+
+fn declare(command: Command) -> Command {
+    Arguments::augment_args(command)
+        .about("Show which hosts of a fleet differ from the others, and in what")
+        .after_help(format!(
+            "Hosts are compared by the verdicts on their settings, so hosts with other CPU numbers can be\n\
+             alike. Hosts that differ come first, and settings at fault on the fewest hosts.\n\
+             A file that cannot be read is named and left out; other documents of lowlat are passed over.\n\n\
+             Exit codes: 0 no verdict differs between the hosts, 1 at least one does, 2 error, \
+             4 none differs, but less than half of the settings could be checked.\n\n{}",
+            examples(&[
+                ("lowlat report fleet *.json", "List the hosts that differ from most others."),
+                ("lowlat report fleet *.json --report fleet.html", "Write the page of a fleet."),
+            ])
+        ))
+}
+
+fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
+    let arguments = Arguments::from_arg_matches(matches)?;
+    let page = arguments.report.as_deref().map(|path| OutputFile::prepare(path, "--report")).transpose()?;
+    let labels = &arguments.language.labels;
+    // Of each document only what the fleet needs is kept: a thousand of them fit into memory.
+    let (mut hosts, mut is_whole) = (Vec::new(), true);
+    for (name, path) in names(&arguments.files, labels, "host").into_iter().zip(&arguments.files) {
+        match documents::read(path) {
+            Ok(document) => {
+                let name = name.strip_suffix(".json").unwrap_or(&name);
+                hosts.push(FleetHost::of(name, &labels.label(document)));
+            }
+            // Such as a verification in the same folder.
+            Err(other) if other.is::<OtherKind>() => {
+                let told = other.to_string();
+                output::talk(&format!("passed over: {}", told.lines().next().unwrap_or_default()));
+            }
+            Err(error) => {
+                is_whole = false;
+                output::talk(&format!("lowlat report fleet: {}", crate::in_words(&error)));
+            }
+        }
+    }
+    anyhow::ensure!(
+        !hosts.is_empty(),
+        "cannot compare hosts: none of the files is a result document\nhint: name documents that `lowlat assess --result` wrote"
+    );
+    let fleet = Fleet::of(hosts);
+    let of_fleet = labels.of_all(std::iter::empty());
+    match &page {
+        Some(_) => {
+            write_all(page.iter().map(|file| {
+                (file, Ok(arguments.language.page(lowlat_results_report::fleet_html(&fleet), &of_fleet)))
+            }))?;
+        }
+        None if arguments.json => {
+            let document = output::Document::of("lowlat-fleet", &fleet);
+            output::print_json(&WithLabels { labels: &of_fleet, result: &document })?;
+        }
+        None => output::print(&lowlat_results_report::fleet_text(&fleet, output::width()))?,
+    }
+    if !is_whole {
+        return Ok(Exit::Error);
+    }
+    Ok(fleet.checked().claim(fleet.alike_count() < fleet.hosts.len()).into())
+}

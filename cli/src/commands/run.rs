@@ -1,0 +1,314 @@
+//! `lowlat run`: starts a command or copies of it on chosen CPUs, with the scheduling, memory and network stack that it
+//! needs.
+
+use super::{Subcommand, examples};
+use crate::{
+    arguments::cpus,
+    output::{self, Exit},
+    role,
+};
+use clap::{ArgMatches, Args, Command, FromArgMatches, ValueEnum};
+use lowlat_host::{CpuSet, snapshot::SchedPolicy};
+use lowlat_host_run::{Root, launch, programs, snapshot};
+use lowlat_launch::{
+    Acceleration, Accelerator, CpuChoice, Launch, Memory, Mode, Place, Request, Surroundings, ThreadMap,
+    profile_variables, shell_lines,
+};
+use std::num::NonZeroU32;
+
+pub const COMMAND: Subcommand = Subcommand { name: "run", declare, run };
+
+/// Folders of Onload's profiles, below the user's own in $HOME/.openonload/profiles.
+const PROFILES: [&str; 2] = ["/usr/libexec/onload/profiles", "/usr/libexec/openonload/profiles"];
+
+/// Most copies: eight for each CPU of the largest hosts.
+const COPIES_MAX: u32 = 65_536;
+/// Most threads that a warning names.
+const MOVED_MAX: usize = 4;
+
+#[derive(Debug, Args)]
+struct Arguments {
+    /// How the command waits: spin needs a CPU for each thread, interrupt lets threads share
+    #[arg(long, value_enum, default_value_t = Waiting::Spin)]
+    mode: Waiting,
+    /// Run on these CPUs, one thread on each in order of appearance
+    #[arg(long, value_name = "LIST", value_parser = cpus, conflicts_with = "place")]
+    cpus: Option<CpuSet>,
+    /// Choose CPUs: spread, compact, near:IF, cluster-spread or cluster-pack [default: compact]
+    #[arg(long, value_name = "RULE", value_parser = place)]
+    place: Option<Place>,
+    /// Number of busy threads of the command [default: 1; with cluster-spread and cluster-pack as many as start]
+    #[arg(long, value_name = "N")]
+    threads: Option<NonZeroU32>,
+    /// Pin threads by name, such as md=3,worker*=4-5
+    #[arg(long, value_name = "MAP", value_parser = ThreadMap::parse)]
+    per_thread: Option<ThreadMap>,
+    /// Set the scheduling policy: fifo:N, rr:N, batch, idle or other
+    #[arg(long, value_name = "POLICY", value_parser = policy)]
+    sched: Option<(SchedPolicy, u32)>,
+    /// Take memory from each thread's NUMA node (local) or from one node (node:N)
+    #[arg(long, value_name = "POLICY", value_parser = memory)]
+    mem: Option<Memory>,
+    /// Let malloc use reserved huge pages (glibc 2.35 and later)
+    #[arg(long)]
+    huge_pages: bool,
+    /// Keep all CPUs out of idle states while the command runs
+    #[arg(long, value_name = "off", value_parser = ["off"])]
+    c_states: Option<String>,
+    #[command(flatten)]
+    stack: Stack,
+    /// Print the shell line instead of running it
+    #[arg(long)]
+    dry_run: bool,
+    /// Print nothing but errors
+    #[arg(long, short)]
+    quiet: bool,
+    /// Start this many copies of the command, each on a CPU
+    #[arg(value_name = "N", value_parser = copies, conflicts_with_all = ["threads", "per_thread"])]
+    copies: Option<NonZeroU32>,
+    /// Command with its arguments
+    #[arg(last = true, required = true, value_name = "CMD")]
+    command: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+struct Stack {
+    /// Use Onload, with this profile when spinning [default: latency]
+    #[arg(long, value_name = "PROFILE", num_args = 0..=1, default_missing_value = "latency", group = "accelerator")]
+    onload: Option<String>,
+    /// Use VMA, for NVIDIA NICs
+    #[arg(long, group = "accelerator")]
+    vma: bool,
+    /// Use XLIO, for NVIDIA NICs
+    #[arg(long, group = "accelerator")]
+    xlio: bool,
+    /// Stop the command if a socket stays in the kernel
+    #[arg(long, requires = "accelerator")]
+    require_accelerated: bool,
+}
+
+impl Stack {
+    fn accelerator(&self) -> Option<Accelerator> {
+        match self {
+            Self { onload: Some(profile), .. } => Some(Accelerator::Onload(profile.clone())),
+            Self { vma: true, .. } => Some(Accelerator::Vma),
+            Self { xlio: true, .. } => Some(Accelerator::Xlio),
+            _ => None,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Waiting {
+    // Plain comments keep the help short.
+    Spin,
+    Interrupt,
+}
+
+fn place(text: &str) -> Result<Place, String> {
+    Place::parse(text)
+        .ok_or_else(|| "expected spread, compact, near:IF, cluster-spread or cluster-pack".to_owned())
+}
+
+fn copies(text: &str) -> Result<NonZeroU32, String> {
+    let copies: NonZeroU32 =
+        text.parse().map_err(|_| "expected a number of copies, then -- and the command".to_owned())?;
+    if copies.get() > COPIES_MAX { Err(format!("expected at most {COPIES_MAX} copies")) } else { Ok(copies) }
+}
+
+fn policy(text: &str) -> Result<(SchedPolicy, u32), String> {
+    let (name, priority) = text.split_once(':').unwrap_or((text, ""));
+    let real_time = |policy| match priority.parse() {
+        Ok(priority @ 1..=99) => Ok((policy, priority)),
+        _ => Err(format!("expected a priority from 1 to 99, such as {name}:50")),
+    };
+    match (name, priority) {
+        ("fifo", _) => real_time(SchedPolicy::Fifo),
+        ("rr", _) => real_time(SchedPolicy::Rr),
+        ("batch", "") => Ok((SchedPolicy::Batch, 0)),
+        ("idle", "") => Ok((SchedPolicy::Idle, 0)),
+        ("other", "") => Ok((SchedPolicy::Other, 0)),
+        _ => Err("expected fifo:N, rr:N, batch, idle or other".to_owned()),
+    }
+}
+
+fn memory(text: &str) -> Result<Memory, String> {
+    let node = text.strip_prefix("node:").and_then(|node| node.parse().ok());
+    match (text, node) {
+        ("local", _) => Ok(Memory::Local),
+        (_, Some(node)) => Ok(Memory::Node(node)),
+        _ => Err("expected local or node:N".to_owned()),
+    }
+}
+
+fn declare(command: Command) -> Command {
+    Arguments::augment_args(command)
+        .about("Run a command on chosen CPUs, with the scheduling, memory and network stack it needs")
+        .after_help(format!(
+            "Before it starts the command, lowlat checks that the CPUs exist and that each spinning thread has a core. It \
+             warns about CPUs that are not isolated or that handle interrupts. Signals are passed on, and the command gets \
+             SIGTERM if lowlat is killed.\n\
+             cluster-spread uses one CPU of each cluster (shared L2 cache) before a second of any, over NUMA nodes and \
+             last-level caches in turn. cluster-pack fills a cluster before the next, for threads that share data. SMT \
+             siblings come last. Threads that start later get the next CPUs.\n\n\
+             Exit codes: that of the command, the highest one of copies, 128 + N if signal N ended it, 2 if it was not started or was stopped.\n\n{}",
+            examples(&[
+                ("lowlat run --threads 2 -- ./strategy", "Pin two spinning threads to isolated CPUs."),
+                (
+                    "lowlat run --onload --cpus 3 --require-accelerated -- ./gateway",
+                    "Run with Onload's latency profile; stop if the kernel serves a socket.",
+                ),
+                (
+                    "lowlat run --mode interrupt --onload --cpus 2-3 -- ./gateway",
+                    "Run with Onload, waiting for interrupts.",
+                ),
+                (
+                    "sudo lowlat run --place near:eth0 --sched fifo:50 --c-states off -- ./md",
+                    "Run near a NIC, with real-time priority and without idle states.",
+                ),
+                (
+                    "lowlat run --place cluster-spread 16 -- ./solver",
+                    "Start 16 copies, spread over clusters.",
+                ),
+                ("lowlat run --place cluster-pack -- ./pipeline", "Keep threads that share data in one cluster."),
+                ("lowlat run --per-thread md=3,td=5 --cpus 1 --dry-run -- ./desk", "Show the shell line."),
+            ])
+        ))
+}
+
+fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
+    let arguments = Arguments::from_arg_matches(matches)?;
+    let root = Root::live();
+    let host = snapshot::read_without_knobs(&root);
+    let request = request(&arguments);
+    let environment = environment();
+    let variable =
+        |name: &str| environment.iter().find(|(key, _)| key == name).map_or("", |(_, value)| value);
+    let is_installed = match &request.accelerator {
+        Some(Accelerator::Onload(_)) => programs::find(&root, "onload", variable("PATH")).is_some(),
+        Some(accelerator) => {
+            host.bypasses.iter().any(|stack| stack.name == accelerator.name() && !stack.found.is_absent())
+        }
+        None => false,
+    };
+    let profile = profile(&root, &request, variable("HOME"));
+    let allowed = lowlat_jitter_run::affinity::settable(&host.topology.online)?;
+    let of_role = match &request.cpus {
+        CpuChoice::Place(_) => role::cpus_of_host(&root, &host, arguments.quiet)?,
+        CpuChoice::List(_) => None,
+    };
+    let around = Surroundings { allowed, of_role, is_installed, environment };
+    let planned = Launch::plan(&request, &host, &around)?;
+    if !arguments.quiet {
+        output::talk_painted(
+            lowlat_results_report::launch_text(&planned, &host, &profile, output::stderr_width()).trim_end(),
+        );
+    }
+    if arguments.dry_run {
+        output::print_plain(&shell_lines(&planned, &arguments.command).join("\n"))?;
+        return Ok(Exit::Clean);
+    }
+    let ran = launch::run(&root, &planned, &arguments.command, arguments.stack.require_accelerated)?;
+    if !arguments.quiet {
+        report(&planned, &ran);
+    }
+    Ok(Exit::Command(ran.code))
+}
+
+fn request(arguments: &Arguments) -> Request {
+    let choice = match (&arguments.cpus, &arguments.place) {
+        (Some(list), _) => CpuChoice::List(list.clone()),
+        (None, place) => CpuChoice::Place(place.clone().unwrap_or(Place::Compact)),
+    };
+    Request {
+        mode: match arguments.mode {
+            Waiting::Spin => Mode::Spin,
+            Waiting::Interrupt => Mode::Interrupt,
+        },
+        accelerator: arguments.stack.accelerator(),
+        cpus: choice,
+        thread_count: arguments.threads,
+        copies: arguments.copies,
+        policy: arguments.sched,
+        memory: arguments.mem.unwrap_or_default(),
+        has_huge_pages: arguments.huge_pages,
+        is_awake: arguments.c_states.is_some(),
+        thread_map: arguments.per_thread.clone().unwrap_or_default(),
+    }
+}
+
+/// Returns the environment without variables that are not text.
+fn environment() -> Vec<(String, String)> {
+    let all = std::env::vars_os();
+    all.filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?))).collect()
+}
+
+/// Returns the variables of Onload's profile.
+fn profile(root: &Root, request: &Request, home: &str) -> Vec<(String, String)> {
+    let Some(Accelerator::Onload(name)) = request.accelerator.as_ref().filter(|_| request.mode == Mode::Spin)
+    else {
+        return Vec::new();
+    };
+    let own = format!("{home}/.openonload/profiles");
+    let mut folders = std::iter::once(own.as_str()).chain(PROFILES);
+    let text = folders.find_map(|folder| root.read(&format!("{folder}/{name}.opf")).into_known());
+    text.as_deref().map(profile_variables).unwrap_or_default()
+}
+
+/// Reports what was only seen while the command ran.
+fn report(planned: &Launch, ran: &launch::Ran) {
+    if ran.crowded_max > 0 && planned.mode == Mode::Spin {
+        output::talk(&format!(
+            "warning: {} more threads than CPUs were running: spinning threads shared CPUs\nhint: add CPUs, or set \
+             --threads",
+            ran.crowded_max
+        ));
+    }
+    for thread in &ran.unpinned {
+        output::talk(&format!("warning: cannot pin thread {thread}"));
+    }
+    if !ran.unmatched.is_empty() && planned.copies.is_none() {
+        let names = ran.unmatched.join(", ");
+        output::talk(&format!(
+            "warning: no thread named {names} was seen\nhint: names are those of /proc/PID/task/*/comm, at most 15 characters"
+        ));
+    }
+    // The kernel moves threads whose CPU is gone.
+    if !ran.moved.is_empty() && ran.cpus_lost.is_empty() {
+        let moved: Vec<&str> = ran.moved.values().take(MOVED_MAX).map(String::as_str).collect();
+        let more = match ran.moved.len().saturating_sub(MOVED_MAX) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        output::talk(&format!(
+            "warning: the command moved threads itself, and lowlat left them there: {}{more}\nhint: let either the command \
+             or lowlat choose CPUs",
+            moved.join(", ")
+        ));
+    }
+    if !ran.cpus_lost.is_empty() {
+        output::talk(&format!(
+            "warning: {:#} went offline: the kernel moved threads to other CPUs",
+            ran.cpus_lost
+        ));
+    }
+    let Some(accelerator) = &planned.accelerator else { return };
+    let name = accelerator.name();
+    match &ran.acceleration {
+        None => output::talk(&format!("{name}: not checked, because the command ended at once")),
+        Some(Acceleration::Accelerated) => output::talk(&format!("{name}: accelerated")),
+        Some(Acceleration::NoDevice) => {
+            output::talk(&format!("warning: {name} was loaded and accelerated no socket"));
+        }
+        Some(Acceleration::NoLibrary) => {
+            output::talk(&format!(
+                "warning: {name} was not loaded: the command may be a static or set-user-ID program"
+            ));
+        }
+        Some(Acceleration::InKernel(sockets)) => {
+            for socket in sockets {
+                output::talk(&format!("warning: {name} left a socket to the kernel: {socket}"));
+            }
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! `lowlat tune plan`: shows a profile's changes to a host as one diff. Writes nothing to the host.
+
+use crate::commands::{Subcommand, examples};
+use crate::{
+    host::HostArgs,
+    output::{self, Exit},
+    results::OutputFile,
+};
+use clap::{ArgMatches, Args, Command, FromArgMatches};
+use lowlat_host::IsolateBy;
+use lowlat_plan::Plan;
+use lowlat_tune_run::flow::hindrances;
+use std::path::{Path, PathBuf};
+
+pub const COMMAND: Subcommand = Subcommand { name: "plan", declare, run };
+
+#[derive(Debug, Args)]
+struct Arguments {
+    #[command(flatten)]
+    host: HostArgs,
+    /// Accept the risk of this setting; repeatable
+    #[arg(long, value_name = "ID")]
+    accept_risk: Vec<String>,
+    /// Isolate CPUs by boot parameters, or by a cpuset partition without a reboot [default: boot]
+    #[arg(long, value_name = "boot|cpuset", value_parser = super::isolate_by)]
+    isolate_by: Option<IsolateBy>,
+    /// Print the plan as JSON
+    #[arg(long)]
+    json: bool,
+    /// Also save the plan as JSON in this file
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+}
+
+fn declare(command: Command) -> Command {
+    Arguments::augment_args(command)
+        .about("Show every change that a profile plans as one diff; write nothing to the host")
+        .after_help(format!(
+            "Exit codes: 0 nothing to change, 1 changes planned, 2 error, 4 nothing to change, but less \
+             than half of the settings could be checked.\n\n{}",
+            examples(&[
+                ("lowlat tune plan", "Show what would change, and what would not and why."),
+                (
+                    "sudo lowlat tune plan --role desk.toml --out plan.json",
+                    "Save a plan to review and apply later."
+                ),
+                (
+                    "lowlat tune plan --root desk7.tar.gz --profile guide-57037",
+                    "Plan the AMD/HPE guide's settings for a captured host."
+                ),
+                (
+                    "lowlat tune plan --isolate-by cpuset",
+                    "Plan isolation without a reboot, and show what it lacks."
+                ),
+                (
+                    "lowlat tune plan --profile guide-57037 --accept-risk boot.selinux",
+                    "Accept the risk of one setting."
+                ),
+            ])
+        ))
+}
+
+fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
+    let arguments = Arguments::from_arg_matches(matches)?;
+    for id in &arguments.accept_risk {
+        super::check_id(id)?;
+    }
+    let mut host = arguments.host.read_silently()?;
+    host.role.accepted_risks.extend(arguments.accept_risk);
+    host.role.isolate_by = arguments.isolate_by.unwrap_or(host.role.isolate_by);
+    let mut plan = Plan::of(&host.context(), env!("CARGO_PKG_VERSION"));
+    plan.warnings.append(&mut host.role_warnings);
+    if host.root.is_live() {
+        plan.hindrances = hindrances(&super::open(Path::new("/"), None)?, &plan);
+    }
+    let file = arguments.out.as_deref().map(|path| OutputFile::prepare(path, "--out")).transpose()?;
+    if arguments.json {
+        output::print_json(&plan)?;
+    } else {
+        host.print(&lowlat_results_report::plan_text(&plan, output::width()))?;
+    }
+    if let Some(file) = &file {
+        let note = file.note();
+        file.write_json_lines(&plan)?;
+        output::talk(&note);
+    }
+    Ok(plan.claim().into())
+}

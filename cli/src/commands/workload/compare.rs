@@ -1,0 +1,64 @@
+//! `lowlat workload compare`.
+
+use super::{
+    measure::{self, MeasureArgs, NamesArgs},
+    run::SETTINGS,
+};
+use crate::{
+    commands::{Subcommand, examples},
+    output::Exit,
+};
+use clap::{ArgMatches, Args, Command, FromArgMatches};
+use lowlat_jitter_run::workload::Order;
+use lowlat_workload::{Purpose, Setting};
+
+pub const COMMAND: Subcommand = Subcommand { name: "compare", declare, run };
+
+#[derive(Debug, Args)]
+struct Arguments {
+    #[command(flatten)]
+    names: NamesArgs,
+    /// Setting of side A
+    #[arg(long, value_name = "SETTING", default_value = "place=kernel")]
+    a: Setting,
+    /// Setting of side B
+    #[arg(long, value_name = "SETTING", required_unless_present = "from")]
+    b: Option<Setting>,
+    #[command(flatten)]
+    measure: MeasureArgs,
+}
+
+fn declare(command: Command) -> Command {
+    Arguments::augment_args(command)
+        .about("Compare two settings, in interleaved rounds")
+        .after_help(format!(
+            "Each round runs every workload under both settings in random order. The ratio is that of B to A round by round, \
+             with its 95 % interval; a side is faster only if the interval excludes 1.\n\n{SETTINGS}\n\n\
+             Exit codes: 0 clean, 2 error, 4 nothing was compared, 130 interrupted.\n\n{}",
+            examples(&[
+                (
+                    "lowlat workload compare pipe sem-sysv --a place=spread --b place=one",
+                    "Compare different CPUs with one CPU.",
+                ),
+                (
+                    "lowlat workload compare pipe --a place=kernel --b idle=none",
+                    "Find what idle states cost two processes that wake each other.",
+                ),
+            ])
+        ))
+}
+
+fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
+    let arguments = Arguments::from_arg_matches(matches)?;
+    measure::run("workload compare", &arguments.measure, || {
+        let b = arguments.b.unwrap_or_default();
+        anyhow::ensure!(
+            arguments.a != b,
+            "cannot compare {b} with itself\nhint: name another setting with --a or --b"
+        );
+        let rows = arguments.names.rows();
+        let cells =
+            rows.into_iter().flat_map(|(workload, copies)| [arguments.a, b].map(|of| (workload, copies, of)));
+        Ok(Order { purpose: Purpose::Compare, cells: cells.collect(), ..Order::default() })
+    })
+}

@@ -1,0 +1,35 @@
+//! `lowlat workload list`.
+
+use crate::{
+    commands::{Subcommand, examples},
+    output::{self, Exit},
+};
+use clap::{ArgMatches, Args, Command, FromArgMatches};
+use lowlat_jitter_run::workload::WORKLOADS;
+use lowlat_workload_report::{Listed, list_text};
+
+pub const COMMAND: Subcommand = Subcommand { name: "list", declare, run };
+
+#[derive(Debug, Args)]
+struct Arguments {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+fn declare(command: Command) -> Command {
+    Arguments::augment_args(command)
+        .about("List the workloads, and why some cannot run here")
+        .after_help(examples(&[("lowlat workload list", "List the workloads.")]))
+}
+
+fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
+    let arguments = Arguments::from_arg_matches(matches)?;
+    let listed: Vec<Listed> = WORKLOADS
+        .iter()
+        .map(|of| Listed { name: of.name, about: of.about, unit: of.unit, why_not: of.why_not() })
+        .collect();
+    let document = output::Document::of("lowlat-workloads", serde_json::json!({ "workloads": listed }));
+    output::print_as(arguments.json, &document, |width| list_text(&listed, width))?;
+    Ok(Exit::Clean)
+}

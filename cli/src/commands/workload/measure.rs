@@ -1,0 +1,114 @@
+//! Arguments and steps that the measuring subcommands share.
+
+use crate::{
+    arguments::duration_within,
+    commands::outputs::OutputArgs,
+    documents::Run,
+    host::HostArgs,
+    output::{self, Exit},
+    signals,
+};
+use anyhow::Context;
+use clap::{Args, value_parser};
+use lowlat_jitter_run::{
+    affinity,
+    workload::{self, Order, Site, WORKLOADS, Workload},
+};
+use lowlat_results::ResultDocument;
+use lowlat_workload::WorkloadMeasurement;
+use std::time::Duration;
+
+/// Most copies of a workload.
+const COPIES_MAX: i64 = 1_024;
+
+/// Arguments of every measurement.
+#[derive(Debug, Args)]
+pub struct MeasureArgs {
+    /// Length of each run; stress-ng and other external programs run for whole seconds
+    #[arg(long, value_name = "TIME", default_value = "200ms", value_parser = run_time)]
+    pub duration: Duration,
+    /// Rounds, each of one run of every row in random order; an interval needs 6
+    #[arg(long, value_name = "COUNT", default_value_t = 7, value_parser = value_parser!(u32).range(1..=1_000))]
+    pub rounds: u32,
+    #[command(flatten)]
+    pub outputs: OutputArgs,
+    #[command(flatten)]
+    pub host: HostArgs,
+}
+
+/// Workloads that users name, with their numbers of copies.
+#[derive(Debug, Args)]
+pub struct NamesArgs {
+    /// The workloads; `lowlat workload list` lists them
+    #[arg(value_name = "NAME", required_unless_present = "from", value_parser = known)]
+    pub names: Vec<String>,
+    /// Run this many copies of each, such as 1,4,16,32,64
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "1", value_parser = value_parser!(u32).range(1..=COPIES_MAX))]
+    pub copies: Vec<u32>,
+}
+
+impl NamesArgs {
+    /// Each workload with each number of copies.
+    pub fn rows(&self) -> Vec<(&'static Workload, u32)> {
+        let workloads = self.names.iter().filter_map(|name| workload::find(name));
+        workloads.flat_map(|of| self.copies.iter().map(move |copies| (of, *copies))).collect()
+    }
+}
+
+fn known(name: &str) -> Result<String, String> {
+    if workload::find(name).is_some() {
+        return Ok(name.to_owned());
+    }
+    let names: Vec<&str> = WORKLOADS.iter().map(|workload| workload.name).collect();
+    Err(format!("no such workload; expected one of {}", names.join(", ")))
+}
+
+fn run_time(text: &str) -> Result<Duration, String> {
+    duration_within(text, Duration::from_millis(10)..=Duration::from_secs(600), "10 ms to 600 s")
+}
+
+/// Measures, or reads the document of `--from`, and writes the outputs.
+pub fn run(
+    command: &'static str,
+    arguments: &MeasureArgs,
+    order: impl FnOnce() -> anyhow::Result<Order>,
+) -> anyhow::Result<Exit> {
+    let outputs = arguments.outputs.prepare()?;
+    let document = arguments.outputs.document_or(|| measure(command, arguments, order()?))?;
+    let record = &document
+        .workload()
+        .context("cannot show the document: it contains no workloads\nhint: name one that `lowlat workload run --result` wrote")?
+        .record;
+    let has_clusters = !document.snapshot.topology.clusters.is_empty();
+    outputs
+        .write(&document, &lowlat_workload_report::workload_text(record, has_clusters, output::width()))?;
+    if record.runs.is_empty() && !document.is_interrupted && arguments.outputs.from.is_none() {
+        let why = record.missing.first().map_or("it has no rounds", |missing| &missing.why);
+        anyhow::bail!(
+            "cannot measure any workload: {why}\nhint: `lowlat workload list` lists what can run here"
+        );
+    }
+    Ok(Exit::of_measurement(document.is_interrupted, lowlat_workload_report::has_result(record)))
+}
+
+fn measure(command: &'static str, arguments: &MeasureArgs, order: Order) -> anyhow::Result<ResultDocument> {
+    let labels = &arguments.outputs.files.language.labels;
+    let mut run = Run::begin(command, labels, || arguments.host.read_live("workloads"))?;
+    let usable = affinity::current()?;
+    let stop = signals::stop_flag()?;
+    run.progress.stand_still();
+    run.start();
+    let order = Order { rounds: arguments.rounds, time: arguments.duration, ..order };
+    let site = Site { root: &run.host.root, topology: &run.host.snapshot.topology, usable: &usable };
+    let record = workload::run(site, &order, &stop, &|round, cell| {
+        let of = arguments.rounds;
+        run.progress.say(format!(
+            "round {} of {of}: {} x {}, {}",
+            round + 1,
+            cell.workload,
+            cell.copies,
+            cell.setting
+        ));
+    });
+    Ok(run.document(vec![WorkloadMeasurement::from(record).into()], &stop))
+}

@@ -1,0 +1,237 @@
+//! Pages in Chinese.
+
+use crate::common::{self, lowlat, text};
+use lowlat_catalogue::CATALOGUE;
+use lowlat_settings::Want;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::{path::Path, sync::LazyLock};
+
+fn result(name: &str) -> String {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../fixtures/results").join(name).display().to_string()
+}
+
+/// Words that only English sentences contain: a text with one is no name.
+const ENGLISH: &[&str] = &[
+    "a", "after", "all", "an", "and", "are", "as", "at", "before", "by", "does", "for", "from", "has",
+    "have", "in", "is", "it", "more", "no", "not", "of", "on", "or", "than", "that", "the", "this", "to",
+    "was", "which", "with", "without",
+];
+
+/// Names with such a word.
+const NAMES: &[&str] = &[
+    "Arm Server with Arm Neoverse-N1",
+    "CDN Support for LOMs and Slots",
+    "Shutdown/Halt on Critical Fan Failures",
+];
+
+fn is_english(text: &str) -> bool {
+    let is_name = NAMES.contains(&text) || CATALOGUE.settings().any(|setting| setting.name == text);
+    let is_joint = |character: char| !character.is_ascii_alphabetic();
+    let mut words = text.split_whitespace().map(|word| word.strip_suffix(is_joint).unwrap_or(word));
+    !is_name && words.any(|word| ENGLISH.contains(&word))
+}
+
+#[test]
+fn every_text_of_a_setting_has_a_translation() {
+    let chinese = lowlat_lang::chinese();
+    let mut missing = BTreeSet::new();
+    for setting in CATALOGUE.settings() {
+        let wanted = [setting.trading, setting.guide].into_iter().filter_map(|want| match want {
+            Want::State(state) => Some(state),
+            _ => None,
+        });
+        let texts =
+            [setting.reason, setting.cost, setting.effective, setting.hazard].into_iter().chain(wanted);
+        for text in texts {
+            let escaped = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+            missing.extend(lowlat_lang::misses(&format!("<p>{escaped}</p>"), &chinese));
+        }
+    }
+    missing.retain(|text| is_english(text));
+    assert!(missing.is_empty(), "no entry in frame/lang/zh for {missing:#?}");
+}
+
+/// The texts without a translation in the pages of all captured hosts and documents.
+#[test]
+fn pages_have_no_english_sentences_left() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let page = folder.path().join("page.html").display().to_string();
+    let document = folder.path().join("document.json").display().to_string();
+    let mut pages: Vec<Vec<String>> = Vec::new();
+    let arguments = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+    for (_, host) in common::fixtures() {
+        let host = host.display().to_string();
+        for profile in ["trading", "guide-57037"] {
+            pages.push(arguments(&[
+                "assess",
+                "--root",
+                &host,
+                "--profile",
+                profile,
+                "--no-measure",
+                "--report",
+                &page,
+                "--result",
+                &document,
+            ]));
+        }
+        pages.push(arguments(&["bios", "sheet", "--root", &host, "--report", &page]));
+    }
+    let results = ["assess.json", "assess-unmeasured.json", "jitter.json"].map(result).to_vec();
+    for command in ["render", "fleet", "compare"] {
+        pages.push(
+            [arguments(&["report", command]), results.clone(), arguments(&["--report", &page])].concat(),
+        );
+    }
+    let chinese = lowlat_lang::chinese();
+    let mut missing = BTreeSet::new();
+    for arguments in &pages {
+        let run = lowlat(arguments);
+        assert!(matches!(run.status.code(), Some(0 | 1)), "{arguments:?}: {}", text(&run.stderr));
+        let english = std::fs::read_to_string(&page).expect("a page");
+        assert!(english.contains("<html lang=\"en\">"));
+        missing.extend(lowlat_lang::misses(&english, &chinese));
+    }
+    missing.retain(|text| is_english(text));
+    assert!(missing.is_empty(), "no entry in frame/lang/zh for {} texts: {missing:#?}", missing.len());
+}
+
+#[test]
+fn a_chinese_page_is_asked_for_by_its_code() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let page = folder.path().join("page.html");
+    let document = result("assess.json");
+    let render = |language: &str| {
+        let run = lowlat(&[
+            "report",
+            "render",
+            &document,
+            "--report",
+            &page.display().to_string(),
+            "--lang",
+            language,
+        ]);
+        (run.status.code(), std::fs::read_to_string(&page).unwrap_or_default(), text(&run.stderr))
+    };
+    let (code, chinese, _) = render("zh");
+    assert_eq!(code, Some(0));
+    assert!(chinese.contains("期望值"), "the page is not in Chinese");
+    let (code, english, _) = render("en");
+    assert_eq!(code, Some(0));
+    assert!(english.contains("Wanted") && !english.contains("期望值"));
+    let (code, _, message) = render("de");
+    assert!(code == Some(2) && message.contains("en, zh"), "{message}");
+}
+
+/// The Chinese page of a text.
+fn in_chinese(text: &str) -> String {
+    static CHINESE: LazyLock<lowlat_lang::Dictionary> = LazyLock::new(lowlat_lang::chinese);
+    lowlat_lang::translated(&format!("<td>{text}</td>"), "zh-CN", &CHINESE)
+}
+
+/// People look for the values in the firmware's menus.
+#[test]
+fn firmware_values_stay_as_the_firmware_prints_them() {
+    let mut seen = 0;
+    for profile in lowlat_host::Profile::ALL {
+        for processor in ["AMD EPYC 7F32 8-Core Processor", "AMD EPYC 7543 32-Core Processor"] {
+            let sheet = lowlat_bios::BiosSheet::of(profile, Some(processor));
+            for row in sheet.menus.iter().flat_map(|menu| &menu.rows) {
+                let (name, value) = (in_chinese(row.name), in_chinese(&row.value()));
+                assert_eq!(name, format!("<td>{}</td>", row.name));
+                for part in row.value().split(" or ").flat_map(|part| part.split(", then ")) {
+                    seen += 1;
+                    assert!(value.contains(part), "{}: {part}: {value}", row.name);
+                }
+            }
+        }
+    }
+    assert!(seen > 150, "{seen} values");
+    for setting in CATALOGUE.settings().filter(|setting| setting.layer == lowlat_settings::Layer::Firmware) {
+        let values = [setting.trading, setting.guide].into_iter().flat_map(|want| match want {
+            Want::Value(value) => vec![value],
+            Want::OneOf(values) => values.to_vec(),
+            _ => Vec::new(),
+        });
+        for value in values {
+            assert_eq!(in_chinese(value), format!("<td>{value}</td>"), "{}", setting.id);
+        }
+    }
+}
+
+#[test]
+fn terms_of_the_page_are_the_same_everywhere() {
+    for (text, chinese) in [("none known", "暂无已知风险"), ("Findings", "检查结果")] {
+        assert_eq!(in_chinese(text), format!("<td>{chinese}</td>"));
+    }
+}
+
+/// Whatever ended a run, and whatever is known about it.
+#[test]
+fn what_ended_a_run_has_a_translation() {
+    let (hit, origin) = (
+        serde_json::json!({"cpu": 1, "at_ns": 3_955_258, "length_ns": 8_035_917,
+            "cause": {"kind": "thread", "name": "rustc", "number": 19_988, "priority": "nice 0"}}),
+        serde_json::json!({"known": {"thread": 7, "name": "md", "level": "thread", "cpus": "0",
+            "path": ["try_to_wake_up", "hrtimer hrtimer_wakeup"]}}),
+    );
+    let no_stack = "the trace has no stack; it came from md (pid 7)";
+    let hidden = "the kernel hides the addresses of its functions (kernel.kptr_restrict); it came from interrupt on CPU 1";
+    let own = "no stack is recorded where a thread is woken on its own CPU; it came from softirq on CPU 1";
+    let none = "no wake-up of a thread and no interrupt from another CPU is in the trace";
+    let unread = "/proc/kallsyms cannot be read; it came from md (pid 7)";
+    let mut stops = vec![serde_json::json!({"on_ns": 50_000, "hit": null})];
+    for offset_ns in [-12_345, 12_345] {
+        stops.push(
+            serde_json::json!({"on_ns": 50_000, "hit": hit, "origin": origin, "origin_offset_ns": offset_ns}),
+        );
+    }
+    for reason in ["", no_stack, hidden, own, none, unread] {
+        stops.push(
+            serde_json::json!({"on_ns": 50_000, "hit": hit, "origin": "absent", "origin_reason": reason}),
+        );
+    }
+    let (mut missing, chinese) = (BTreeSet::new(), lowlat_lang::chinese());
+    let measured = std::fs::read_to_string(result("jitter.json")).expect("a fixture");
+    let measured: Value = serde_json::from_str(&measured).expect("JSON");
+    for (stop, wake_every) in stops.iter().flat_map(|stop| [(stop, Value::Null), (stop, 1_000_000.into())]) {
+        let mut record = measured["measurements"][0]["record"].clone();
+        (record["stop"], record["wake_every_ns"]) = (stop.clone(), wake_every);
+        let record = serde_json::from_value(record).expect("a record");
+        for text in lowlat_results_report::stop_text(&record) {
+            missing.extend(lowlat_lang::misses(&format!("<p>{text}</p>"), &chinese));
+        }
+    }
+    missing.retain(|text| is_english(text));
+    assert!(missing.is_empty(), "no entry in frame/lang/zh for {missing:#?}");
+}
+
+/// Names that a host or its firmware chose, each a word that the catalogue has.
+#[test]
+fn names_of_the_firmware_and_of_interfaces_stay_as_they_are() {
+    let mut document: Value =
+        serde_json::from_str(&std::fs::read_to_string(result("assess.json")).expect("a fixture"))
+            .expect("JSON");
+    let known = |value: &str| serde_json::json!({ "known": value });
+    let firmware = &mut document["snapshot"]["firmware"];
+    for (field, value) in [
+        ("system_vendor", "System"),
+        ("system_product", "Power"),
+        ("bios_vendor", "None"),
+        ("bios_version", "Unknown"),
+    ] {
+        firmware[field] = known(value);
+    }
+    document["snapshot"]["nics"][0]["name"] = "data".into();
+    let folder = tempfile::tempdir().expect("a directory");
+    let (file, page) = (folder.path().join("d.json"), folder.path().join("d.html"));
+    std::fs::write(&file, document.to_string()).expect("a file");
+    let (file, shown) = (file.display().to_string(), page.display().to_string());
+    let run = lowlat(&["report", "render", &file, "--report", &shown, "--lang", "zh"]);
+    assert_eq!(run.status.code(), Some(0), "{}", text(&run.stderr));
+    let page = std::fs::read_to_string(page).expect("a page");
+    for whole in [">System Power</dd>", ">None Unknown", ">data<span"] {
+        assert!(page.contains(whole), "{whole}");
+    }
+}

@@ -1,0 +1,86 @@
+//! Clusters on the page of a run.
+
+use super::clusters;
+use lowlat_cache::clusters::{ClustersMeasurement, ClustersRecord, kernel_view};
+use lowlat_results::ResultDocument;
+use lowlat_text::page::{Section, facts, micro, section, tile};
+use lowlat_text::units::clean;
+use lowlat_text::view::{Head, View};
+use maud::{Markup, html};
+
+/// Width of the table on the page, in characters.
+const TABLE_CHARS: usize = 120;
+
+struct ClustersView<'a> {
+    document: &'a ResultDocument,
+    record: &'a ClustersRecord,
+}
+
+/// View of a document's comparison of packed and spread copies.
+pub fn view<'a>(document: &'a ResultDocument) -> Option<Box<dyn View + 'a>> {
+    Some(Box::new(ClustersView { document, record: &document.clusters()?.record }))
+}
+
+impl View for ClustersView<'_> {
+    fn kind(&self) -> &'static str {
+        ClustersMeasurement::KIND
+    }
+
+    fn sentence(&self) -> Option<String> {
+        let view = kernel_view(&self.document.snapshot);
+        Some(format!("{}. {}.", clusters::judged(&view), clusters::compared(self.record)))
+    }
+
+    fn doubts(&self) -> Vec<String> {
+        clusters::doubts(self.record)
+    }
+
+    fn add_summary(&self, out: &mut String, width: usize) {
+        out.push_str(&clusters::clusters_text(self.record, &self.document.snapshot, width));
+    }
+
+    fn tiles(&self) -> Markup {
+        let record = self.record;
+        html! {
+            @for row in record.figures() {
+                (tile(row.job.words(), &format!("{:.2}", row.factor.median), "packed by spread"))
+            }
+        }
+    }
+
+    fn sections(&self) -> Vec<Section> {
+        let record = self.record;
+        let host = &self.document.snapshot;
+        let view = kernel_view(host);
+        let figures = record.figures();
+        let lead = html! { (micro(&clusters::sentences(&view))) };
+        let body = html! {
+            (facts(clusters::facts(host)))
+            p { b { (clusters::compared(record)) "." } " " (micro(&clusters::set_up(record))) }
+            @if !figures.is_empty() {
+                pre { (clusters::table(record, &figures).lines(TABLE_CHARS).join("\n")) }
+            }
+            @for doubt in clusters::doubts(record) { p { (micro(&clean(&doubt))) } }
+            @for (why, command) in clusters::placement(record, host) {
+                p { (why) }
+                pre { (command) }
+            }
+        };
+        vec![Section::new("clusters", "Clusters", section("clusters", clusters::judged(&view), &lead, &body))]
+    }
+
+    fn head(&self) -> Head {
+        let record = self.record;
+        let verdict = html! {
+            p class="verdict" { (micro(&clusters::compared(record))) "." }
+            p { (micro(&clusters::set_up(record))) }
+            div class="tiles" { (self.tiles()) }
+        };
+        Head { title: "Clusters", verdict }
+    }
+
+    fn parameters(&self) -> Option<Markup> {
+        let filling = self.record.filling.as_ref()?;
+        Some(html! { "Clusters: " (filling.copies) " copies to a " (filling.level.word()) "." })
+    }
+}

@@ -1,0 +1,58 @@
+//! Starting programs.
+
+use crate::workload::{Job, Kind, Pace, Scale, Workload, WorkloadError, job::done};
+use lowlat_host_run::{Root, programs::find};
+use std::{ffi::CString, io, ptr};
+
+pub const WORKLOAD: Workload = Workload {
+    name: "fork-exec",
+    about: "a process starts /bin/true and waits for its end, again and again",
+    unit: "programs",
+    kind: Kind::Processes { per_copy: 1, make },
+};
+
+/// A program that does nothing.
+const PROGRAM: &str = "true";
+/// Folders that may contain the program.
+const FOLDERS: &str = "/bin:/usr/bin";
+
+struct Starts(CString);
+
+fn make(_: Scale<'_>) -> Result<Box<dyn Job>, WorkloadError> {
+    let found = find(&Root::live(), PROGRAM, FOLDERS).and_then(|path| CString::new(path).ok());
+    let missing = || WorkloadError::Program(format!("{PROGRAM} is not installed in {FOLDERS}"));
+    Ok(Box::new(Starts(found.ok_or_else(missing)?)))
+}
+
+impl Job for Starts {
+    fn work(&self, _: usize, pace: &mut Pace<'_>) -> io::Result<()> {
+        let arguments = [self.0.as_ptr(), ptr::null()];
+        let environment = [ptr::null()];
+        pace.begin();
+        loop {
+            // SAFETY: this process has one thread, and the child only calls execve or ends.
+            let child = unsafe { libc::fork() };
+            if child == 0 {
+                // SAFETY: the path and both lists end with zeros and are alive.
+                unsafe {
+                    libc::execve(self.0.as_ptr(), arguments.as_ptr(), environment.as_ptr());
+                    libc::_exit(127);
+                }
+            }
+            done(child.into())?;
+            let mut status = 0;
+            // SAFETY: the status lives through the call.
+            done(unsafe { libc::waitpid(child, &raw mut status, 0) }.into())?;
+            if status != 0 {
+                return Err(io::Error::from_raw_os_error(libc::ENOEXEC));
+            }
+            if !pace.goes_on() {
+                return Ok(());
+            }
+        }
+    }
+
+    fn is_counted(&self, _: usize) -> bool {
+        true
+    }
+}

@@ -1,0 +1,122 @@
+//! Parts of a search for a waiting mode on the page of a run.
+
+use super::{commands, doubts, headline, interval, left_out, meets, percent, set_up, time};
+use crate::{
+    chart::{Mark, chart},
+    html::STYLE,
+};
+use lowlat_net::choose::{ChoiceRecord, ChoiceStudy, ModeStudy, NetChoiceMeasurement};
+use lowlat_results::ResultDocument;
+use lowlat_text::page::{Section, data_table, micro, note, section, tile};
+use lowlat_text::units::{clean, span};
+use lowlat_text::view::{Head, View};
+use maud::{Markup, html};
+
+struct ChoiceView<'a>(&'a ChoiceRecord);
+
+/// View of a document's search.
+pub fn view<'a>(document: &'a ResultDocument) -> Option<Box<dyn View + 'a>> {
+    Some(Box::new(ChoiceView(&document.net_choice()?.record)))
+}
+
+impl View for ChoiceView<'_> {
+    fn kind(&self) -> &'static str {
+        NetChoiceMeasurement::KIND
+    }
+
+    fn sentence(&self) -> Option<String> {
+        Some(format!("{}.", headline(self.0, &ChoiceStudy::of(self.0))))
+    }
+
+    fn doubts(&self) -> Vec<String> {
+        doubts(self.0, &ChoiceStudy::of(self.0))
+    }
+
+    fn add_summary(&self, out: &mut String, width: usize) {
+        out.push_str(&super::net_choice_text(self.0, width));
+    }
+
+    fn tiles(&self) -> Markup {
+        let study = ChoiceStudy::of(self.0);
+        let Some(of) = study.choice.and_then(|choice| study.modes.get(choice.place)) else { return html! {} };
+        html! {
+            (tile("Mode", &of.mode.to_string(), &meets(of)))
+            (tile("p99", &micro(&time(of.p99_ns)), &micro(&interval(of.p99_ns))))
+            (tile("CPU of the server", &percent(of.server_share), &format!("client {}", percent(of.client_share))))
+        }
+    }
+
+    fn sections(&self) -> Vec<Section> {
+        vec![body(self.0)]
+    }
+
+    fn head(&self) -> Head {
+        let record = self.0;
+        let verdict = html! {
+            p class="verdict" { (micro(&clean(&headline(record, &ChoiceStudy::of(record))))) "." }
+            p { (micro(&clean(&set_up(record)))) }
+            div class="tiles" { (self.tiles()) }
+        };
+        Head { title: "Choice of a waiting mode", verdict }
+    }
+}
+
+fn body(record: &ChoiceRecord) -> Section {
+    let study = ChoiceStudy::of(record);
+    let lead = html! {
+        "Every mode in turn. A mode meets the goal if the whole 95 % intervals of its p99 and of its share of a CPU do."
+    };
+    let body = html! {
+        (note("Caveats", &doubts(record, &study)))
+        figure tabindex="0" class="card" {
+            figcaption { h3 { "By mode" } p { "Dot: median. Bar: interval of p99. Line: the goal of " (micro(&span(record.goal.p99_ns))) "." } }
+            (chart(&marks(&study), Some(record.goal.p99_ns as f64), "p50 and p99 by mode; the figures are in the table below"))
+        }
+        (table(&study))
+        div class="card" {
+            @for (label, command) in commands(record, &study) { p { (label) ": " code { (clean(&command)) } } }
+        }
+        @let left_out = left_out(record);
+        @if !left_out.is_empty() {
+            div class="note" {
+                p { b { "Not available" } }
+                ul class="sentences" { @for line in &left_out { li { (clean(line)) } } }
+            }
+        }
+    };
+    Section::new("choose", "Waiting modes", section("choose", "Waiting modes", &lead, &body))
+        .with_style(STYLE)
+}
+
+fn measured(study: &ChoiceStudy) -> impl Iterator<Item = (usize, &ModeStudy)> {
+    study.modes.iter().enumerate().filter(|(_, of)| of.p50_ns.is_some() || of.p99_ns.is_some())
+}
+
+fn marks(study: &ChoiceStudy) -> Vec<Mark> {
+    let mark = |(_, of): (usize, &ModeStudy)| Mark {
+        label: of.mode.to_string(),
+        title: format!("{}: p50 {}, p99 {}", of.mode, micro(&time(of.p50_ns)), micro(&interval(of.p99_ns))),
+        dots: of.p50_ns.map(|of| of.median).into_iter().collect(),
+        bar: of.p99_ns.map(|of| (of.low, of.high)),
+    };
+    measured(study).map(mark).collect()
+}
+
+fn table(study: &ChoiceStudy) -> Markup {
+    let place = study.choice.map(|choice| choice.place);
+    let mark = if study.choice.is_some_and(|choice| choice.meets) { " (chosen)" } else { " (closest)" };
+    html! {
+        div class="card flush" {
+            (data_table("Waiting modes", "numbers", &["Mode", "p50", "p99", "95 % interval", "CPU, client", "CPU, server", "Meets the goal"], &html! {
+                @for (at, of) in measured(study) {
+                    tr {
+                        th scope="row" { (of.mode) @if Some(at) == place { (mark) } }
+                        td { (micro(&time(of.p50_ns))) } td class="strong" { (micro(&time(of.p99_ns))) }
+                        td { (micro(&interval(of.p99_ns))) } td { (percent(of.client_share)) }
+                        td { (percent(of.server_share)) } td { (meets(of)) }
+                    }
+                }
+            }))
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! Parts of a comparison on the page of a run.
+
+use super::{doubts, headline, how, interval, name, named_sides, verdicts};
+use crate::{
+    chart::{Mark, chart},
+    html::STYLE,
+};
+use lowlat_net::compare::{CompareRecord, CompareStudy, NetCompareMeasurement, SizeComparison};
+use lowlat_results::ResultDocument;
+use lowlat_text::page::{Section, data_table, micro, note, section, tile};
+use lowlat_text::units::{clean, count, duration_fine};
+use lowlat_text::view::{Head, View};
+use maud::{Markup, html};
+
+const NONE: &str = "–";
+
+struct CompareView<'a>(&'a CompareRecord);
+
+/// View of a document's comparison.
+pub fn view<'a>(document: &'a ResultDocument) -> Option<Box<dyn View + 'a>> {
+    Some(Box::new(CompareView(&document.net_compare()?.record)))
+}
+
+impl View for CompareView<'_> {
+    fn kind(&self) -> &'static str {
+        NetCompareMeasurement::KIND
+    }
+
+    fn sentence(&self) -> Option<String> {
+        Some(format!("{}.", headline(self.0, &CompareStudy::of(self.0))))
+    }
+
+    fn doubts(&self) -> Vec<String> {
+        doubts(self.0, &CompareStudy::of(self.0))
+    }
+
+    fn add_summary(&self, out: &mut String, width: usize) {
+        out.push_str(&super::net_compare_text(self.0, width));
+    }
+
+    fn tiles(&self) -> Markup {
+        let record = self.0;
+        let study = CompareStudy::of(record);
+        let Some(size) = super::quoted(&study) else { return html! {} };
+        html! {
+            @for (place, side) in size.sides.iter().enumerate() {
+                @let label = format!("Side {}, median", name(record, place));
+                (tile(&label, &time(side.p50_ns), &format!("p99 {}", time(side.p99_ns))))
+            }
+        }
+    }
+
+    fn sections(&self) -> Vec<Section> {
+        vec![body(self.0)]
+    }
+
+    fn head(&self) -> Head {
+        let record = self.0;
+        let verdict = html! {
+            p class="verdict" { (micro(&clean(&headline(record, &CompareStudy::of(record))))) "." }
+            @for side in named_sides(record) { p { (clean(&side)) } }
+            p { (micro(&clean(&how(record)))) }
+            div class="tiles" { (self.tiles()) }
+        };
+        Head { title: "Comparison of round trips", verdict }
+    }
+}
+
+fn body(record: &CompareRecord) -> Section {
+    let study = CompareStudy::of(record);
+    let lead = html! {
+        "Half round trips of each side: medians over rounds, and the ratio to the first side round by round with its 95 % interval."
+    };
+    let verdicts = verdicts(record, &study);
+    let body = html! {
+        (note("Caveats", &doubts(record, &study)))
+        @if let Some(size) = super::quoted(&study) {
+            figure tabindex="0" class="card" {
+                figcaption { h3 { "By round" } p { "Dot: median of a run of " (of(size)) ". Bar: all rounds of the side." } }
+                (chart(&marks(record, size.size_bytes), None, "Medians of every round by side; the figures are in the table below"))
+            }
+            (table(record, &study))
+        } @else {
+            p class="empty" { "Nothing was compared." }
+        }
+        @if !verdicts.is_empty() { ul class="sentences" { @for verdict in &verdicts { li { (clean(verdict)) } } } }
+    };
+    Section::new("compare", "Comparison", section("compare", "Comparison", &lead, &body)).with_style(STYLE)
+}
+
+fn of(size: &SizeComparison) -> String {
+    size.size_bytes.map_or_else(|| "the only size".to_owned(), super::super::pingpong::bytes)
+}
+
+fn marks(record: &CompareRecord, size_bytes: Option<u32>) -> Vec<Mark> {
+    let mark = |(place, side): (usize, &lowlat_net::compare::CompareSide)| {
+        let rows =
+            record.runs.iter().filter(|run| usize::try_from(run.side) == Ok(place)).flat_map(|run| &run.rows);
+        let medians = rows
+            .filter(|row| row.size_bytes.is_none() || row.size_bytes == size_bytes)
+            .filter_map(|row| row.p50_ns.or(row.mean_ns));
+        let dots: Vec<f64> = medians.collect();
+        let low = dots.iter().copied().reduce(f64::min);
+        let high = dots.iter().copied().reduce(f64::max);
+        Mark {
+            label: format!("{} ({})", side.name, side.tool),
+            title: format!("{}: {} rounds, {} to {}", side.name, dots.len(), time(low), time(high)),
+            bar: low.zip(high),
+            dots,
+        }
+    };
+    record.sides.iter().enumerate().map(mark).collect()
+}
+
+fn table(record: &CompareRecord, study: &CompareStudy) -> Markup {
+    html! {
+        div class="card flush" {
+            (data_table("Half round trips by size and side", "numbers", &["Bytes", "Side", "p50", "Mean", "p99", "p50 / A", "Mean / A", "p99 / A", "Rounds"], &html! {
+                @for size in &study.sizes {
+                    @for (place, side) in size.sides.iter().enumerate() {
+                        tr {
+                            th scope="row" { (size.size_bytes.map_or_else(|| NONE.to_owned(), |bytes| count(u64::from(bytes)))) }
+                            td { (name(record, place)) }
+                            td class="strong" { (time(side.p50_ns)) } td { (time(side.mean_ns)) } td { (time(side.p99_ns)) }
+                            @for word in ["p50", "mean", "p99"] { td { (ratio(size, place, word)) } }
+                            td { (side.rounds) }
+                        }
+                    }
+                }
+            }))
+        }
+    }
+}
+
+fn ratio(size: &SizeComparison, place: usize, word: &str) -> String {
+    let of = size.comparisons.iter().find(|one| one.side == place);
+    let figure = of.and_then(|one| one.figures.iter().find(|figure| figure.figure.word() == word));
+    figure.map_or_else(|| NONE.to_owned(), |figure| interval(&figure.ratio))
+}
+
+fn time(ns: Option<f64>) -> String {
+    ns.map_or_else(|| NONE.to_owned(), |ns| micro(&duration_fine(ns)))
+}

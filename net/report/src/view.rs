@@ -1,0 +1,76 @@
+//! Parts of ping-pong on the page of a run.
+
+use super::{html, parts_html, pingpong};
+use lowlat_net::pingpong::{PingpongMeasurement, PingpongRecord};
+use lowlat_results::ResultDocument;
+use lowlat_text::page::{Section, micro, tile};
+use lowlat_text::units::{clean, count, duration};
+use lowlat_text::view::{Head, View};
+use maud::{Markup, html};
+
+struct PingpongView<'a> {
+    document: &'a ResultDocument,
+    record: &'a PingpongRecord,
+}
+
+/// View of a document's ping-pong measurement.
+pub fn view<'a>(document: &'a ResultDocument) -> Option<Box<dyn View + 'a>> {
+    Some(Box::new(PingpongView { document, record: &document.pingpong()?.record }))
+}
+
+impl View for PingpongView<'_> {
+    fn kind(&self) -> &'static str {
+        PingpongMeasurement::KIND
+    }
+
+    fn sentence(&self) -> Option<String> {
+        Some(format!("{}.", pingpong::headline(self.record)))
+    }
+
+    fn doubts(&self) -> Vec<String> {
+        pingpong::doubts(self.record)
+    }
+
+    fn add_summary(&self, out: &mut String, width: usize) {
+        out.push_str(&pingpong::pingpong_text(self.record, width));
+    }
+
+    fn tiles(&self) -> Markup {
+        let Some(size) = pingpong::quoted(self.record) else { return html! {} };
+        let note =
+            format!("p99 {}", pingpong::quantile_of(size, 0.99).map_or_else(|| "–".to_owned(), duration));
+        let value = pingpong::quantile_of(size, 0.5).map_or_else(|| "–".to_owned(), duration);
+        tile(&format!("Half round trip, {} B", size.size_bytes), &micro(&value), &note)
+    }
+
+    fn sections(&self) -> Vec<Section> {
+        [Some(html::section(self.record)), parts_html::section(self.record)].into_iter().flatten().collect()
+    }
+
+    fn head(&self) -> Head {
+        let record = self.record;
+        let verdict = html! {
+            p class="verdict" { (micro(&clean(&pingpong::headline(record)))) "." }
+            @if self.document.is_interrupted {
+                p class="note" { "The run was interrupted; this page shows its results up to then." }
+            }
+            p { (micro(&clean(&pingpong::set_up(record)))) }
+            p { (micro(&pingpong::control(record))) }
+            div class="tiles" { (self.tiles()) (round_trips(record)) }
+        };
+        Head { title: "Round trips", verdict }
+    }
+
+    fn parameters(&self) -> Option<Markup> {
+        let record = self.record;
+        Some(html! {
+            "Ping-pong: " code { (clean(&record.command_line)) } ", counter " code { (clean(&record.counter)) } " at "
+            (count(record.counter_hz / 1_000_000)) " MHz."
+        })
+    }
+}
+
+fn round_trips(record: &PingpongRecord) -> Markup {
+    let all: u64 = record.sizes.iter().map(|size| size.figures.iterations).sum();
+    tile("Round trips", &count(all), &format!("in {} sizes", record.sizes.len()))
+}

@@ -1,0 +1,121 @@
+//! GRUB whose generator reads /etc/default/grub.d (Debian, Ubuntu): writes lowlat's drop-in, and generates a new menu.
+
+use super::{
+    BootLoader, BootLoaderError, FileChange, files,
+    grub_menu_file::{MenuFile, tuned_note},
+};
+use crate::Programs;
+use lowlat_host::Reading;
+use lowlat_host_run::{Root, undo::State};
+use lowlat_plan::boot_files::{self, drop_in};
+use lowlat_settings::change::BootToken;
+
+const DIRECTORY: &str = "/etc/default/grub.d";
+
+#[derive(Debug)]
+pub(super) struct GrubDropIn {
+    pub(super) menu: MenuFile,
+}
+
+/// The files of the directory: the names of others, and lowlat's own with their content.
+#[derive(Debug, Default)]
+struct Directory {
+    others: Vec<String>,
+    own: Vec<(String, String)>,
+}
+
+impl Directory {
+    fn read(root: &Root) -> Result<Self, BootLoaderError> {
+        let mut names = match root.list(DIRECTORY) {
+            Reading::Known(names) => names,
+            Reading::Denied => return Err(BootLoaderError::Denied { path: DIRECTORY.to_owned() }),
+            Reading::Absent | Reading::Unparsable(_) => return Ok(Self::default()),
+        };
+        names.sort();
+        names.retain(|name| drop_in::is_read(name));
+        let mut directory = Self::default();
+        for name in names {
+            // Other files may contain anything; a file that is not text is not lowlat's.
+            let text = files::text(root, &format!("{DIRECTORY}/{name}")).ok().flatten().unwrap_or_default();
+            if drop_in::is_own(&text) {
+                directory.own.push((name, text));
+            } else {
+                directory.others.push(name);
+            }
+        }
+        Ok(directory)
+    }
+
+    fn tokens(&self) -> Vec<BootToken> {
+        self.own.iter().fold(Vec::new(), |all, (_, text)| drop_in::joined(&all, &drop_in::tokens(text)))
+    }
+
+    fn name(&self) -> Option<&'static str> {
+        drop_in::name_that_sorts_last(self.others.iter().map(String::as_str))
+    }
+}
+
+impl GrubDropIn {
+    /// True if the generator reads drop-ins, according to its script, or to the distribution if that cannot be read.
+    pub(super) fn is_read(root: &Root) -> bool {
+        let texts = ["/usr/sbin/grub-mkconfig", "/usr/bin/grub-mkconfig"].map(|path| root.read(path));
+        match texts.iter().find_map(Reading::known) {
+            Some(text) => text.contains("default/grub.d"),
+            None => root.exists("/etc/debian_version") && root.exists("/boot/grub"),
+        }
+    }
+}
+
+impl BootLoader for GrubDropIn {
+    fn name(&self) -> &'static str {
+        "GRUB (Debian)"
+    }
+
+    fn sources(&self, root: &Root, tokens: &[BootToken]) -> Result<Vec<FileChange>, BootLoaderError> {
+        boot_files::check(tokens)?;
+        let directory = Directory::read(root)?;
+        let Some(name) = directory.name() else {
+            let last = directory.others.last().cloned().unwrap_or_default();
+            return Err(BootLoaderError::File {
+                path: format!("{DIRECTORY}/{last}"),
+                fault: "its name sorts after every name that lowlat uses for its drop-in".to_owned(),
+                advice: "rename it".to_owned(),
+            });
+        };
+        let text = drop_in::text(&drop_in::joined(&directory.tokens(), tokens));
+        let old = directory.own.iter().filter(|(own, _)| own != name);
+        let mut changes: Vec<FileChange> = old
+            .map(|(own, _)| FileChange {
+                path: format!("{DIRECTORY}/{own}"),
+                variable: None,
+                new: State::Absent,
+            })
+            .collect();
+        let path = format!("{DIRECTORY}/{name}");
+        changes.push(files::change(root, &path, text));
+        Ok(changes)
+    }
+
+    fn generated(&self, root: &Root, programs: &dyn Programs) -> Result<Vec<FileChange>, BootLoaderError> {
+        let tokens = Directory::read(root)?.tokens();
+        self.menu.generate(root, programs, |menu| menu.faults(&tokens)).map(|change| vec![change])
+    }
+
+    fn generator(&self, root: &Root) -> Option<String> {
+        Some(self.menu.command(root))
+    }
+
+    fn next_boot_line(&self, root: &Root) -> Reading<String> {
+        self.menu.next_line(root, &[])
+    }
+
+    fn notes(&self, root: &Root, tokens: &[BootToken]) -> Vec<String> {
+        let directory = Directory::read(root).unwrap_or_default();
+        let usual = drop_in::name_that_sorts_last([]);
+        let name = directory.name().filter(|name| Some(*name) != usual).map(|name| {
+            let last = directory.others.last().cloned().unwrap_or_default();
+            format!("The drop-in is named {name}, so that it sorts after {DIRECTORY}/{last}.")
+        });
+        name.into_iter().chain(tuned_note(&self.menu, root, tokens)).collect()
+    }
+}

@@ -1,0 +1,123 @@
+//! Previews of rollbacks.
+
+use super::log_check::{Doubt, doubt, not_restored, remaining, stray_units};
+use super::rollback::{RollbackRequest, Scope, StepKey, chosen, empty, is_of_boot, key};
+use super::stage::Stage;
+use super::three_way::three_ways;
+use super::{FlowError, Site};
+use crate::Wrote;
+use lowlat_host_run::undo::{Conflict, History, Left, State, UndoLog};
+use lowlat_plan::outcome::{NotRestored, Restored, RollbackOutcome};
+use std::collections::BTreeSet;
+
+pub(super) fn look(site: &Site, request: &RollbackRequest) -> Result<RollbackOutcome, FlowError> {
+    let log = site.look_at_log()?;
+    look_at(site, log.as_ref(), request)
+}
+
+pub(super) fn look_at(
+    site: &Site,
+    log: Option<&UndoLog>,
+    request: &RollbackRequest,
+) -> Result<RollbackOutcome, FlowError> {
+    let nothing = UndoLog::inspect(None)?;
+    let doubt = match log {
+        Some(log) => doubt(&site.state, log)?,
+        None => doubt(&site.state, &nothing)?,
+    };
+    let mut outcome = match log {
+        Some(log) => preview(site, log, &chosen(site, log, &request.scope)?, request),
+        None => RollbackOutcome { is_preview: true, ..empty() },
+    };
+    let lost: Vec<Wrote> = site.state.lost()?.into_iter().chain(unrecorded(doubt.as_ref())).collect();
+    outcome.remaining = remaining(log, &lost).iter().map(not_restored).collect();
+    if request.scope == Scope::All {
+        add_stray_units(site, log.map_or(&nothing.history, UndoLog::history), &mut outcome);
+    }
+    outcome.damage = doubt.map(|doubt| doubt.reason);
+    Ok(outcome)
+}
+
+pub(super) fn unrecorded(doubt: Option<&Doubt>) -> Vec<Wrote> {
+    doubt.map(|doubt| doubt.unknown.clone()).unwrap_or_default()
+}
+
+pub(super) fn add_stray_units(site: &Site, history: &History, outcome: &mut RollbackOutcome) {
+    for unit in stray_units(site, history) {
+        if !outcome.remaining.iter().any(|known| known.name == unit.name) {
+            outcome.remaining.push(unit);
+        }
+    }
+}
+
+fn preview(
+    site: &Site,
+    log: &UndoLog,
+    chosen: &BTreeSet<StepKey>,
+    request: &RollbackRequest,
+) -> RollbackOutcome {
+    let preview = log.preview_where(|entry| chosen.contains(&key(entry)), &request.forced);
+    let mut outcome = empty();
+    outcome.is_preview = true;
+    outcome.unchanged_count = preview.unchanged.len();
+    outcome.expired_count = preview.expired.len();
+    outcome.damage = preview.damage.as_ref().map(ToString::to_string);
+    outcome.restored = preview
+        .restore
+        .into_iter()
+        .map(|restore| Restored { plan: restore.plan, kind: restore.kind, name: restore.name })
+        .collect();
+    let mut conflicts = Vec::new();
+    for left in preview.left {
+        match left {
+            Left::Conflict(conflict) => match excuse(site, log, &conflict) {
+                Excuse::None => conflicts.push(conflict),
+                Excuse::Generated => outcome.given_up.push(NotRestored {
+                    name: conflict.name.clone(),
+                    reason: "rewritten since, for example by a kernel update; it will be generated again"
+                        .to_owned(),
+                }),
+                Excuse::Because(reason) => {
+                    outcome.given_up.push(NotRestored { name: conflict.name.clone(), reason });
+                }
+            },
+            Left::Failed { step, reason, .. } => outcome.failures.push(NotRestored { name: step, reason }),
+        }
+    }
+    outcome.conflicts = three_ways(conflicts.iter().map(AsRef::as_ref));
+    outcome
+}
+
+/// Reason why a conflict needs no decision by the user.
+pub(super) enum Excuse {
+    /// The conflict needs one.
+    None,
+    /// A generated boot file, which is generated again.
+    Generated,
+    /// There is nothing to restore, with the reason.
+    Because(String),
+}
+
+pub(super) fn excuse(site: &Site, log: &UndoLog, conflict: &Conflict) -> Excuse {
+    if Stage::Loader.is_of(&conflict.plan) && site.programs.is_some() && conflict.present != State::Absent {
+        return Excuse::Generated;
+    }
+    let is_gone = conflict.present == State::Absent;
+    if is_gone && is_of_boot(&conflict.plan) && conflict.name.contains("/loader/entries/") {
+        return Excuse::Because("its kernel was removed".to_owned());
+    }
+    let entry = log.history().entry(&conflict.plan, &conflict.step);
+    let is_of_kernel = entry.is_some_and(|entry| log.goes_with_boot(entry));
+    if is_gone && is_of_kernel {
+        return Excuse::Because("it no longer exists".to_owned());
+    }
+    if conflict.name.starts_with("/proc/irq/") && is_irqbalance_active(site) {
+        return Excuse::Because("irqbalance moves it".to_owned());
+    }
+    Excuse::None
+}
+
+fn is_irqbalance_active(site: &Site) -> bool {
+    let manager = site.manager.as_ref();
+    manager.is_some_and(|manager| matches!(manager.active_since_us("irqbalance.service"), Ok(Some(_))))
+}

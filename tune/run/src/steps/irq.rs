@@ -1,0 +1,118 @@
+//! Interrupts, found by the names of their handlers: their numbers change with each boot.
+
+use super::{Gathering, gathering::cpu_list, mask};
+use lowlat_host::{Reading, snapshot::Irq};
+use lowlat_host_run::undo::{Comparison, State, TargetSpec, UndoError};
+use lowlat_plan::Plan;
+use lowlat_settings::change::{Part, Target};
+
+/// A change of one interrupt.
+#[derive(Clone, Copy)]
+struct Wanted<'a> {
+    change: usize,
+    number: u32,
+    after: &'a str,
+}
+
+/// Prepares all interrupts of the plan with these handlers, at the first of them.
+pub(super) fn prepare(
+    gathering: &mut Gathering<'_>,
+    plan: &Plan,
+    change: usize,
+    actions: &[String],
+) -> Result<(), UndoError> {
+    if actions.is_empty() {
+        gathering.leave(change, "the interrupt has no handler, so it cannot be identified");
+        return Ok(());
+    }
+    if !gathering.is_first_of("irq", &actions.join("\n")) {
+        return Ok(());
+    }
+    let wanted = wanted_of(plan, actions);
+    let mut found: Vec<&Irq> =
+        gathering.host.interrupts.irqs.iter().filter(|irq| irq.actions == actions).collect();
+    let (all_wanted, all_found, name) = (wanted.len(), found.len(), actions.join("+"));
+    // First those with unchanged numbers, then the others in the order of their numbers.
+    let (mut pairs, mut renumbered) = (Vec::new(), Vec::new());
+    for wanted in wanted {
+        match found.iter().position(|irq| irq.number == wanted.number) {
+            Some(at) => pairs.push((wanted, found.remove(at))),
+            None => renumbered.push(wanted),
+        }
+    }
+    let is_ambiguous = all_wanted > 1 || all_found > 1;
+    let mut found = found.into_iter();
+    for wanted in renumbered {
+        let Some(irq) = found.next() else {
+            match nic_of(plan, actions) {
+                Some(nic) => gathering.note(
+                    wanted.change,
+                    format!(
+                        "interrupt {} {name} was removed with queues of {nic}; its replacements start with the \
+                         default affinity",
+                        wanted.number
+                    ),
+                ),
+                None => gathering
+                    .leave(wanted.change, format!("interrupt {} {name} no longer exists", wanted.number)),
+            }
+            continue;
+        };
+        if is_ambiguous {
+            let (old, new) = (wanted.number, irq.number);
+            let text =
+                format!("{all_found} interrupts are named {name}; {new} is used for {old}, by their order");
+            gathering.note(wanted.change, text);
+        }
+        pairs.push((wanted, irq));
+    }
+    for (wanted, irq) in pairs {
+        one(gathering, wanted, irq)?;
+    }
+    Ok(())
+}
+
+/// The interface of the handlers, if the plan changes its number of queues. Drivers name handlers after the
+/// interface.
+fn nic_of<'a>(plan: &'a Plan, actions: &[String]) -> Option<&'a str> {
+    let mut nics = plan.changes.iter().filter_map(|change| match &change.target {
+        Target::Nic(target) if target.kind.part == Part::Queues => Some(target.nic.as_str()),
+        _ => None,
+    });
+    nics.find(|nic| actions.iter().any(|action| action.split(['-', '.', ':', '@']).any(|part| part == *nic)))
+}
+
+fn wanted_of<'a>(plan: &'a Plan, actions: &[String]) -> Vec<Wanted<'a>> {
+    let of = |(change, planned): (usize, &'a lowlat_settings::change::Change)| match &planned.target {
+        Target::IrqAffinity { irq, actions: found } if found == actions => {
+            Some(Wanted { change, number: *irq, after: &planned.after })
+        }
+        _ => None,
+    };
+    let mut wanted: Vec<Wanted<'_>> = plan.changes.iter().enumerate().filter_map(of).collect();
+    wanted.sort_by_key(|wanted| wanted.number);
+    wanted
+}
+
+fn one(gathering: &mut Gathering<'_>, wanted: Wanted<'_>, irq: &Irq) -> Result<(), UndoError> {
+    let Wanted { change, after, .. } = wanted;
+    if irq.is_managed == Reading::Known(true) {
+        let label = irq.label();
+        gathering.leave(
+            change,
+            format!("interrupt {label} is now managed by the kernel, which does not allow moving it"),
+        );
+        return Ok(());
+    }
+    if cpu_list(gathering, change, after).is_none() {
+        return Ok(());
+    }
+    let folder = format!("/proc/irq/{}", irq.number);
+    let list = TargetSpec::value(format!("{folder}/smp_affinity_list"), Comparison::CpuList);
+    match gathering.present(change, &list)? {
+        // Kernels and captures without the list form have the mask.
+        Some(State::Absent) => mask::prepare(gathering, change, &format!("{folder}/smp_affinity"), after),
+        Some(_) => gathering.value(change, list, after),
+        None => Ok(()),
+    }
+}
