@@ -24,7 +24,7 @@ pub struct PageArgs {
 impl PageArgs {
     /// Returns an English page in the language asked for, with the labels of what it shows.
     pub fn page(&self, page: String, labels: &Labels) -> String {
-        lowlat_results_report::labelled(self.lang.page(page), labels)
+        lowlat_text::page::labelled(self.lang.page(page), labels)
     }
 }
 

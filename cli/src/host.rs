@@ -111,22 +111,18 @@ impl Host {
 
     /// Returns which role the host is judged by, unless the user named it, and the warnings about it.
     pub fn role_notes(&self) -> Vec<String> {
-        lowlat_results_report::role_notes(&self.role, &self.allocation, &self.role_warnings)
+        lowlat_host_report::role_notes(&self.role, &self.allocation, &self.role_warnings)
     }
 
     /// Returns which role the host is judged by, unless the user named it.
     pub fn role_line(&self) -> Option<String> {
-        lowlat_results_report::role_notes(&self.role, &self.allocation, &[]).pop()
+        lowlat_host_report::role_notes(&self.role, &self.allocation, &[]).pop()
     }
 
     /// Prints a text of judgements, and the role that they are made by.
     pub fn print(&self, text: &str) -> anyhow::Result<()> {
-        let of = lowlat_results_report::role_text(
-            &self.role,
-            &self.allocation,
-            &self.role_warnings,
-            output::width(),
-        );
+        let of =
+            lowlat_host_report::role_text(&self.role, &self.allocation, &self.role_warnings, output::width());
         let gap = if text.ends_with('\n') { "" } else { "\n" };
         output::print(&format!("{text}{gap}{of}"))
     }

@@ -335,7 +335,7 @@ mod tests {
 
     #[test]
     fn only_lowlat_styles_pass() {
-        let own = lowlat_results_report::catalogue_table(lowlat_catalogue::CATALOGUE.settings(), 80);
+        let own = lowlat_tune_report::catalogue_table(lowlat_catalogue::CATALOGUE.settings(), 80);
         assert!(own.contains('\u{1b}'));
         assert_eq!(own_styles(&own), own);
         for (given, shown) in [

@@ -128,7 +128,7 @@ pub fn cpus_of_host(root: &Root, host: &HostSnapshot, is_quiet: bool) -> anyhow:
     let allocation = Allocation::choose(host, &role);
     let cpus = named_cpus(&role, &allocation.isolated).cloned();
     if !is_quiet {
-        let notes = lowlat_results_report::role_notes(&role, &allocation, &kept.warnings);
+        let notes = lowlat_host_report::role_notes(&role, &allocation, &kept.warnings);
         for note in &notes {
             output::talk(note);
         }

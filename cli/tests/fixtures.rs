@@ -176,7 +176,7 @@ fn the_inventory_of_every_archive_shows_each_cache_and_each_distance() {
     }
     for (name, path) in archives.into_iter().chain(common::fixtures()) {
         let host = read(&path);
-        let text = lowlat_results_report::host_text(&host, None, 1_000);
+        let text = lowlat_host_report::host_text(&host, None, 1_000);
         let text = anstream::adapter::strip_str(&text).to_string();
         let mut caches = 0_usize;
         for line in

@@ -199,7 +199,7 @@ fn what_ended_a_run_has_a_translation() {
         let mut record = measured["measurements"][0]["record"].clone();
         (record["stop"], record["wake_every_ns"]) = (stop.clone(), wake_every);
         let record = serde_json::from_value(record).expect("a record");
-        for text in lowlat_results_report::stop_text(&record) {
+        for text in lowlat_jitter_report::stop_text(&record) {
             missing.extend(lowlat_lang::misses(&format!("<p>{text}</p>"), &chinese));
         }
     }

@@ -9,11 +9,11 @@ use lowlat_plan::{
     Plan,
     verify::{Evidence, Input, Outcome, Row, Standing, TickCount, TickLoad, TickProof, Verification},
 };
-use lowlat_results_report::{VerificationTextOptions, verification_lines, verification_text};
 use lowlat_settings::{
     Context,
     change::{Change, Target},
 };
+use lowlat_tune_report::{VerificationTextOptions, verification_lines, verification_text};
 
 /// A captured host with a plan.
 struct PlannedHost {

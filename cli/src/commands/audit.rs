@@ -8,8 +8,8 @@ use crate::{
 use anyhow::bail;
 use clap::{ArgMatches, Args, Command, FromArgMatches, ValueEnum};
 use lowlat_catalogue::CATALOGUE;
-use lowlat_results_report::AuditTableOptions;
 use lowlat_settings::{Setting, Verdict, audit::Audit};
+use lowlat_tune_report::AuditTableOptions;
 use serde_json::json;
 
 pub const COMMAND: Subcommand = Subcommand { name: "audit", declare, run };
@@ -99,7 +99,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     if arguments.json {
         host.print_json(&output::Document::of("lowlat-audit", &audit))?;
     } else {
-        host.print(&lowlat_results_report::audit_table(&audit, options))?;
+        host.print(&lowlat_tune_report::audit_table(&audit, options))?;
     }
     let fails = |verdict: Verdict| arguments.fail_on.iter().any(|fail_on| fail_on.meets(verdict));
     if arguments.fail_on == [FailOn::None] {
@@ -116,7 +116,7 @@ fn list(arguments: &Arguments) -> anyhow::Result<Exit> {
         let settings: Vec<_> = CATALOGUE.settings().map(row).collect();
         output::print_json(&output::Document::of("lowlat-settings", json!({ "settings": settings })))?;
     } else {
-        output::print(&lowlat_results_report::catalogue_table(CATALOGUE.settings(), output::width()))?;
+        output::print(&lowlat_tune_report::catalogue_table(CATALOGUE.settings(), output::width()))?;
     }
     Ok(Exit::Clean)
 }
@@ -135,7 +135,7 @@ fn explain(arguments: &Arguments, id: &str) -> anyhow::Result<Exit> {
     if arguments.json {
         host.print_json(&output::Document::of("lowlat-finding", &finding))?;
     } else {
-        host.print(&lowlat_results_report::explain(&finding, output::width()))?;
+        host.print(&lowlat_tune_report::explain(&finding, output::width()))?;
     }
     Ok(Exit::Clean)
 }

@@ -102,7 +102,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     let mut text = arguments.spelling.spell(set);
     if arguments.why {
         text.push_str("\n\n");
-        text.push_str(&lowlat_results_report::choice_text(allocation, output::width()));
+        text.push_str(&lowlat_host_report::choice_text(allocation, output::width()));
     }
     output::print_plain(&text)?;
     host.role_line().iter().for_each(|line| output::talk(line));

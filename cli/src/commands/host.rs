@@ -109,7 +109,7 @@ impl Show {
         if self.json {
             output::print_json(&Shown { document: "lowlat-host", snapshot: &host.snapshot })?;
         } else {
-            host.print(&lowlat_results_report::host_text(
+            host.print(&lowlat_host_report::host_text(
                 &host.snapshot,
                 Some(&host.allocation),
                 output::width(),
@@ -167,7 +167,7 @@ impl Diff {
         let differences = diff(&a, &b, if self.all { DiffScope::All } else { DiffScope::Lasting });
         let found = serde_json::json!({ "differences": differences });
         output::print_as(self.json, &output::Document::of("lowlat-host-diff", found), |width| {
-            lowlat_results_report::host_diff_text(&differences, width)
+            lowlat_host_report::host_diff_text(&differences, width)
         })?;
         Ok(if differences.is_empty() { Exit::Clean } else { Exit::Findings })
     }

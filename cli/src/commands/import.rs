@@ -78,12 +78,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
         host.print_json(&import)?;
     } else {
         let profile = host.role.profile.name();
-        host.print(&lowlat_results_report::import_text(
-            &import,
-            &shown.to_string(),
-            profile,
-            output::width(),
-        ))?;
+        host.print(&lowlat_tune_report::import_text(&import, &shown.to_string(), profile, output::width()))?;
     }
     let is_fault = import.harmful().next().is_some() || import.invalid().next().is_some();
     Ok(match import.judged().next() {

@@ -201,7 +201,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     let planned = Launch::plan(&request, &host, &around)?;
     if !arguments.quiet {
         output::talk_painted(
-            lowlat_results_report::launch_text(&planned, &host, &profile, output::stderr_width()).trim_end(),
+            lowlat_cores_report::launch_text(&planned, &host, &profile, output::stderr_width()).trim_end(),
         );
     }
     if arguments.dry_run {

@@ -9,7 +9,7 @@ use lowlat_host::Reading;
 use lowlat_host_run::Root;
 use lowlat_plan::outcome::{Confirmation, RebootStatus};
 use lowlat_results::ResultDocument;
-use lowlat_results_report::{Assessed, InForce, Standing, standing_text};
+use lowlat_tune_report::{Assessed, InForce, Standing, standing_text};
 use lowlat_tune_run::flow;
 use std::path::Path;
 

@@ -55,7 +55,7 @@ fn check_samples(names: &[String]) {
     {
         assert!(names.iter().any(|known| known == name), "{name}: {names:?}");
     }
-    let listed = include_str!("../../../jitter/watch-report/tests/metrics.txt");
+    let listed = include_str!("../../../jitter/report/tests/metrics.txt");
     for name in names {
         assert!(listed.lines().any(|known| known == name), "{name} is not listed");
     }

@@ -2,7 +2,7 @@
 
 use super::clusters;
 use lowlat_cache::clusters::{ClustersMeasurement, ClustersRecord, kernel_view};
-use lowlat_results::ResultDocument;
+use lowlat_host::HostSnapshot;
 use lowlat_text::page::{Section, facts, micro, section, tile};
 use lowlat_text::units::clean;
 use lowlat_text::view::{Head, View};
@@ -12,13 +12,13 @@ use maud::{Markup, html};
 const TABLE_CHARS: usize = 120;
 
 struct ClustersView<'a> {
-    document: &'a ResultDocument,
+    host: &'a HostSnapshot,
     record: &'a ClustersRecord,
 }
 
-/// View of a document's comparison of packed and spread copies.
-pub fn view<'a>(document: &'a ResultDocument) -> Option<Box<dyn View + 'a>> {
-    Some(Box::new(ClustersView { document, record: &document.clusters()?.record }))
+/// View of comparison of packed and spread copies.
+pub fn view<'a>(record: &'a ClustersRecord, host: &'a HostSnapshot) -> Box<dyn View + 'a> {
+    Box::new(ClustersView { record, host })
 }
 
 impl View for ClustersView<'_> {
@@ -27,7 +27,7 @@ impl View for ClustersView<'_> {
     }
 
     fn sentence(&self) -> Option<String> {
-        let view = kernel_view(&self.document.snapshot);
+        let view = kernel_view(self.host);
         Some(format!("{}. {}.", clusters::judged(&view), clusters::compared(self.record)))
     }
 
@@ -36,7 +36,7 @@ impl View for ClustersView<'_> {
     }
 
     fn add_summary(&self, out: &mut String, width: usize) {
-        out.push_str(&clusters::clusters_text(self.record, &self.document.snapshot, width));
+        out.push_str(&clusters::clusters_text(self.record, self.host, width));
     }
 
     fn tiles(&self) -> Markup {
@@ -50,7 +50,7 @@ impl View for ClustersView<'_> {
 
     fn sections(&self) -> Vec<Section> {
         let record = self.record;
-        let host = &self.document.snapshot;
+        let host = self.host;
         let view = kernel_view(host);
         let figures = record.figures();
         let lead = html! { (micro(&clusters::sentences(&view))) };

@@ -2,20 +2,20 @@
 
 use super::{c2c, html};
 use lowlat_cache::c2c::{C2cMeasurement, C2cRecord};
-use lowlat_results::ResultDocument;
+use lowlat_host::HostSnapshot;
 use lowlat_text::page::{Section, micro, tile};
 use lowlat_text::units::{count, duration_fine};
 use lowlat_text::view::{Head, View};
 use maud::{Markup, html};
 
 struct C2cView<'a> {
-    document: &'a ResultDocument,
+    host: &'a HostSnapshot,
     record: &'a C2cRecord,
 }
 
-/// View of a document's latencies between cores.
-pub fn view<'a>(document: &'a ResultDocument) -> Option<Box<dyn View + 'a>> {
-    Some(Box::new(C2cView { document, record: &document.c2c()?.record }))
+/// View of latencies between cores.
+pub fn view<'a>(record: &'a C2cRecord, host: &'a HostSnapshot) -> Box<dyn View + 'a> {
+    Box::new(C2cView { record, host })
 }
 
 impl View for C2cView<'_> {
@@ -32,12 +32,12 @@ impl View for C2cView<'_> {
     }
 
     fn add_summary(&self, out: &mut String, width: usize) {
-        out.push_str(&c2c::c2c_text(self.record, &self.document.snapshot.topology, width));
+        out.push_str(&c2c::c2c_text(self.record, &self.host.topology, width));
     }
 
     fn tiles(&self) -> Markup {
         let record = self.record;
-        let topology = &self.document.snapshot.topology;
+        let topology = &self.host.topology;
         html! {
             @for (place, level) in record.levels.iter().enumerate() {
                 (tile(&c2c::name(record, topology, place), &micro(&duration_fine(level.median_ns)),
@@ -47,7 +47,7 @@ impl View for C2cView<'_> {
     }
 
     fn sections(&self) -> Vec<Section> {
-        vec![html::section(self.record, &self.document.snapshot.topology)]
+        vec![html::section(self.record, &self.host.topology)]
     }
 
     fn head(&self) -> Head {

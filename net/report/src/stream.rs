@@ -9,7 +9,6 @@ use lowlat_net::{
     pingpong::Muxer,
     stream::{LatencyKind, RateSummary, StreamMeasurement, StreamRecord, verdict},
 };
-use lowlat_results::ResultDocument;
 use lowlat_text::view::{Head, View};
 use lowlat_text::{
     columns::Table,
@@ -133,13 +132,13 @@ fn text_table(rates: &[RateSummary], width: usize) -> String {
 }
 
 struct StreamView<'a> {
-    document: &'a ResultDocument,
+    is_interrupted: bool,
     record: &'a StreamRecord,
 }
 
-/// View of a document's stream measurement.
-pub fn view<'a>(document: &'a ResultDocument) -> Option<Box<dyn View + 'a>> {
-    Some(Box::new(StreamView { document, record: &document.stream()?.record }))
+/// View of a stream measurement.
+pub fn view(record: &StreamRecord, is_interrupted: bool) -> Box<dyn View + '_> {
+    Box::new(StreamView { record, is_interrupted })
 }
 
 impl View for StreamView<'_> {
@@ -175,7 +174,7 @@ impl View for StreamView<'_> {
         let record = self.record;
         let verdict = html! {
             p class="verdict" { (micro(&clean(&headline(record)))) "." }
-            @if self.document.is_interrupted {
+            @if self.is_interrupted {
                 p class="note" { "The run was interrupted; this page shows its results up to then." }
             }
             @for sentence in sentences(record, &record.by_rate()) { p { (micro(&clean(&sentence))) } }

@@ -2,20 +2,19 @@
 
 use super::{html, parts_html, pingpong};
 use lowlat_net::pingpong::{PingpongMeasurement, PingpongRecord};
-use lowlat_results::ResultDocument;
 use lowlat_text::page::{Section, micro, tile};
 use lowlat_text::units::{clean, count, duration};
 use lowlat_text::view::{Head, View};
 use maud::{Markup, html};
 
 struct PingpongView<'a> {
-    document: &'a ResultDocument,
+    is_interrupted: bool,
     record: &'a PingpongRecord,
 }
 
-/// View of a document's ping-pong measurement.
-pub fn view<'a>(document: &'a ResultDocument) -> Option<Box<dyn View + 'a>> {
-    Some(Box::new(PingpongView { document, record: &document.pingpong()?.record }))
+/// View of a ping-pong measurement.
+pub fn view(record: &PingpongRecord, is_interrupted: bool) -> Box<dyn View + '_> {
+    Box::new(PingpongView { record, is_interrupted })
 }
 
 impl View for PingpongView<'_> {
@@ -51,7 +50,7 @@ impl View for PingpongView<'_> {
         let record = self.record;
         let verdict = html! {
             p class="verdict" { (micro(&clean(&pingpong::headline(record)))) "." }
-            @if self.document.is_interrupted {
+            @if self.is_interrupted {
                 p class="note" { "The run was interrupted; this page shows its results up to then." }
             }
             p { (micro(&clean(&pingpong::set_up(record)))) }

@@ -30,7 +30,7 @@ fn main() -> std::io::Result<()> {
         ("cores-64", common::cores(&Shape::CLUSTERS)),
         ("cores-16", common::cores(&Shape::EPYC_7F32)),
     ];
-    let options = lowlat_results_report::JitterTextOptions { show_all: false, width: 80 };
+    let options = lowlat_jitter_report::JitterTextOptions { show_all: false, width: 80 };
     let texts = [
         ("jitter", lowlat_results_report::jitter_text(&common::traced(), options)),
         (

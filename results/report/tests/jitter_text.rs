@@ -3,14 +3,12 @@
 use crate::common;
 use lowlat_host::{CpuSet, Reading};
 use lowlat_jitter::{Cause, CauseKind, GroupMember, Interruption, Sender, Stop, gate::Gate};
+use lowlat_jitter_report::{JitterTextOptions, LiveCpu, LiveView, gate_text, live_lines};
 use lowlat_results::{
     ResultDocument,
     compare::{Comparison, SideBySide, compare_documents},
 };
-use lowlat_results_report::{
-    JitterTextOptions, LiveCpu, LiveView, comparison_text, explain_text, gate_text, jitter_text, live_lines,
-    side_by_side_html,
-};
+use lowlat_results_report::{comparison_text, explain_text, jitter_text, side_by_side_html};
 
 /// The text as a pipe sees it; no line is wider than the terminal, and no escape sequence comes from the host.
 fn plain(text: &str, width: usize) -> String {

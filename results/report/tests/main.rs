@@ -1,7 +1,5 @@
 //! Reports as text and as pages, of whole documents.
 
-mod bios_change_text;
-mod bios_text;
 mod browser;
 mod common;
 mod cores_text;

@@ -1,9 +1,9 @@
 //! Terminal texts of handmade documents, compared with golden files.
 
 use crate::common;
-use lowlat_results_report::{
-    AuditTableOptions, Outcome, audit_table, brief, explain, host_diff_text, host_text, summary,
-};
+use lowlat_host_report::{host_diff_text, host_text};
+use lowlat_results_report::{Outcome, brief, summary};
+use lowlat_tune_report::{AuditTableOptions, audit_table, explain};
 
 /// The text as a pipe sees it.
 fn plain(text: &str) -> String {
@@ -133,7 +133,7 @@ fn hostile_texts_neither_colour_nor_widen_the_terminal() {
 
 #[test]
 fn the_catalogue_names_every_setting() {
-    let text = plain(&lowlat_results_report::catalogue_table(lowlat_catalogue::CATALOGUE.settings(), 80));
+    let text = plain(&lowlat_tune_report::catalogue_table(lowlat_catalogue::CATALOGUE.settings(), 80));
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     // Long names are wrapped.
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -138,7 +138,7 @@ fn show(arguments: &Apply, change: &BiosChange, sent: Option<(&Sent, PathBuf)>) 
         let outcome = Outcome { document: "lowlat bios apply", schema_version: 1, change, sent, before };
         return output::print_json(&outcome);
     }
-    output::print(&lowlat_results_report::bios_change_text(change, output::width()))?;
+    output::print(&lowlat_tune_report::bios_change_text(change, output::width()))?;
     match (sent, &change.request) {
         (Some((sent, _)), _) => output::print_plain(&after_sending(change, sent)),
         (None, Some(_)) => output::print("\nNothing was sent. Add --yes to send the request."),

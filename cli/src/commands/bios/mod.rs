@@ -16,7 +16,7 @@ use connection::Connection;
 use lowlat_bios::{BiosAudit, BiosExport, needs_accepted_risk};
 use lowlat_catalogue::CATALOGUE;
 use lowlat_host::Profile;
-use lowlat_results_report::BiosTextOptions;
+use lowlat_tune_report::BiosTextOptions;
 use source::Source;
 use std::path::PathBuf;
 
@@ -117,7 +117,7 @@ fn audit(arguments: &Audit) -> anyhow::Result<Exit> {
     let facts = arguments.source.read(&arguments.connection)?;
     let audit = BiosAudit::of(&facts, arguments.source.profile);
     output::print_as(arguments.json, &audit, |width| {
-        lowlat_results_report::bios_text(&audit, BiosTextOptions { show_all: arguments.all, width })
+        lowlat_tune_report::bios_text(&audit, BiosTextOptions { show_all: arguments.all, width })
     })?;
     Ok(audit.counts.checked().claim(audit.counts.differences > 0).into())
 }

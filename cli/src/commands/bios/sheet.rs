@@ -30,14 +30,14 @@ pub fn run(sheet: &Sheet) -> anyhow::Result<Exit> {
     let page = sheet.report.as_deref().map(|path| OutputFile::prepare(path, "--report")).transpose()?;
     let host = sheet.host.read()?;
     let settings = BiosSheet::of_host(host.role.profile, &host.snapshot);
-    let (server, _) = lowlat_results_report::host_line(&host.snapshot);
+    let (server, _) = lowlat_host_report::host_line(&host.snapshot);
     let host_name = host_name(&host.root, host.snapshot.origin.is_redacted);
     let labels = sheet.language.labels.of_all([Labels { host_name, ..Labels::default() }].iter());
     output::print_as(sheet.json, &WithLabels { labels: &labels, result: &settings }, |width| {
-        lowlat_results_report::bios_sheet_text(&settings, &server, width)
+        lowlat_tune_report::bios_sheet_text(&settings, &server, width)
     })?;
     write_all(page.iter().map(|file| {
-        (file, Ok(sheet.language.page(lowlat_results_report::bios_sheet_html(&settings, &server), &labels)))
+        (file, Ok(sheet.language.page(lowlat_tune_report::bios_sheet_html(&settings, &server), &labels)))
     }))?;
     Ok(Exit::Clean)
 }

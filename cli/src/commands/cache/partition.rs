@@ -55,7 +55,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     let mut host = arguments.host.read()?;
     let plan = planned(&mut host)?;
     if arguments.dry_run {
-        output::print_as(arguments.json, &plan, |width| lowlat_results_report::plan_text(&plan, width))?;
+        output::print_as(arguments.json, &plan, |width| lowlat_tune_report::plan_text(&plan, width))?;
         return Ok(plan.claim().into());
     }
     let site = tune::open(&arguments.host.root, arguments.state_dir.as_ref())?;

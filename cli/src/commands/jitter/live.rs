@@ -1,8 +1,8 @@
 //! Live view of the measurement: one line per CPU on stderr.
 
 use crate::progress::Progress;
+use lowlat_jitter_report::{LiveCpu, LiveView, live_lines};
 use lowlat_jitter_run::jitter::JitterProgress;
-use lowlat_results_report::{LiveCpu, LiveView, live_lines};
 use std::io;
 
 /// Default number of lines, for a terminal that does not report its size.

@@ -5,8 +5,9 @@ use crate::{commands::outputs::RunFiles, output, results::OutputFile};
 use anyhow::{Context, ensure};
 use lowlat_host::statistics::carries_quantile;
 use lowlat_jitter::{JitterRecord, gate::GateOutcome, sysjitter};
+use lowlat_jitter_report::{JitterTextOptions, gate_text, stop_text};
 use lowlat_results::{ResultDocument, hlog};
-use lowlat_results_report::{JitterTextOptions, explain_text, gate_text, jitter_text, stop_text};
+use lowlat_results_report::{explain_text, jitter_text};
 
 /// Highest percentile of sysjitter's summary.
 const SYSJITTER_QUANTILE_MAX: f64 = 0.999_99;

@@ -7,7 +7,7 @@ use crate::{
 };
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use lowlat_host::{HostSnapshot, snapshot::Nic};
-use lowlat_results_report::NicView;
+use lowlat_net_report::NicView;
 use lowlat_settings::Checked;
 use serde_json::json;
 
@@ -52,9 +52,9 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
         output::print_json(&output::Document::of("lowlat-nics", nics))?;
     } else if views.is_empty() {
         output::talk("No physical interface was found. Name an interface to see a virtual one.");
-        output::print(&lowlat_results_report::nics_text(&host.snapshot, isolated, &views, output::width()))?;
+        output::print(&lowlat_net_report::nics_text(&host.snapshot, isolated, &views, output::width()))?;
     } else {
-        output::print(&lowlat_results_report::nics_text(&host.snapshot, isolated, &views, output::width()))?;
+        output::print(&lowlat_net_report::nics_text(&host.snapshot, isolated, &views, output::width()))?;
     }
     let count = |is: Option<bool>| views.iter().filter(|view| view.is_usable() == is).count();
     // A host without an interface was not checked: none may have been read.

@@ -88,6 +88,6 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
         let answers = (arguments.yes, arguments.json);
         return tune::carry_out_here(&site, &host.snapshot, plan, options, answers);
     }
-    output::print_as(arguments.json, &plan, |width| lowlat_results_report::plan_text(&plan, width))?;
+    output::print_as(arguments.json, &plan, |width| lowlat_tune_report::plan_text(&plan, width))?;
     Ok(plan.claim().into())
 }

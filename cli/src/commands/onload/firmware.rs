@@ -5,7 +5,7 @@ use crate::output::{self, Exit};
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use lowlat_host_run::{Root, snapshot};
 use lowlat_net::onload::{VARIANT, firmware};
-use lowlat_results_report::Solarflare;
+use lowlat_net_report::Solarflare;
 
 pub const COMMAND: Subcommand = Subcommand { name: "firmware", declare, run };
 

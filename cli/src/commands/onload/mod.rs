@@ -12,7 +12,7 @@ use anyhow::{Context as _, bail};
 use clap::{ArgMatches, Args, Command};
 use lowlat_host_run::programs::{self, Program};
 use lowlat_net::onload::{Procedure, firmware_variant};
-use lowlat_results_report::{command_line, procedure_text};
+use lowlat_net_report::{command_line, procedure_text};
 use std::{io::Write as _, path::PathBuf};
 
 pub const COMMAND: Subcommand = Subcommand { name: "onload", declare, run };

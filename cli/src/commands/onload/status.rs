@@ -8,7 +8,7 @@ use crate::{
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use lowlat_host_run::programs;
 use lowlat_net::onload::HELPERS;
-use lowlat_results_report::{NicView, OnloadStatus, Solarflare, onload_status_text};
+use lowlat_net_report::{NicView, OnloadStatus, Solarflare, onload_status_text};
 
 pub const COMMAND: Subcommand = Subcommand { name: "status", declare, run };
 

@@ -149,7 +149,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
             .to_string()
             .trim_end()
     );
-    let (title, cpus) = lowlat_results_report::host_line(&host);
+    let (title, cpus) = lowlat_host_report::host_line(&host);
     matrix.document.host = format!("{title}: {cpus}");
     matrix.document.kernel = format!("Linux {}", host.kernel.release.text());
     let pages = matrix.pages_needed();

@@ -119,7 +119,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     );
     let stop = signals::stop_flag()?;
     let (mut runner, facts) = super::runner::real(&stop)?;
-    let (title, cpus) = lowlat_results_report::host_line(&host.snapshot);
+    let (title, cpus) = lowlat_host_report::host_line(&host.snapshot);
     let wanted = wanted(&arguments);
     let sizing = Sizing {
         wanted: &wanted,

@@ -160,7 +160,7 @@ fn carry_out(
     let mut ready = Ready::new(site, host, wanted, from, options)?;
     if ready.plan.changes.is_empty() {
         output::print_as(json, &ApplyOutcome::of_nothing(&ready.plan), |width| {
-            lowlat_results_report::plan_text(&ready.plan, width)
+            lowlat_tune_report::plan_text(&ready.plan, width)
         })?;
         if matches!(role, RoleOffer::Install(_)) {
             output::talk(&format!(
@@ -188,9 +188,7 @@ fn carry_out(
     let progress = Progress::new();
     let outcome = ready.carry_out(site, host, &mut |what| progress.say(what))?;
     progress.finish();
-    output::print_as(json, &outcome, |width| {
-        lowlat_results_report::apply_text(&ready.plan, &outcome, width)
-    })?;
+    output::print_as(json, &outcome, |width| lowlat_tune_report::apply_text(&ready.plan, &outcome, width))?;
     Ok(if outcome.count(Fate::Refused) == 0 { Exit::Clean } else { Exit::Findings })
 }
 
@@ -210,11 +208,11 @@ fn show(ready: &Ready) -> anyhow::Result<()> {
         let text =
             format!("Plan {} is already in force. Settings that drifted are set again.\n", ready.plan.id());
         return output::print(
-            &(text + &lowlat_results_report::not_here_text(&ready.plan, &ready.left, &ready.notes, width)),
+            &(text + &lowlat_tune_report::not_here_text(&ready.plan, &ready.left, &ready.notes, width)),
         );
     }
-    let mut text = lowlat_results_report::plan_text(&ready.plan, width);
-    text.push_str(&lowlat_results_report::not_here_text(&ready.plan, &ready.left, &ready.notes, width));
+    let mut text = lowlat_tune_report::plan_text(&ready.plan, width);
+    text.push_str(&lowlat_tune_report::not_here_text(&ready.plan, &ready.left, &ready.notes, width));
     output::print(&text)
 }
 

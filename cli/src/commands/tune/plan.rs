@@ -77,7 +77,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     if arguments.json {
         output::print_json(&plan)?;
     } else {
-        host.print(&lowlat_results_report::plan_text(&plan, output::width()))?;
+        host.print(&lowlat_tune_report::plan_text(&plan, output::width()))?;
     }
     if let Some(file) = &file {
         let note = file.note();

@@ -9,7 +9,7 @@ use clap::{ArgMatches, Args, Command, FromArgMatches};
 use lowlat_catalogue::CATALOGUE;
 use lowlat_host::{Profile, Reading};
 use lowlat_host_run::{Root, snapshot};
-use lowlat_results_report::{ProfileLine, profiles_text};
+use lowlat_tune_report::{ProfileLine, profiles_text};
 use lowlat_tune_run::flow;
 use serde::Serialize;
 

@@ -89,7 +89,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
             if preview.is_of_nothing() {
                 return print(&preview, arguments.json);
             }
-            output::talk_painted(&lowlat_results_report::rollback_text(&preview, output::stderr_width()));
+            output::talk_painted(&lowlat_tune_report::rollback_text(&preview, output::stderr_width()));
         }
         if !ask::ask("Roll this back?", arguments.yes)? {
             output::talk("Nothing was changed.");
@@ -104,7 +104,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
 }
 
 fn print(outcome: &RollbackOutcome, is_json: bool) -> anyhow::Result<Exit> {
-    output::print_as(is_json, outcome, |width| lowlat_results_report::rollback_text(outcome, width))?;
+    output::print_as(is_json, outcome, |width| lowlat_tune_report::rollback_text(outcome, width))?;
     Ok(if outcome.is_complete() { Exit::Clean } else { Exit::Findings })
 }
 

@@ -43,7 +43,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     );
     let status = flow::status(&arguments.site.open()?)?;
     output::print_as(arguments.json, &status, |width| {
-        lowlat_results_report::status_text(&status, &since(&status), width)
+        lowlat_tune_report::status_text(&status, &since(&status), width)
     })?;
     let is_in_part = status.in_force.known().is_some_and(|plan| !plan.is_complete || plan.is_of_other_host);
     let is_in_part = is_in_part || status.reboot == RebootStatus::Refused;

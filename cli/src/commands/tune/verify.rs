@@ -16,7 +16,7 @@ use lowlat_plan::{
     Plan,
     verify::{Input, Outcome, TickProof, Verification},
 };
-use lowlat_results_report::{VerificationTextOptions, verification_lines, verification_text};
+use lowlat_tune_report::{VerificationTextOptions, verification_lines, verification_text};
 use lowlat_tune_run::{InForce, StateDir, boot_loader, flow};
 use std::{path::PathBuf, time::Duration};
 

@@ -5,7 +5,7 @@
 
 use crate::output;
 use anyhow::{Context, bail};
-use lowlat_watch_report::{Watch, classic, open_metrics};
+use lowlat_jitter_report::watch::{Watch, classic, open_metrics};
 use rustix::{
     event::{PollFd, PollFlags, poll},
     time::Timespec,
@@ -230,7 +230,7 @@ fn plain(status: &'static str, words: &str) -> Answer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lowlat_watch_report::Subject;
+    use lowlat_jitter_report::watch::Subject;
     use rustix::{
         net::{AddressFamily, SocketType, socket, sockopt::set_socket_recv_buffer_size},
         time::{ClockId, clock_gettime},

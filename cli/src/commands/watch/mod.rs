@@ -17,7 +17,7 @@ use clap::{ArgMatches, Args, Command, FromArgMatches};
 use exporter::Exporter;
 use lowlat_host::{CpuSet, HostSnapshot};
 use lowlat_host_run::{Root, snapshot};
-use lowlat_watch_report::{Line, Subject, classic, plain_text};
+use lowlat_jitter_report::watch::{Line, Subject, classic, plain_text};
 pub use screen::restore_terminal;
 use std::{
     io::{self, IsTerminal},

@@ -2,7 +2,7 @@
 
 use super::watcher::Watcher;
 use anyhow::Context;
-use lowlat_watch_report::{View, Watch, frame};
+use lowlat_jitter_report::watch::{View, Watch, frame};
 use ratatui::{
     DefaultTerminal,
     crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers},
@@ -146,7 +146,7 @@ fn obey(event: &Event, view: &mut View, cpu_count: usize) -> Wish {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lowlat_watch_report::Sort;
+    use lowlat_jitter_report::watch::Sort;
 
     fn press(code: KeyCode, modifiers: KeyModifiers, view: &mut View) -> Wish {
         obey(&Event::Key(KeyEvent::new(code, modifiers)), view, 8)

@@ -6,11 +6,11 @@ use crate::{
 };
 use lowlat_host_run::Root;
 use lowlat_jitter::watch::Sampled;
+use lowlat_jitter_report::watch::{Settings, Step, Subject, Watch};
 use lowlat_jitter_run::jitter::{
     DURATION_MAX, JitterError, JitterOptions,
     watch::{HostWatch, Live, sample},
 };
-use lowlat_watch_report::{Settings, Step, Subject, Watch};
 use std::{
     sync::{
         Arc, Mutex, PoisonError,

@@ -5,8 +5,8 @@ use crate::{
     output::{self, Exit},
 };
 use clap::{ArgMatches, Args, Command, FromArgMatches};
+use lowlat_cores_report::{Listed, list_text};
 use lowlat_jitter_run::workload::WORKLOADS;
-use lowlat_workload_report::{Listed, list_text};
 
 pub const COMMAND: Subcommand = Subcommand { name: "list", declare, run };
 

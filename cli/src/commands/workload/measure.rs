@@ -80,15 +80,14 @@ pub fn run(
         .context("cannot show the document: it contains no workloads\nhint: name one that `lowlat workload run --result` wrote")?
         .record;
     let has_clusters = !document.snapshot.topology.clusters.is_empty();
-    outputs
-        .write(&document, &lowlat_workload_report::workload_text(record, has_clusters, output::width()))?;
+    outputs.write(&document, &lowlat_cores_report::workload_text(record, has_clusters, output::width()))?;
     if record.runs.is_empty() && !document.is_interrupted && arguments.outputs.from.is_none() {
         let why = record.missing.first().map_or("it has no rounds", |missing| &missing.why);
         anyhow::bail!(
             "cannot measure any workload: {why}\nhint: `lowlat workload list` lists what can run here"
         );
     }
-    Ok(Exit::of_measurement(document.is_interrupted, lowlat_workload_report::has_result(record)))
+    Ok(Exit::of_measurement(document.is_interrupted, lowlat_cores_report::has_result(record)))
 }
 
 fn measure(command: &'static str, arguments: &MeasureArgs, order: Order) -> anyhow::Result<ResultDocument> {

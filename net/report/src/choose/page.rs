@@ -6,7 +6,6 @@ use crate::{
     html::STYLE,
 };
 use lowlat_net::choose::{ChoiceRecord, ChoiceStudy, ModeStudy, NetChoiceMeasurement};
-use lowlat_results::ResultDocument;
 use lowlat_text::page::{Section, data_table, micro, note, section, tile};
 use lowlat_text::units::{clean, span};
 use lowlat_text::view::{Head, View};
@@ -14,9 +13,9 @@ use maud::{Markup, html};
 
 struct ChoiceView<'a>(&'a ChoiceRecord);
 
-/// View of a document's search.
-pub fn view<'a>(document: &'a ResultDocument) -> Option<Box<dyn View + 'a>> {
-    Some(Box::new(ChoiceView(&document.net_choice()?.record)))
+/// View of a search.
+pub fn view(record: &ChoiceRecord) -> Box<dyn View + '_> {
+    Box::new(ChoiceView(record))
 }
 
 impl View for ChoiceView<'_> {

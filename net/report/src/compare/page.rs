@@ -6,7 +6,6 @@ use crate::{
     html::STYLE,
 };
 use lowlat_net::compare::{CompareRecord, CompareStudy, NetCompareMeasurement, SizeComparison};
-use lowlat_results::ResultDocument;
 use lowlat_text::page::{Section, data_table, micro, note, section, tile};
 use lowlat_text::units::{clean, count, duration_fine};
 use lowlat_text::view::{Head, View};
@@ -16,9 +15,9 @@ const NONE: &str = "–";
 
 struct CompareView<'a>(&'a CompareRecord);
 
-/// View of a document's comparison.
-pub fn view<'a>(document: &'a ResultDocument) -> Option<Box<dyn View + 'a>> {
-    Some(Box::new(CompareView(&document.net_compare()?.record)))
+/// View of a comparison.
+pub fn view(record: &CompareRecord) -> Box<dyn View + '_> {
+    Box::new(CompareView(record))
 }
 
 impl View for CompareView<'_> {

@@ -4,16 +4,17 @@ use super::{
     measurements::{self, all_warnings},
     summary::is_and_should,
 };
-use crate::audit::grouping::Tally;
-use crate::host::line::title_and_cpus;
-use crate::jitter::figures::Jitter;
-use crate::jitter::terminal::summary::not_traced;
-use crate::role::source_words;
+use crate::assess::measurements::jitter_run;
+use lowlat_host_report::line::title_and_cpus;
+use lowlat_host_report::role::source_words;
 use lowlat_jitter::savings;
+use lowlat_jitter_report::figures::Jitter;
+use lowlat_jitter_report::terminal::summary::not_traced;
 use lowlat_results::ResultDocument;
 use lowlat_settings::Finding;
 use lowlat_text::text::{BOLD, GREEN, RED, YELLOW, add_wrapped, cut, paint, usable, wrap};
 use lowlat_text::units::{clean, duration};
+use lowlat_tune_report::audit::grouping::Tally;
 use std::cmp::Reverse;
 
 /// Highest number of lines, so that the whole text fits on a terminal of 24 lines with the prompt before and after it.
@@ -172,7 +173,7 @@ fn shell_words(command: &str) -> Vec<&str> {
 /// Returns the faults, first those whose causes took most time in this run, then those with the largest impact.
 pub(super) fn worth_most(document: &ResultDocument) -> Vec<(&Finding, u64)> {
     let saved = |of: Jitter<'_>| savings(of.record, &of.study, &document.remedy_context());
-    let saved = Jitter::of(document).map(saved).unwrap_or_default();
+    let saved = Jitter::of(&jitter_run(document)).map(saved).unwrap_or_default();
     let lost_ns = |id: &str| saved.get(id).copied().unwrap_or(0);
     let mut changes: Vec<(&Finding, u64)> =
         document.audit.faults().map(|finding| (finding, lost_ns(&finding.id))).collect();

@@ -1,6 +1,10 @@
 //! Measurements that reports show, in order.
 
-use crate::jitter;
+use lowlat_cores_report::{c2c_view, clusters_view, workload_view};
+use lowlat_host::CpuId;
+use lowlat_jitter::JitterMeasurement;
+use lowlat_jitter_report::{JitterRun, JitterTextOptions, jitter_view};
+use lowlat_net_report::{choice_view, comparison_view, pingpong_view, stream_view};
 use lowlat_results::ResultDocument;
 use lowlat_text::view::View;
 
@@ -9,20 +13,50 @@ type MakeView = for<'a> fn(&'a ResultDocument) -> Option<Box<dyn View + 'a>>;
 
 /// Constructors of all views but that of jitter. A new kind of measurement adds its line here.
 const VIEWS: &[MakeView] = &[
-    lowlat_net_report::pingpong_view,
-    lowlat_net_report::stream_view,
-    lowlat_net_report::comparison_view,
-    lowlat_net_report::choice_view,
-    lowlat_cores_report::c2c_view,
-    lowlat_cores_report::clusters_view,
-    lowlat_workload_report::workload_view,
+    |of| Some(pingpong_view(&of.pingpong()?.record, of.is_interrupted)),
+    |of| Some(stream_view(&of.stream()?.record, of.is_interrupted)),
+    |of| Some(comparison_view(&of.net_compare()?.record)),
+    |of| Some(choice_view(&of.net_choice()?.record)),
+    |of| Some(c2c_view(&of.c2c()?.record, &of.snapshot)),
+    |of| Some(clusters_view(&of.clusters()?.record, &of.snapshot)),
+    |of| Some(workload_view(&of.workload()?.record, &of.snapshot)),
 ];
 
 /// Returns the views of a document: that of jitter, which may say that it was not measured, and of what was measured.
 pub fn views(document: &ResultDocument) -> Vec<Box<dyn View + '_>> {
-    std::iter::once(jitter::view::view(document))
+    std::iter::once(jitter_view(jitter_run(document)))
         .chain(VIEWS.iter().filter_map(|view| view(document)))
         .collect()
+}
+
+/// Returns the jitter measurement of a document with what it needs of the rest.
+pub fn jitter_run(document: &ResultDocument) -> JitterRun<'_> {
+    JitterRun {
+        measurement: document.jitter(),
+        context: document.remedy_context(),
+        audit: &document.audit,
+        readiness: &document.readiness,
+        is_interrupted: document.is_interrupted,
+        is_own: is_own_run(document, JitterMeasurement::KIND),
+    }
+}
+
+/// Formats the jitter run of a document: headline, CPUs, lengths, causes with remedies, warnings.
+pub fn jitter_text(document: &ResultDocument, options: JitterTextOptions) -> String {
+    lowlat_jitter_report::jitter_text(&jitter_run(document), &all_warnings(document), options)
+}
+
+/// Explains one of the longest interruptions of a document's jitter run.
+///
+/// # Errors
+/// A sentence for the user if the document has no such interruption.
+pub fn explain_text(
+    document: &ResultDocument,
+    rank: usize,
+    cpu: Option<CpuId>,
+    width: usize,
+) -> Result<String, String> {
+    lowlat_jitter_report::explain_text(&jitter_run(document), rank, cpu, width)
 }
 
 /// Returns whether the subcommand of this kind wrote the document. Kinds of `lowlat net` are its second word.

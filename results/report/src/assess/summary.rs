@@ -1,10 +1,8 @@
 //! Summary of `assess`: the verdict, the worst findings, the measurements.
 
 use super::measurements::{self, all_warnings};
-use crate::audit::grouping::Tally;
-use crate::audit::verdict_style;
-use crate::host::line::title_and_cpus;
-use crate::role::source_words;
+use lowlat_host_report::line::title_and_cpus;
+use lowlat_host_report::role::source_words;
 use lowlat_results::ResultDocument;
 use lowlat_settings::Finding;
 use lowlat_text::text::{
@@ -12,6 +10,8 @@ use lowlat_text::text::{
 };
 use lowlat_text::units::clean;
 use lowlat_text::view::View;
+use lowlat_tune_report::audit::grouping::Tally;
+use lowlat_tune_report::audit::verdict_style;
 
 /// Highest number of findings shown.
 const FINDINGS_MAX: usize = 10;

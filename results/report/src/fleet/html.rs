@@ -1,11 +1,11 @@
 //! A fleet as one page: a table of groups of hosts and settings, whose size does not grow with the hosts' documents.
 
 use super::{headline, names, oldest, other_threshold, times};
-use crate::audit::verdict_class;
 use lowlat_results::fleet::{Fleet, FleetGroup, FleetWanted};
 use lowlat_settings::Verdict;
 use lowlat_text::page::{Section, data_table, micro, page, section as page_section, table_below, tile};
 use lowlat_text::units::{clean, count, duration, plural, rate};
+use lowlat_tune_report::audit::verdict_class;
 use maud::{Markup, html};
 
 const STYLE: &str = include_str!("fleet.css");

@@ -2,7 +2,7 @@
 
 use super::{Named, sentences};
 use crate::assess;
-use crate::host::line::title_and_cpus;
+use lowlat_host_report::line::title_and_cpus;
 use lowlat_text::page::{Section, data_table, micro, page, section as page_section};
 use lowlat_text::units::{clean, duration, percent, rate};
 use maud::{Markup, html};

@@ -2,10 +2,10 @@
 
 use super::{Named, sentences};
 use crate::assess::measurements::all_warnings;
-use crate::host::line::title_and_cpus;
-use crate::jitter::causes::label_within;
 use lowlat_host::Reading;
+use lowlat_host_report::line::title_and_cpus;
 use lowlat_jitter::CauseStudy;
+use lowlat_jitter_report::causes::label_within;
 use lowlat_results::ResultDocument;
 use lowlat_settings::Finding;
 use lowlat_text::units::{clean, duration, percent, rate};

@@ -4,15 +4,15 @@ pub mod html;
 pub mod markdown;
 
 use crate::assess::{
-    measurements::{is_own_run, views},
+    measurements::{is_own_run, jitter_text, views},
     summary::summary,
 };
-use crate::audit::grouping::Tally;
-use crate::jitter::terminal::{JitterTextOptions, jitter_text};
 use lowlat_jitter::JitterMeasurement;
+use lowlat_jitter_report::JitterTextOptions;
 use lowlat_results::ResultDocument;
 use lowlat_text::text::{BOLD, paint, usable};
 use lowlat_text::units::clean;
+use lowlat_tune_report::audit::grouping::Tally;
 
 /// A document with its name, usually that of its file.
 pub type Named<'a> = (String, &'a ResultDocument);

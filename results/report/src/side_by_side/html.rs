@@ -1,9 +1,9 @@
 //! Page of documents side by side.
 
 use super::{comparisons, facts, letter, limit_sentence, rows};
-use crate::jitter::comparison::{harm_word, headline, interval, ratio};
-use crate::jitter::html::STYLE;
-use crate::jitter::html::comparison::{compared, footer, interval_picture, scale, sections};
+use crate::compare::comparison::{harm_word, headline, interval, ratio};
+use crate::compare::html::{compared, footer, interval_picture, scale, sections};
+use lowlat_jitter_report::html::STYLE;
 use lowlat_results::compare::{Comparison, LimitVerdict, SideBySide};
 use lowlat_text::page::svg::LogScale;
 use lowlat_text::page::{Section, micro, page, section as page_section, table_below};

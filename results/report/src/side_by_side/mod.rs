@@ -3,7 +3,7 @@
 pub mod html;
 pub mod text;
 
-use crate::jitter::comparison::change_clause;
+use crate::compare::comparison::change_clause;
 use lowlat_results::compare::{
     Comparison, DocumentFigures, LimitOutcome, LimitVerdict, LimitedQuantity, SECONDS_MIN, SideBySide,
 };

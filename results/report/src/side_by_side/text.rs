@@ -1,7 +1,7 @@
 //! Documents side by side as terminal text.
 
 use super::{comparisons, facts, letter, limit_sentence, rows};
-use crate::jitter::terminal::comparison_text;
+use crate::compare::terminal::comparison_text;
 use lowlat_results::compare::{LimitOutcome, LimitVerdict, SideBySide};
 use lowlat_text::columns::Table;
 use lowlat_text::text::{BOLD, GREEN, RED, YELLOW, add_field, add_painted, cut, paint, usable};

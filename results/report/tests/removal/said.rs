@@ -76,13 +76,10 @@ impl Said {
                     &format!("{verdict}: {} | {}", finding.observed, finding.because),
                 );
             }
-            said.add_lines("plan", &lowlat_results_report::plan_text(&Plan::of(&context, "0"), WIDTH));
+            said.add_lines("plan", &lowlat_tune_report::plan_text(&Plan::of(&context, "0"), WIDTH));
             if profile == Profile::Trading {
-                said.add_lines(
-                    "host show",
-                    &lowlat_results_report::host_text(&host, Some(&allocation), WIDTH),
-                );
-                said.add_lines("cpus", &lowlat_results_report::choice_text(&allocation, WIDTH));
+                said.add_lines("host show", &lowlat_host_report::host_text(&host, Some(&allocation), WIDTH));
+                said.add_lines("cpus", &lowlat_host_report::choice_text(&allocation, WIDTH));
             }
         }
         said.host = host;

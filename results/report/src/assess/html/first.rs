@@ -1,11 +1,11 @@
 //! Settings to change first: the faults, those first that caused most of the interruptions in this run.
 
 use crate::assess::brief::worth_most;
-use crate::audit::html::anchors;
-use crate::audit::verdict_class;
 use lowlat_results::ResultDocument;
 use lowlat_text::page::{data_table, micro, section as page_section};
 use lowlat_text::units::{clean, duration, plural};
+use lowlat_tune_report::audit::html::anchors;
+use lowlat_tune_report::audit::verdict_class;
 use maud::{Markup, html};
 
 /// Highest number of settings shown.
@@ -18,7 +18,7 @@ pub fn section(document: &ResultDocument) -> Option<Markup> {
     if shown.is_empty() {
         return None;
     }
-    let anchors = anchors(document);
+    let anchors = anchors(&document.audit);
     let is_measured = shown.iter().any(|(_, lost_ns)| *lost_ns > 0);
     let lead = html! {
         @if is_measured { "The settings that caused most of the interruptions in this run, then those with the largest impact." }

@@ -1,15 +1,15 @@
 //! Head of the page: the host and the verdict.
 
-use crate::audit::grouping::Tally;
-use crate::audit::verdict_class;
-use crate::host::line::title_and_cpus;
-use crate::role::source_words;
 use lowlat_host::snapshot::OriginKind;
+use lowlat_host_report::line::title_and_cpus;
+use lowlat_host_report::role::source_words;
 use lowlat_results::ResultDocument;
 use lowlat_settings::Verdict;
 use lowlat_text::page::{facts, micro, tile};
 use lowlat_text::units::{clean, plural};
 use lowlat_text::view::View;
+use lowlat_tune_report::audit::grouping::Tally;
+use lowlat_tune_report::audit::verdict_class;
 use maud::{Markup, html};
 
 /// Builds the host's name, then the head of `own`, the view of the subcommand that ran, or the score and the verdict.

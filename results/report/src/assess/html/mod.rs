@@ -4,13 +4,13 @@ mod first;
 mod header;
 
 use super::measurements::{all_warnings, is_own_run, views};
-use crate::audit;
-use crate::host::html::{allocation, environment, topology};
-use crate::host::line::title_and_cpus;
+use lowlat_host_report::html::{allocation, environment, topology};
+use lowlat_host_report::line::title_and_cpus;
 use lowlat_results::ResultDocument;
 use lowlat_text::page::{Section, page, section as page_section};
 use lowlat_text::units::clean;
 use lowlat_text::view::View;
+use lowlat_tune_report::audit;
 use maud::{Markup, html};
 
 /// Builds the page of a result document.
@@ -35,19 +35,33 @@ fn sections(document: &ResultDocument, views: &[Box<dyn View + '_>]) -> Vec<Sect
         None => views.iter().flat_map(|view| view.sections()).collect(),
     };
     let host = vec![
-        Section::new("topology", "Topology", topology::section(document)),
-        Section::new("allocation", "Allocation", allocation::section(document)),
+        Section::new("topology", "Topology", topology::section(&document.snapshot, &document.allocation)),
+        Section::new(
+            "allocation",
+            "Allocation",
+            allocation::section(&document.allocation, &document.snapshot.topology),
+        ),
     ];
-    let findings = vec![Section::new("findings", "Findings", audit::html::section(document))];
+    let findings = vec![Section::new("findings", "Findings", audit::html::section(&document.audit))];
     let mut sections = vec![Section::new("summary", "Summary", header::section(document, views, own))];
     if own.is_none() {
         sections.extend(first::section(document).map(|body| Section::new("first", "First", body)));
     }
     let parts = if own.is_some() { [measured, findings, host] } else { [host, findings, measured] };
     sections.extend(parts.into_iter().flatten());
-    sections.push(Section::new("environment", "Environment", environment::section(document)));
+    sections.push(Section::new(
+        "environment",
+        "Environment",
+        environment::section(&document.snapshot, stolen_ns(document)),
+    ));
     sections.push(Section::new("warnings", "Warnings", warnings(document)));
     sections
+}
+
+/// Returns the time that the hypervisor took from the measured CPUs, in nanoseconds, if it is known of any.
+fn stolen_ns(document: &ResultDocument) -> Option<u64> {
+    let cpus = document.jitter().into_iter().flat_map(|jitter| &jitter.record.cpus);
+    cpus.filter_map(|cpu| cpu.steal_ns.known().copied()).reduce(u64::saturating_add)
 }
 
 /// Builds a list with each warning once.

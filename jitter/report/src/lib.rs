@@ -1,0 +1,22 @@
+//! Interruptions of CPUs, their lengths, rates and causes, as terminal text and HTML; what a host does now, as a frame of a
+//! terminal, as JSON and as metrics. Pure: no I/O, no clock.
+#![forbid(unsafe_code)]
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+#![allow(
+    clippy::format_push_string,
+    clippy::format_collect,
+    reason = "texts are short and built once; a formatted piece reads better than a write that cannot fail"
+)]
+
+pub mod causes;
+pub mod figures;
+pub mod html;
+mod reference;
+pub mod terminal;
+mod view;
+pub mod watch;
+
+pub use causes::words::stop as stop_text;
+pub use figures::JitterRun;
+pub use terminal::{JitterTextOptions, LiveCpu, LiveView, explain_text, gate_text, jitter_text, live_lines};
+pub use view::view as jitter_view;

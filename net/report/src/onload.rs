@@ -1,0 +1,104 @@
+//! Onload as terminal text: what is installed, and procedures before they run.
+
+use crate::nics::{NicView, Solarflare};
+use lowlat_net::onload::{Procedure, Step};
+use lowlat_text::text::{BOLD, DIM, add_field, add_heading, add_wrapped, paint};
+use lowlat_text::units::clean;
+use serde::Serialize;
+
+/// Width of the label column.
+const LABEL_WIDTH: usize = 22;
+
+/// State of Onload on a host.
+#[derive(Debug, Serialize)]
+pub struct OnloadStatus<'a> {
+    /// Solarflare interfaces, each with its firmware variant, if `sfboot` reports it.
+    pub cards: Vec<(NicView<'a>, Option<String>)>,
+    /// Path of the library or program; `None` if it is not installed.
+    pub found: Option<String>,
+    pub version: Option<String>,
+    pub is_loaded: bool,
+    /// Programs that come with it, each with its path if it is installed.
+    pub helpers: Vec<(&'static str, Option<String>)>,
+}
+
+/// Returns what is known about Onload on a host.
+pub fn onload_status_text(status: &OnloadStatus<'_>, width: usize) -> String {
+    let mut out = String::new();
+    let field =
+        |out: &mut String, label: &str, text: &str| add_field(out, label, &clean(text), LABEL_WIDTH, width);
+    add_heading(&mut out, "Onload");
+    let version = status.version.as_deref().unwrap_or("version unknown");
+    match &status.found {
+        Some(path) => field(&mut out, "Installed", &format!("{version}, {path}")),
+        None => field(&mut out, "Installed", "no"),
+    }
+    field(&mut out, "Kernel module", if status.is_loaded { "loaded" } else { "not loaded" });
+    let (present, missing): (Vec<_>, Vec<_>) = status.helpers.iter().partition(|(_, path)| path.is_some());
+    let names =
+        |list: &[&(&str, Option<String>)]| list.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+    if !present.is_empty() {
+        field(&mut out, "Programs", &names(&present));
+    }
+    if !missing.is_empty() {
+        field(&mut out, "Programs missing", &names(&missing));
+    }
+    add_heading(&mut out, "Solarflare cards");
+    if status.cards.is_empty() {
+        add_wrapped(&mut out, "None: no interface has the driver sfc or an address in 00:0f:53.", 2, width);
+    }
+    for (view, variant) in &status.cards {
+        let nic = view.nic;
+        let mut facts = vec![format!("{} {}", nic.driver, nic.driver_version)];
+        facts.push(format!("firmware {}", nic.firmware));
+        facts.push(match variant {
+            Some(variant) => format!("variant {variant}"),
+            None => "variant unknown: sfboot does not report it".to_owned(),
+        });
+        if view.solarflare == Solarflare::ByAddressOnly {
+            facts.push("another driver: its address alone proves nothing".to_owned());
+        }
+        facts.extend(view.unusable.clone());
+        field(&mut out, &nic.name, &facts.join(", "));
+    }
+    out
+}
+
+/// Returns a procedure as the user should see it before it runs.
+pub fn procedure_text(procedure: &Procedure, width: usize) -> String {
+    let mut out = format!("{}\n", paint(BOLD, &clean(&procedure.title)));
+    for note in &procedure.notes {
+        add_wrapped(&mut out, &clean(note), 2, width);
+    }
+    for (number, step) in (1..).zip(&procedure.steps) {
+        out.push_str(&format!("\n{number:>3}. {}\n", clean(&step.what)));
+        add_wrapped(&mut out, &clean(&command_line(step)), 5, width);
+        if !step.undo.is_empty() {
+            for line in
+                lowlat_text::text::wrap(&format!("undo: {}", clean(&step.undo)), width.saturating_sub(5))
+            {
+                out.push_str(&format!("     {}\n", paint(DIM, &line)));
+            }
+        }
+    }
+    if procedure.needs_reboot {
+        out.push_str("\nA reboot completes it.\n");
+    }
+    out
+}
+
+/// Returns a step as a shell line.
+pub fn command_line(step: &Step) -> String {
+    let mut words = Vec::new();
+    if !step.folder.is_empty() {
+        words.push(format!("cd {} &&", step.folder));
+    }
+    words.extend(
+        step.environment
+            .iter()
+            .filter(|(name, _)| name != "PATH")
+            .map(|(name, value)| format!("{name}={value}")),
+    );
+    words.extend(step.command.iter().cloned());
+    words.join(" ")
+}

@@ -1,0 +1,6 @@
+//! Comparison of two measurements of interruptions.
+
+pub mod comparison;
+mod explained;
+pub mod html;
+pub mod terminal;

@@ -1,0 +1,4 @@
+//! Firmware settings as text.
+
+mod bios_change_text;
+mod bios_text;
