@@ -2,7 +2,7 @@
 
 use anyhow::bail;
 use lowlat_host::{CpuSet, HostSnapshot, snapshot::CpusetPartition};
-use lowlat_jitter_run::affinity;
+use lowlat_host_run::affinity;
 
 /// CPUs of a run, and a note on the choice.
 #[derive(Debug, Clone, PartialEq, Eq)]

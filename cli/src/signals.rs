@@ -35,7 +35,7 @@ pub fn stop_flag() -> anyhow::Result<Arc<AtomicBool>> {
         // Relaxed: the flag orders nothing; the samplers' data arrive through their join.
         raised.store(true, Ordering::Relaxed);
         if first.replace(Instant::now()).is_some() {
-            for problem in lowlat_host_run::tracefs::remove_own() {
+            for problem in lowlat_jitter_run::tracefs::remove_own() {
                 crate::output::talk(&format!("lowlat: {problem}"));
             }
             crate::commands::pipeline::huge_pages::give_back();

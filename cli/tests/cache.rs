@@ -88,7 +88,7 @@ fn a_captured_host_gets_a_plan_beyond_all_its_caches() {
 /// CPUs that the user bound lowlat to are the ones to measure.
 #[test]
 fn a_measurement_stays_on_the_cpus_that_it_was_bound_to() {
-    let Some(cpu) = lowlat_jitter_run::affinity::current().unwrap().highest().filter(|cpu| *cpu > 0) else {
+    let Some(cpu) = lowlat_host_run::affinity::current().unwrap().highest().filter(|cpu| *cpu > 0) else {
         eprintln!("skipped: a_measurement_stays_on_the_cpus_that_it_was_bound_to: there is one CPU");
         return;
     };

@@ -289,7 +289,7 @@ fn the_recorder_runs_on_its_pinned_cpu() {
     let out = folder.path().join("monday");
     let out = out.to_str().unwrap();
     // A CPU that this process may use.
-    let cpus = lowlat_jitter_run::affinity::current().unwrap();
+    let cpus = lowlat_host_run::affinity::current().unwrap();
     let pin = format!("recorder={}", cpus.lowest().unwrap());
     let arguments = ["--duration", "2s", "--record", out, "--pins", &pin, "--force"];
     let output = run(runs.path(), &arguments).output().unwrap();
@@ -426,7 +426,7 @@ fn a_run_states_the_memory_of_a_strategy_and_it_is_bounded() {
 #[test]
 fn thousands_of_strategies_of_a_host_are_served() {
     let runs = TempDir::new().unwrap();
-    let cpu = lowlat_jitter_run::affinity::current().unwrap().highest().unwrap().to_string();
+    let cpu = lowlat_host_run::affinity::current().unwrap().highest().unwrap().to_string();
     let of = |more: &[&str]| {
         let mut command = Command::new(crate::common::binary());
         command.args(["pipeline", "run", "--json", "--strategies", "3000", "--rate", "3000"]).args(more);

@@ -64,7 +64,7 @@ fn a_real_time_thread_hangs_no_measurement() {
         eprintln!("skipped: a_real_time_thread_hangs_no_measurement: chrt -f 20 is not permitted here");
         return;
     }
-    let allowed = lowlat_jitter_run::affinity::current().unwrap();
+    let allowed = lowlat_host_run::affinity::current().unwrap();
     let cpu = allowed.highest().unwrap();
     if allowed.len() == 1 {
         eprintln!("skipped: a_real_time_thread_hangs_no_measurement: there is one CPU, which it would hold");

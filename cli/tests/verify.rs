@@ -213,10 +213,10 @@ fn before_the_reboot(desk: &PlannedHost) -> (HostSnapshot, Evidence) {
 
 /// Host and evidence of a desk some weeks after the apply.
 fn some_weeks_later(desk: &PlannedHost) -> (HostSnapshot, Evidence) {
-    use lowlat_host::snapshot::{Service, SysctlAssignment};
+    use lowlat_host::snapshot::{Assignment, Service};
     use lowlat_plan::verify::{BootSource, TunedOption};
     let (mut host, mut evidence) = carried_out(desk, None);
-    host.kernel.sysctl_files.push(SysctlAssignment {
+    host.kernel.sysctl_files.push(Assignment {
         path: "/etc/sysctl.d/zz-database.conf".into(),
         line: 14,
         key: "kernel.numa_balancing".into(),

@@ -20,13 +20,31 @@ struct Number {
     goal: usize,
 }
 
+/// The folders of crates, from the ground up. A crate needs others of its own folder and of those below; those of one
+/// floor do not need each other.
+const FLOORS: &[&[&str]] = &[
+    &["frame"],
+    &["host"],
+    &["pipeline", "tune"],
+    &["jitter"],
+    &["cores"],
+    &["net"],
+    &["results"],
+    &["cli"],
+];
 /// Commits whose subjects are checked.
 const COMMITS: &str = "20";
 /// Longest subject of a commit, in characters.
 const SUBJECT_CHARACTERS_MAX: usize = 72;
 
 pub fn numbers(options: &Options) -> anyhow::Result<()> {
-    let top = Workspace::read()?.root;
+    let workspace = Workspace::read()?;
+    let upwards: Vec<String> = workspace
+        .arrows()
+        .filter(|[from, to]| is_upwards(from.1, to.1))
+        .map(|[from, to]| format!("{} needs {}", from.0, to.0))
+        .collect();
+    let top = workspace.root;
     let git = |arguments: &[&str]| output(Command::new("git").current_dir(&top).args(arguments));
     let files = git(&["ls-files", "-z"])?;
     let (mut product, mut text, mut types) = (0, 0, BTreeMap::<String, usize>::new());
@@ -64,6 +82,7 @@ pub fn numbers(options: &Options) -> anyhow::Result<()> {
             limit: 440,
             goal: 250,
         },
+        Number { what: "arrows upwards between folders", value: upwards.len(), limit: 0, goal: 0 },
         Number { what: "long subjects of the last 20 commits", value: long, limit: 0, goal: 0 },
     ];
     for Number { what, value, goal, .. } in &numbers {
@@ -73,11 +92,25 @@ pub fn numbers(options: &Options) -> anyhow::Result<()> {
     most.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
     let most: Vec<String> = most.iter().take(10).map(|(name, count)| format!("{name} {count}")).collect();
     println!("{all} types; most often: {}", most.join(", "));
+    for arrow in &upwards {
+        println!("upwards: {arrow}");
+    }
     let above: Vec<_> = numbers.iter().filter(|number| number.value > number.limit).collect();
     if let (true, [Number { what, value, limit, .. }, ..]) = (options.check, above.as_slice()) {
         bail!("cannot accept {value} {what}: {limit} are the limit\nhint: make the tree smaller");
     }
     Ok(())
+}
+
+/// True if a crate of the first folder must not need one of the second.
+fn is_upwards(from: &str, to: &str) -> bool {
+    let floor = |folder| FLOORS.iter().position(|floor| floor.contains(&folder));
+    match (floor(from), floor(to)) {
+        (Some(from_floor), Some(to_floor)) => from != to && from_floor <= to_floor,
+        // Tools stand beside the house.
+        (None, _) => false,
+        (Some(_), None) => true,
+    }
 }
 
 fn is_product(file: &str) -> bool {
@@ -116,6 +149,12 @@ fn declared(line: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_folder_needs_those_below_it_only() {
+        assert!(is_upwards("host", "net") && is_upwards("tune", "pipeline") && is_upwards("cli", "xtask"));
+        assert!(!is_upwards("net", "host") && !is_upwards("net", "net") && !is_upwards("xtask", "cli"));
+    }
 
     #[test]
     fn code_and_types_are_counted_without_comments_and_tests() {

@@ -33,6 +33,8 @@ struct Target {
 #[derive(Debug, Deserialize)]
 struct Dependency {
     name: String,
+    /// "dev" or "build"; `None` for what the package itself needs.
+    kind: Option<String>,
 }
 
 impl Workspace {
@@ -52,6 +54,20 @@ impl Workspace {
         let deepest =
             self.packages.iter().filter(holds).max_by_key(|package| package.folder().as_os_str().len());
         deepest.map(|package| package.name.as_str())
+    }
+
+    /// Pairs of packages, the first of which needs the second, with the folders at the top that they are in.
+    pub fn arrows(&self) -> impl Iterator<Item = [(&str, &str); 2]> {
+        self.packages.iter().flat_map(move |package| {
+            let needed = package.dependencies.iter().filter(|of| of.kind.is_none());
+            let needed = needed.filter_map(|of| self.packages.iter().find(|other| other.name == of.name));
+            needed.filter_map(move |other| {
+                Some([
+                    (package.name.as_str(), package.below(&self.root)?),
+                    (other.name.as_str(), other.below(&self.root)?),
+                ])
+            })
+        })
     }
 
     /// These packages and all that depend on one of them, directly or not.
@@ -80,6 +96,11 @@ impl Workspace {
 }
 
 impl Package {
+    /// The folder at the top of the tree that the package is in.
+    fn below(&self, root: &Path) -> Option<&str> {
+        self.folder().strip_prefix(root).ok()?.iter().next()?.to_str()
+    }
+
     fn folder(&self) -> &Path {
         self.manifest_path.parent().unwrap_or(&self.manifest_path)
     }
@@ -94,7 +115,10 @@ mod tests {
             name: name.to_owned(),
             manifest_path: Path::new("/top").join(folder).join("Cargo.toml"),
             targets: vec![Target { kind: vec![kind.to_owned()], test: kind != "cdylib" }],
-            dependencies: uses.iter().map(|name| Dependency { name: (*name).to_owned() }).collect(),
+            dependencies: uses
+                .iter()
+                .map(|name| Dependency { name: (*name).to_owned(), kind: None })
+                .collect(),
         };
         Workspace {
             packages: vec![
@@ -110,7 +134,7 @@ mod tests {
 
     #[test]
     fn a_file_belongs_to_the_deepest_package() {
-        let files = ["host/model/src/lib.rs", "host/model/tools/build.rs", "crates/hosted/a", "README.md"];
+        let files = ["host/model/src/lib.rs", "host/model/tools/build.rs", "hosted/a", "README.md"];
         let owners = workspace();
         let owners = owners.owners(&files.map(str::to_owned));
         assert_eq!(owners, BTreeSet::from(["host", "host-tools"]));

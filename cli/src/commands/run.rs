@@ -8,8 +8,9 @@ use crate::{
     role,
 };
 use clap::{ArgMatches, Args, Command, FromArgMatches, ValueEnum};
+use lowlat_cores_run::launch;
 use lowlat_host::{CpuSet, snapshot::SchedPolicy};
-use lowlat_host_run::{Root, launch, programs, snapshot};
+use lowlat_host_run::{Root, programs, snapshot};
 use lowlat_launch::{
     Acceleration, Accelerator, CpuChoice, Launch, Memory, Mode, Place, Request, Surroundings, ThreadMap,
     profile_variables, shell_lines,
@@ -192,7 +193,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
         None => false,
     };
     let profile = profile(&root, &request, variable("HOME"));
-    let allowed = lowlat_jitter_run::affinity::settable(&host.topology.online)?;
+    let allowed = lowlat_host_run::affinity::settable(&host.topology.online)?;
     let of_role = match &request.cpus {
         CpuChoice::Place(_) => role::cpus_of_host(&root, &host, arguments.quiet)?,
         CpuChoice::List(_) => None,

@@ -1,7 +1,7 @@
 //! A run that an interruption ends.
 
 use crate::{common::text, jitter::runs};
-use lowlat_host_run::tracefs::Tracefs;
+use lowlat_jitter_run::tracefs::Tracefs;
 
 #[test]
 fn a_long_interruption_ends_the_run_and_is_a_finding() {

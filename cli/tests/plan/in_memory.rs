@@ -3,7 +3,7 @@
 use lowlat_host::{
     CpuSet, HostSnapshot, Reading,
     cmdline::CommandLine,
-    snapshot::{SchedPolicy, SysctlAssignment},
+    snapshot::{Assignment, SchedPolicy},
 };
 use lowlat_plan::Plan;
 use lowlat_settings::change::{BootToken, Change, Target};
@@ -139,7 +139,7 @@ fn owned_file(path: &str, after: &str, host: &mut HostSnapshot) {
     let lines = after.lines().enumerate().filter_map(|(at, line)| {
         let (key, value) = line.split_once(" = ")?;
         let line = u32::try_from(at + 1).ok()?;
-        Some(SysctlAssignment { path: path.to_owned(), line, key: key.into(), value: value.into() })
+        Some(Assignment { path: path.to_owned(), line, key: key.into(), value: value.into() })
     });
     host.kernel.sysctl_files.extend(lines);
 }

@@ -18,7 +18,7 @@ struct ClustersView<'a> {
 
 /// View of comparison of packed and spread copies.
 pub fn view<'a>(record: &'a ClustersRecord, host: &'a HostSnapshot) -> Box<dyn View + 'a> {
-    Box::new(ClustersView { record, host })
+    Box::new(ClustersView { host, record })
 }
 
 impl View for ClustersView<'_> {

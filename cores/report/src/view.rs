@@ -15,7 +15,7 @@ struct C2cView<'a> {
 
 /// View of latencies between cores.
 pub fn view<'a>(record: &'a C2cRecord, host: &'a HostSnapshot) -> Box<dyn View + 'a> {
-    Box::new(C2cView { record, host })
+    Box::new(C2cView { host, record })
 }
 
 impl View for C2cView<'_> {

@@ -112,9 +112,9 @@ pub fn plural(number: impl TryInto<u64>, noun: &str) -> String {
     format!("{} {noun}{ending}", count(number))
 }
 
-/// Makes a text from the host safe to print, on one line: see [`lowlat_host::printable`].
+/// Makes a text from the host safe to print, on one line: see [`lowlat_plain::printable`].
 pub fn clean(text: &str) -> String {
-    lowlat_host::printable::line(text).into_owned()
+    lowlat_plain::printable::line(text).into_owned()
 }
 
 #[cfg(test)]

@@ -13,9 +13,7 @@ mod digest;
 pub mod histogram;
 mod isolation;
 pub mod kernel_version;
-mod labels;
 pub mod memory;
-pub mod printable;
 mod profile;
 mod reading;
 pub mod resctrl;
@@ -33,7 +31,7 @@ pub use digest::digest;
 pub use isolation::{
     BOOT_CPU, BOOT_CPU_ISOLATED, ISOLCPUS_FLAGS, ISOLCPUS_SKIPS_FLAGS_SINCE, IsolatedCpus, Isolation,
 };
-pub use labels::Labels;
+pub use lowlat_plain::{Labels, printable};
 pub use profile::Profile;
 pub use reading::{Count, Reading, Unparsable};
 pub use role::{IsolateBy, Role, RoleError, RoleFile, RoleSource};

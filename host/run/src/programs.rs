@@ -1,13 +1,19 @@
 //! Programs of vendors: their output goes into a log, with the command before it.
 
 use crate::Root;
+use lowlat_host::printable;
 use std::{
     fs::File,
-    io::{self, Read as _, Seek as _, SeekFrom},
+    io::{self, Read, Seek as _, SeekFrom},
     os::unix::process::ExitStatusExt as _,
     path::Path,
     process::{Command, ExitStatus, Stdio},
 };
+
+/// Longest output of a program that is kept, in bytes.
+const OUTPUT_BYTES_MAX: u64 = 16 << 20;
+/// Longest quote of a program's line, in characters.
+const QUOTED_CHARS_MAX: usize = 160;
 
 #[derive(Debug, Clone, Copy)]
 pub struct Program<'a> {
@@ -110,6 +116,24 @@ pub fn md5(path: &Path) -> io::Result<String> {
     let mut sum = Md5::new();
     io::copy(&mut file, &mut sum)?;
     Ok(format!("{:x}", sum.finalize()))
+}
+
+/// Reads what a program writes until it ends, and keeps the beginning.
+pub fn read_output(from: Option<impl Read>) -> String {
+    let mut bytes = Vec::new();
+    if let Some(mut from) = from {
+        // Output read before an error is kept; the rest is drained, or the program would wait for it.
+        let _ = from.by_ref().take(OUTPUT_BYTES_MAX).read_to_end(&mut bytes);
+        let _ = io::copy(&mut from, &mut io::sink());
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// Returns the last line that is not blank, shortened and safe to print.
+pub fn last_line(output: &str) -> Option<String> {
+    let line = output.lines().rev().find(|line| !line.trim().is_empty())?;
+    let line: String = line.trim().chars().take(QUOTED_CHARS_MAX).collect();
+    Some(printable::line(&line).into_owned())
 }
 
 #[cfg(test)]

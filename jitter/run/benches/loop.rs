@@ -5,11 +5,10 @@
 
 use criterion::{Criterion, Throughput, criterion_group};
 use lowlat_host::CpuSet;
+use lowlat_host_run::{affinity, affinity::pin_to};
 use lowlat_jitter_run::{
-    affinity,
     clock::{ArchCounter, Counter},
     jitter::{STRETCH_TURNS, spin},
-    pin_to,
 };
 use std::{
     hint::black_box,

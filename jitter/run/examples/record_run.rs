@@ -5,14 +5,12 @@
 
 use flate2::{Compression, write::GzEncoder};
 use lowlat_host::{CpuId, CpuSet};
-use lowlat_host_run::{
-    Root,
-    tracefs::{CpuPipe, TraceOptions, Tracefs, Tracing, function_names},
-};
+use lowlat_host_run::Root;
+use lowlat_host_run::affinity::pin_to;
+use lowlat_jitter_run::tracefs::{CpuPipe, TraceOptions, Tracefs, Tracing, function_names};
 use lowlat_jitter_run::{
     clock::TickScale,
     jitter::{Companion, JitterOptions, Lane, Started, run_beside},
-    pin_to,
 };
 use lowlat_trace::{Decoder, TickMap, TraceClock, TraceEvent, TraceNames};
 use std::{

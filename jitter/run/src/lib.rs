@@ -1,13 +1,7 @@
 //! Measurements of lowlat. Each produces a raw record; its evaluation is pure and in `lowlat-jitter`.
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
-pub mod affinity;
-pub mod cache;
 pub mod clock;
 pub mod jitter;
-pub mod net;
-mod text;
 pub mod tick_proof;
-pub mod workload;
-
-pub use affinity::{AffinityError, pin_to};
+pub mod tracefs;

@@ -5,18 +5,17 @@
 use crate::{alone, calibrated};
 use lowlat_host::{CpuId, CpuSet, histogram::decode};
 use lowlat_host_run::Root;
+use lowlat_host_run::{affinity, affinity::pin_to};
 use lowlat_jitter::{
     JitterCpu, JitterRecord, Warning, study,
     sysjitter::{raw_file_name, testing::parse_raw},
 };
 use lowlat_jitter_run::{
-    affinity,
     clock::{ArchCounter, Counter, TickScale},
     jitter::{
         Companion, JitterError, JitterOptions, JitterProgress, Lane, RawFiles, RealTime, RealTimePolicy,
         Started, run, run_beside,
     },
-    pin_to,
 };
 use rustix::process::{Resource, getrlimit};
 use std::{

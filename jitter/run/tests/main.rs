@@ -2,10 +2,8 @@
 
 #[path = "../../../pipeline/trade/tests/common/allocator.rs"]
 mod allocator;
-mod finder;
 mod jitter;
 mod memory;
-mod net;
 mod truth;
 
 use lowlat_jitter::JitterRecord;

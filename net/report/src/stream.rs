@@ -138,7 +138,7 @@ struct StreamView<'a> {
 
 /// View of a stream measurement.
 pub fn view(record: &StreamRecord, is_interrupted: bool) -> Box<dyn View + '_> {
-    Box::new(StreamView { record, is_interrupted })
+    Box::new(StreamView { is_interrupted, record })
 }
 
 impl View for StreamView<'_> {

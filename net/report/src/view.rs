@@ -14,7 +14,7 @@ struct PingpongView<'a> {
 
 /// View of a ping-pong measurement.
 pub fn view(record: &PingpongRecord, is_interrupted: bool) -> Box<dyn View + '_> {
-    Box::new(PingpongView { record, is_interrupted })
+    Box::new(PingpongView { is_interrupted, record })
 }
 
 impl View for PingpongView<'_> {

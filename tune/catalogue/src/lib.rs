@@ -7,6 +7,7 @@
 
 mod boot;
 mod debugfs;
+mod firmware;
 mod irq;
 mod kernel;
 mod kthread;
@@ -41,10 +42,10 @@ const FAMILIES: &[&[Setting]] = &[
     boot::protection::SETTINGS,
     boot::ticks::SETTINGS,
     debugfs::SETTINGS,
-    lowlat_firmware::PLATFORM,
-    lowlat_firmware::PROCESSOR,
-    lowlat_firmware::MEMORY,
-    lowlat_firmware::POWER,
+    firmware::PLATFORM,
+    firmware::PROCESSOR,
+    firmware::MEMORY,
+    firmware::POWER,
     kernel::SETTINGS,
     sysfs::power::SETTINGS,
     sysfs::topology::SETTINGS,

@@ -10,9 +10,7 @@ use lowlat_host::{
     Allocation, CpuSet, HostSnapshot, Profile, Reading, Role,
     cmdline::CommandLine,
     kernel_version::KernelVersion,
-    snapshot::{
-        CpuFreq, Irq, KernelThread, SchedPolicy, Service, ServiceSource, SysctlAssignment, Workqueue,
-    },
+    snapshot::{Assignment, CpuFreq, Irq, KernelThread, SchedPolicy, Service, ServiceSource, Workqueue},
 };
 use lowlat_settings::{Context, Finding, Verdict, judge_one};
 
@@ -96,7 +94,7 @@ impl Bench {
 
     /// Adds a line of a sysctl.d file, applied after those before it.
     pub fn sysctl_file(mut self, path: &str, key: &str, value: &str) -> Self {
-        self.host.kernel.sysctl_files.push(SysctlAssignment {
+        self.host.kernel.sysctl_files.push(Assignment {
             path: path.into(),
             line: 3,
             key: key.into(),

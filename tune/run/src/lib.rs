@@ -7,13 +7,15 @@
 //!              ->  StateDir            which plan is in force
 //! ```
 //!
-//! All writes go through the undo log ([`lowlat_host_run::undo`]), so each can be rolled back after a crash at
+//! All writes go through the undo log ([`lowlat_undo`]), so each can be rolled back after a crash at
 //! any moment. Targets that are neither files nor values of the kernel (services, threads, interfaces) are
 //! in [`targets`].
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
 pub mod boot_loader;
+pub mod evidence;
 pub mod flow;
+pub mod huge_pages;
 mod programs;
 mod state;
 pub mod steps;

@@ -18,8 +18,8 @@
 //! in-force.json also records where the undo log ended and which lasting changes it contained ([`LogSeal`]).
 //! So a truncated, exchanged or deleted log is detected, and the changes missing from it can be named.
 
-use lowlat_host_run::undo::{Faults, HostError, LogMark, LoggedState, PrivateDirectory, TargetSpec};
 use lowlat_plan::{Plan, verify::Refusal};
+use lowlat_undo::{Faults, HostError, LogMark, LoggedState, PrivateDirectory, TargetSpec};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::{
     collections::BTreeSet,

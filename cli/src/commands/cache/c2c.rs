@@ -11,8 +11,8 @@ use crate::{
 use anyhow::Context as _;
 use clap::{ArgMatches, Args, Command, FromArgMatches, ValueEnum};
 use lowlat_cache::c2c::{C2cMeasurement, C2cRecord, Limits, Matrix, Method};
+use lowlat_cores_run::cache::c2c;
 use lowlat_host::{CpuSet, HostSnapshot, topology::Topology};
-use lowlat_jitter_run::cache::c2c;
 use lowlat_results::ResultDocument;
 use std::path::{Path, PathBuf};
 

@@ -9,8 +9,8 @@ use crate::{
     signals,
 };
 use clap::{ArgMatches, Args, Command, FromArgMatches};
+use lowlat_cores_run::cache::clock::{self, ClockOptions};
 use lowlat_host::CpuSet;
-use lowlat_jitter_run::cache::clock::{self, ClockOptions};
 use std::{sync::atomic::Ordering, time::Duration};
 
 pub const COMMAND: Subcommand = Subcommand { name: "clock", declare, run };

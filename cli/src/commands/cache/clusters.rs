@@ -10,8 +10,8 @@ use crate::{
 };
 use clap::{ArgMatches, Args, Command, FromArgMatches, value_parser};
 use lowlat_cache::clusters::{ClustersMeasurement, ClustersRecord, Filling};
+use lowlat_cores_run::cache::clusters;
 use lowlat_host::CpuSet;
-use lowlat_jitter_run::cache::clusters;
 use lowlat_results::ResultDocument;
 
 pub const COMMAND: Subcommand = Subcommand { name: "clusters", declare, run };

@@ -10,8 +10,8 @@ use crate::{
     signals,
 };
 use clap::{ArgMatches, Args, Command, FromArgMatches, value_parser};
+use lowlat_cores_run::cache::sharing;
 use lowlat_host::{CpuId, CpuSet, topology::Topology};
-use lowlat_jitter_run::cache::sharing;
 use std::{sync::atomic::Ordering, time::Duration};
 
 pub const COMMAND: Subcommand = Subcommand { name: "false-sharing", declare, run };

@@ -7,8 +7,8 @@ use crate::{
 };
 use anyhow::Context;
 use lowlat_cache::finder::{End, Sharing};
+use lowlat_cores_run::cache::finder;
 use lowlat_host_run::Root;
-use lowlat_jitter_run::cache::finder;
 use std::{
     os::fd::AsFd,
     process::{Child, Command, Stdio},

@@ -9,8 +9,8 @@ use crate::{
     signals,
 };
 use clap::{ArgMatches, Args, Command, FromArgMatches, value_parser};
+use lowlat_cores_run::cache::memory::{self, MemoryOptions};
 use lowlat_host::CpuSet;
-use lowlat_jitter_run::cache::memory::{self, MemoryOptions};
 use std::sync::atomic::Ordering;
 
 pub const COMMAND: Subcommand = Subcommand { name: "memory", declare, run };

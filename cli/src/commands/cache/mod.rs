@@ -15,7 +15,7 @@ use crate::{
 };
 use clap::{ArgMatches, Command};
 use lowlat_host::{CpuSet, HostSnapshot};
-use lowlat_jitter_run::affinity;
+use lowlat_host_run::affinity;
 
 pub const COMMAND: Subcommand = Subcommand { name: "cache", declare, run };
 

@@ -274,7 +274,9 @@ fn every_command_and_flag_in_a_text_of_the_program_exists() {
     flags_below(&root, &mut all);
     let commands = top().join("cli/src/commands");
     let (mut files, mut wrong, mut seen, mut hints) = (Vec::new(), Vec::new(), 0, 0);
-    FOLDERS.iter().for_each(|folder| sources(&top().join(folder), &mut files));
+    for folder in FOLDERS {
+        sources(&top().join(folder), &mut files);
+    }
     for path in &files {
         // A hint of `lowlat jitter` names flags of `lowlat jitter`.
         let of =

@@ -12,11 +12,11 @@ use crate::{
 use anyhow::Context;
 use clap::{ArgMatches, Args, Command, FromArgMatches, builder::PossibleValuesParser};
 use lowlat_host::CpuId;
-use lowlat_jitter_run::net::{self, ChooseEvent, ChooseOptions};
 use lowlat_net::{
     choose::{ChoiceRecord, ChoiceStudy, Goal, Mode, NetChoiceMeasurement},
     pingpong::{Scenario, Transport},
 };
+use lowlat_net_run::{self as net, ChooseEvent, ChooseOptions};
 use std::time::Duration;
 
 pub const COMMAND: Subcommand = Subcommand { name: "choose", declare, run };

@@ -11,11 +11,11 @@ use crate::{
 use anyhow::Context;
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use lowlat_host::CpuId;
-use lowlat_jitter_run::net::{self, CompareOptions, SideOptions};
 use lowlat_net::{
     compare::{CompareRecord, CompareRun, CompareSide, NetCompareMeasurement},
     tools::{self, Tool, ToolOutput},
 };
+use lowlat_net_run::{self as net, CompareOptions, SideOptions};
 use lowlat_results::ResultDocument;
 use std::path::{Path, PathBuf};
 

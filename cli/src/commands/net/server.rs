@@ -9,7 +9,7 @@ use crate::{
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use lowlat_host::CpuId;
 use lowlat_host_run::Root;
-use lowlat_jitter_run::net::{self, ServerEvent, ServerOptions};
+use lowlat_net_run::{self as net, ServerEvent, ServerOptions};
 use std::net::SocketAddr;
 
 pub const COMMAND: Subcommand = Subcommand { name: "server", declare, run };

@@ -1,7 +1,7 @@
 //! Huge pages for the duration of a run, released however it ends.
 
 use crate::output;
-use lowlat_host_run::huge_pages::HugePages;
+use lowlat_tune_run::huge_pages::HugePages;
 use std::sync::{Mutex, PoisonError};
 
 /// The reservation, for code that ends the process without unwinding.

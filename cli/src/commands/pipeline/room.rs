@@ -4,7 +4,7 @@ use super::{beside, control_group};
 use crate::output;
 use lowlat_host::Reading;
 use lowlat_host_run::Root;
-use lowlat_jitter_run::affinity;
+use lowlat_host_run::affinity;
 use lowlat_pipeline::check::RoomFacts;
 use lowlat_trade::address::{RunFolder, holder};
 use rustix::{

@@ -62,7 +62,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
             (file, Ok(arguments.language.page(lowlat_results_report::documents_html(&documents), &labels)))
         }))?,
         None if arguments.markdown => {
-            output::print_plain(&lowlat_results_report::documents_markdown(&documents))?
+            output::print_plain(&lowlat_results_report::documents_markdown(&documents))?;
         }
         None => output::print(&lowlat_results_report::documents_text(&documents, output::width()))?,
     }

@@ -10,13 +10,14 @@ use clap::{ArgMatches, Args, Command, FromArgMatches};
 use jiff::Timestamp;
 use lowlat_catalogue::CATALOGUE;
 use lowlat_host::HostSnapshot;
-use lowlat_host_run::{Root, evidence, snapshot};
+use lowlat_host_run::{Root, snapshot};
 use lowlat_jitter_run::tick_proof::{TickOptions, count_ticks};
 use lowlat_plan::{
     Plan,
     verify::{Input, Outcome, TickProof, Verification},
 };
 use lowlat_tune_report::{VerificationTextOptions, verification_lines, verification_text};
+use lowlat_tune_run::evidence;
 use lowlat_tune_run::{InForce, StateDir, boot_loader, flow};
 use std::{path::PathBuf, time::Duration};
 

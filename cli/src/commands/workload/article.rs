@@ -6,7 +6,7 @@ use crate::{
     output::Exit,
 };
 use clap::{ArgMatches, Args, Command, FromArgMatches};
-use lowlat_jitter_run::workload::{self, Order};
+use lowlat_cores_run::workload::{self, Order};
 use lowlat_workload::{
     Purpose,
     article::{PUBLISHED, Published, published},

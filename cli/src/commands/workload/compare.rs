@@ -9,7 +9,7 @@ use crate::{
     output::Exit,
 };
 use clap::{ArgMatches, Args, Command, FromArgMatches};
-use lowlat_jitter_run::workload::Order;
+use lowlat_cores_run::workload::Order;
 use lowlat_workload::{Purpose, Setting};
 
 pub const COMMAND: Subcommand = Subcommand { name: "compare", declare, run };

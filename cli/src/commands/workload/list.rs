@@ -6,7 +6,7 @@ use crate::{
 };
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use lowlat_cores_report::{Listed, list_text};
-use lowlat_jitter_run::workload::WORKLOADS;
+use lowlat_cores_run::workload::WORKLOADS;
 
 pub const COMMAND: Subcommand = Subcommand { name: "list", declare, run };
 

@@ -10,10 +10,8 @@ use crate::{
 };
 use anyhow::Context;
 use clap::{Args, value_parser};
-use lowlat_jitter_run::{
-    affinity,
-    workload::{self, Order, Site, WORKLOADS, Workload},
-};
+use lowlat_cores_run::workload::{self, Order, Site, WORKLOADS, Workload};
+use lowlat_host_run::affinity;
 use lowlat_results::ResultDocument;
 use lowlat_workload::WorkloadMeasurement;
 use std::time::Duration;

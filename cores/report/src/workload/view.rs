@@ -21,7 +21,7 @@ struct WorkloadView<'a> {
 
 /// View of workloads.
 pub fn view<'a>(record: &'a WorkloadRecord, host: &'a HostSnapshot) -> Box<dyn View + 'a> {
-    Box::new(WorkloadView { record, host })
+    Box::new(WorkloadView { host, record })
 }
 
 impl WorkloadView<'_> {

@@ -10,7 +10,7 @@
 pub mod svg;
 
 use crate::units::clean;
-use lowlat_host::Labels;
+use lowlat_plain::{Labels, printable};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use std::borrow::Cow;
 
@@ -88,7 +88,7 @@ pub fn page(title: &str, sections: &[Section], footer: &Markup) -> String {
         }
     };
     // In case a section missed some: no invisible or bidirectional characters reach the page.
-    lowlat_host::printable::lines(&page.into_string()).into_owned()
+    printable::lines(&page.into_string()).into_owned()
 }
 
 /// Returns a finished page with the labels of what it shows: in its title, and above its sections. They are the user's

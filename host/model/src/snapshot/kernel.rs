@@ -52,7 +52,7 @@ pub struct KernelFacts {
     /// Names of the loaded modules (/proc/modules), without those built into the kernel.
     pub modules: Reading<BTreeSet<String>>,
     /// Every assignment in sysctl.d, in the order in which systemd-sysctl applies them (the last one wins).
-    pub sysctl_files: Vec<SysctlAssignment>,
+    pub sysctl_files: Vec<Assignment>,
 }
 
 impl KernelFacts {
@@ -82,10 +82,10 @@ impl KernelFacts {
     }
 }
 
-/// One line of a sysctl.d file.
+/// One line of a file that sets a value: of sysctl.d, of a unit, of a TuneD profile.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct SysctlAssignment {
+pub struct Assignment {
     /// The file, below the root.
     pub path: String,
     /// Line number, counted from 1.

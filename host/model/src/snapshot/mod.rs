@@ -19,7 +19,7 @@ pub use bypass::Bypass;
 pub use cpu::{CpuFacts, CpuFreq, IdleState};
 pub use firmware::FirmwareFacts;
 pub use interrupts::{Counter, InterruptFacts, Irq};
-pub use kernel::{KNOWN_BEFORE_BOOT, KernelFacts, SysctlAssignment};
+pub use kernel::{Assignment, KNOWN_BEFORE_BOOT, KernelFacts};
 pub use memory::{HugePages, MemoryFacts, MemoryModule, Swap};
 pub use nic::{
     Channels, Coalescing, Disk, Eee, Fec, Napi, NapiField, Nic, Pause, PcieLink, PcieTransfers, QueueMask,

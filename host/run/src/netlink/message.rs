@@ -26,7 +26,7 @@ const ERROR_MIN: i32 = -4_095;
 /// The type without its flags for nesting and byte order.
 const ATTRIBUTE_TYPE: u16 = 0x3FFF;
 /// Flag of an attribute that contains attributes.
-pub(crate) const NESTED: u16 = 0x8000;
+pub const NESTED: u16 = 0x8000;
 
 /// Kind of a netlink request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,7 +58,7 @@ pub(super) fn request(kind: Kind, family: u16, sequence: u32, body: &[u8]) -> Ve
 }
 
 /// One attribute, padded to a multiple of four.
-pub(crate) fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
+pub fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
     let length = ATTRIBUTE_HEADER_BYTES + value.len();
     let mut bytes = u16::try_from(length).unwrap_or(u16::MAX).to_ne_bytes().to_vec();
     bytes.extend(kind.to_ne_bytes());
@@ -149,7 +149,7 @@ fn words(flags: u16, body: &[u8]) -> String {
 
 /// The attributes one after another, up to the first that does not fit.
 #[derive(Debug, Clone)]
-pub(crate) struct Attributes<'a>(pub(crate) &'a [u8]);
+pub struct Attributes<'a>(pub &'a [u8]);
 
 impl<'a> Iterator for Attributes<'a> {
     type Item = (u16, &'a [u8]);
@@ -165,7 +165,7 @@ impl<'a> Iterator for Attributes<'a> {
 
 impl<'a> Attributes<'a> {
     /// The value of the first attribute of a type.
-    pub(crate) fn value_of(&self, kind: u16) -> Option<&'a [u8]> {
+    pub fn value_of(&self, kind: u16) -> Option<&'a [u8]> {
         self.clone().find(|(found, _)| *found == kind).map(|(_, value)| value)
     }
 }
@@ -175,12 +175,12 @@ fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
 }
 
 /// The 32-bit number at an offset.
-pub(crate) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+pub fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     bytes.get(at..)?.first_chunk().copied().map(u32::from_ne_bytes)
 }
 
 /// The text up to the first zero.
-pub(crate) fn text(bytes: &[u8]) -> String {
+pub fn text(bytes: &[u8]) -> String {
     let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
     String::from_utf8_lossy(bytes.get(..end).unwrap_or_default()).trim().to_owned()
 }

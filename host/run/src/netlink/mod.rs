@@ -1,7 +1,7 @@
 //! Requests to the kernel over netlink: the families `ethtool` and `netdev` of generic netlink, and the addresses of
 //! routing netlink.
 
-pub(crate) mod message;
+pub mod message;
 
 use message::{Attributes, Kind, NESTED};
 use rustix::{
@@ -45,7 +45,7 @@ const FLAG_OMIT_REPLY: u32 = 2;
 
 /// A family of generic netlink.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Family {
+pub enum Family {
     /// Settings that `ethtool` reads and sets (kernel Documentation/networking/ethtool-netlink.rst).
     Ethtool,
     /// NAPI instances, queues and XDP (kernel Documentation/netlink/specs/netdev.yaml).
@@ -63,10 +63,10 @@ impl Family {
 
 /// Reason why a change was rejected.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Refusal {
-    pub(crate) errno: Errno,
+pub struct Refusal {
+    pub errno: Errno,
     /// The driver's explanation; empty if none.
-    pub(crate) text: String,
+    pub text: String,
 }
 
 impl From<Errno> for Refusal {
@@ -77,7 +77,7 @@ impl From<Errno> for Refusal {
 
 /// A socket to one family.
 #[derive(Debug)]
-pub(crate) struct Connection {
+pub struct Connection {
     socket: OwnedFd,
     family: u16,
     sequence: u32,
@@ -85,7 +85,7 @@ pub(crate) struct Connection {
 
 impl Connection {
     /// Opens a socket and looks the family up; `ENOENT` if the kernel lacks it.
-    pub(crate) fn open(family: Family) -> Result<Self, Errno> {
+    pub fn open(family: Family) -> Result<Self, Errno> {
         let mut connection = Self::open_controller()?;
         let name = message::attribute(CTRL_ATTR_FAMILY_NAME, family.name());
         let answer = connection.ask(CTRL_CMD_GETFAMILY, &name)?;
@@ -100,12 +100,12 @@ impl Connection {
     }
 
     /// Returns the attributes that answer a query of `ethtool` about an interface.
-    pub(crate) fn ask_about(&mut self, interface: &str, command: u8) -> Result<Vec<u8>, Errno> {
+    pub fn ask_about(&mut self, interface: &str, command: u8) -> Result<Vec<u8>, Errno> {
         self.ask_more_about(interface, command, &[])
     }
 
     /// The same with further attributes.
-    pub(crate) fn ask_more_about(
+    pub fn ask_more_about(
         &mut self,
         interface: &str,
         command: u8,
@@ -115,12 +115,12 @@ impl Connection {
     }
 
     /// Returns the attributes of each answer to a query of `ethtool` that lists several about an interface.
-    pub(crate) fn list_about(&mut self, interface: &str, command: u8) -> Result<Vec<Vec<u8>>, Errno> {
+    pub fn list_about(&mut self, interface: &str, command: u8) -> Result<Vec<Vec<u8>>, Errno> {
         self.list(command, &interface_header(interface, None))
     }
 
     /// Returns the attributes of the one answer to a request.
-    pub(crate) fn ask(&mut self, command: u8, attributes: &[u8]) -> Result<Vec<u8>, Errno> {
+    pub fn ask(&mut self, command: u8, attributes: &[u8]) -> Result<Vec<u8>, Errno> {
         self.send(Kind::Query, command, attributes)?;
         let sequence = self.sequence;
         self.until(STRAY_PACKETS_MAX, |packet| {
@@ -129,19 +129,19 @@ impl Connection {
     }
 
     /// Returns the attributes of each answer to a request that lists several.
-    pub(crate) fn list(&mut self, command: u8, attributes: &[u8]) -> Result<Vec<Vec<u8>>, Errno> {
+    pub fn list(&mut self, command: u8, attributes: &[u8]) -> Result<Vec<Vec<u8>>, Errno> {
         self.send(Kind::List, command, attributes)?;
         self.listed(message::GENERIC_HEADER_BYTES)
     }
 
     /// Changes an interface through `ethtool`, and waits until it is done.
-    pub(crate) fn set_of(&mut self, interface: &str, command: u8, attributes: &[u8]) -> Result<(), Refusal> {
+    pub fn set_of(&mut self, interface: &str, command: u8, attributes: &[u8]) -> Result<(), Refusal> {
         let header = interface_header(interface, Some(FLAG_OMIT_REPLY));
         self.set(command, &[header.as_slice(), attributes].concat())
     }
 
     /// Sends a request that changes something, and waits until it is done.
-    pub(crate) fn set(&mut self, command: u8, attributes: &[u8]) -> Result<(), Refusal> {
+    pub fn set(&mut self, command: u8, attributes: &[u8]) -> Result<(), Refusal> {
         explain_errors(&self.socket);
         set_socket_timeout(&self.socket, Timeout::Recv, Some(CHANGE_PATIENCE))?;
         self.send(Kind::Change, command, attributes)?;
@@ -187,18 +187,18 @@ impl Connection {
 }
 
 /// Lists all IP addresses of the host: for each, `struct ifaddrmsg` and its attributes.
-pub(crate) fn list_addresses() -> Result<Vec<Vec<u8>>, Errno> {
+pub fn list_addresses() -> Result<Vec<Vec<u8>>, Errno> {
     list_route(RTM_GETADDR, &EVERY_ADDRESS)
 }
 
 /// Lists entries of routing netlink: for each, its header and its attributes.
-pub(crate) fn list_route(kind: u16, header: &[u8]) -> Result<Vec<Vec<u8>>, Errno> {
+pub fn list_route(kind: u16, header: &[u8]) -> Result<Vec<Vec<u8>>, Errno> {
     let connection = route_request(Kind::List, kind, header)?;
     connection.listed(0)
 }
 
 /// Returns the one answer of routing netlink to a request: its header and its attributes.
-pub(crate) fn ask_route(kind: u16, request: &[u8]) -> Result<Vec<u8>, Errno> {
+pub fn ask_route(kind: u16, request: &[u8]) -> Result<Vec<u8>, Errno> {
     let connection = route_request(Kind::Query, kind, request)?;
     let mut answer = Vec::new();
     connection.until(STRAY_PACKETS_MAX, |packet| {

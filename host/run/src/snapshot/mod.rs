@@ -72,12 +72,12 @@ pub fn read_without_knobs(root: &Root) -> HostSnapshot {
 }
 
 /// Reads the assignments of /etc/sysctl.conf.
-pub(crate) fn sysctl_conf(root: &Root) -> Vec<lowlat_host::snapshot::SysctlAssignment> {
+pub fn sysctl_conf(root: &Root) -> Vec<lowlat_host::snapshot::Assignment> {
     kernel::of_classic(root)
 }
 
 /// Reads the interrupts alone, without a snapshot.
-pub(crate) fn interrupts_now(root: &Root) -> lowlat_host::snapshot::InterruptFacts {
+pub fn interrupts_now(root: &Root) -> lowlat_host::snapshot::InterruptFacts {
     interrupts::read(root)
 }
 

@@ -5,7 +5,7 @@ use super::{Change, Moment, Proposal, Target, WhyLeftOut, grammar};
 use crate::{Context, Layer, Risk, Setting, Want, same_meaning};
 use lowlat_host::{
     Reading,
-    snapshot::{SysctlAssignment, sysctl_path},
+    snapshot::{Assignment, sysctl_path},
 };
 use std::fmt::Write as _;
 
@@ -168,11 +168,7 @@ pub fn file(context: &Context<'_>, changes: &[Change], held: &[HeldKey]) -> Opti
 
 /// Keys that an earlier plan set and that are correct now: they stay in the file. Only keys that a plan can
 /// have written count, because the file of a captured host may contain anything.
-fn kept<'a>(
-    context: &Context<'_>,
-    own: &[&'a SysctlAssignment],
-    keys: &[(&str, &str)],
-) -> Vec<(&'a str, String)> {
+fn kept<'a>(context: &Context<'_>, own: &[&'a Assignment], keys: &[(&str, &str)]) -> Vec<(&'a str, String)> {
     let is_planned = |name: &str| keys.iter().any(|(key, _)| *key == name);
     let lines = own.iter().filter(|line| !is_planned(&line.key) && is_of_catalogue(context, &line.key));
     lines

@@ -124,7 +124,7 @@ impl Counter for MonotonicRaw {
 }
 
 /// A kernel clock in nanoseconds.
-pub(crate) fn nanoseconds(clock: rustix::time::ClockId) -> u64 {
+pub fn nanoseconds(clock: rustix::time::ClockId) -> u64 {
     let time = rustix::time::clock_gettime(clock);
     // Monotonic clocks count from boot and are never negative.
     let seconds = u64::try_from(time.tv_sec).unwrap_or(0);

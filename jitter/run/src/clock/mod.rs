@@ -11,7 +11,7 @@ pub use doubts::{ClockState, choose};
 pub use frequency::{ClockError, Frequency, FrequencySource, frequency_of};
 pub use lowlat_host::TickScale;
 
-pub(crate) use counter::nanoseconds;
+pub use counter::nanoseconds;
 pub(crate) use lowlat_host::ticks_between;
 
 #[cfg(target_arch = "x86_64")]

@@ -2,8 +2,8 @@
 //! in turn.
 
 use super::real_time::{RealTime, RealTimePolicy};
-use crate::affinity::{self, AffinityError};
 use lowlat_host::{CpuId, CpuSet};
+use lowlat_host_run::affinity::{self, AffinityError};
 use lowlat_host_run::scheduling::release_threads;
 use lowlat_jitter::TracingCost;
 use std::{

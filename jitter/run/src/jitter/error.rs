@@ -2,8 +2,9 @@
 
 use super::raw::RawError;
 use super::{options::DURATION_MAX, real_time::RealTime};
-use crate::{affinity::AffinityError, clock::ClockError};
+use crate::clock::ClockError;
 use lowlat_host::{CpuId, CpuSet, ListError};
+use lowlat_host_run::affinity::AffinityError;
 use std::{io, time::Duration};
 use thiserror::Error;
 

@@ -38,7 +38,7 @@ pub use cost::{CostError, tracing_cost};
 pub use counters::{Counters, CountersOfRun, SmiCounts};
 pub use error::JitterError;
 pub use observe::{Observation, run_observed};
-pub(crate) use observe::{Setup, StampClock, filter_page_faults};
+pub use observe::{Setup, StampClock, filter_page_faults};
 pub use options::{DURATION_MAX, JitterOptions, KEPT_MAX};
 pub use progress::{CpuProgress, JitterProgress};
 pub use quiet::QuietWatch;

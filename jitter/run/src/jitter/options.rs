@@ -1,9 +1,9 @@
 //! Options of a run, and whether it is possible.
 
 use super::{error::JitterError, real_time::RealTime};
-use crate::affinity::{self, AffinityError};
 use lowlat_host::CpuSet;
 use lowlat_host_run::Root;
+use lowlat_host_run::affinity::{self, AffinityError};
 use std::time::Duration;
 
 /// Longest duration of a run: 366 days.

@@ -18,11 +18,9 @@ use super::{
     team::{Done, Message, Place, Ready, Start, Team},
     wakes,
 };
-use crate::{
-    affinity,
-    clock::{self, ArchCounter, Counter, CounterKind, MonotonicRaw, TickScale},
-};
+use crate::clock::{self, ArchCounter, Counter, CounterKind, MonotonicRaw, TickScale};
 use lowlat_host::{CpuId, CpuSet};
+use lowlat_host_run::affinity;
 use lowlat_host_run::{Root, scheduling::release_threads};
 use lowlat_jitter::{JitterRecord, Warning};
 use std::{

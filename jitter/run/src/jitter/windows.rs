@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn this_host_is_polled() {
-        let cpus = crate::affinity::current().unwrap();
+        let cpus = lowlat_host_run::affinity::current().unwrap();
         let mut windows = Windows::new(&Root::live(), &cpus);
         for _ in 0..3 {
             assert!(windows.poll().is_subset(&cpus));

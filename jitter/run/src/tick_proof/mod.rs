@@ -4,10 +4,10 @@
 mod counts;
 mod spinner;
 
-use crate::affinity;
 use counts::{Counts, Idleness};
 use lowlat_host::{CpuSet, Reading};
 use lowlat_host_run::Root;
+use lowlat_host_run::affinity;
 use lowlat_plan::verify::{TickCount, TickLoad, TickProof};
 use spinner::Spinners;
 use std::{

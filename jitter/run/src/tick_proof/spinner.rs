@@ -1,7 +1,7 @@
 //! Threads that keep CPUs busy, one each.
 
-use crate::affinity;
 use lowlat_host::CpuSet;
+use lowlat_host_run::affinity;
 use std::{
     sync::{
         Arc,

@@ -2,8 +2,8 @@
 
 use crate::truth::host::{observe, options};
 use lowlat_host::CpuId;
+use lowlat_host_run::affinity;
 use lowlat_jitter::JitterRecord;
-use lowlat_jitter_run::affinity;
 use std::{
     env,
     io::Read,

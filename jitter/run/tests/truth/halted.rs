@@ -3,10 +3,10 @@
 use crate::truth::host::{Raise, become_fifo, ground, is_traced, options};
 use lowlat_host::{CpuId, CpuSet, Reading};
 use lowlat_host_run::Root;
+use lowlat_host_run::affinity;
 use lowlat_jitter::{JitterRecord, Stop};
-use lowlat_jitter_run::{
-    affinity,
-    jitter::{JitterOptions, JitterProgress, Observation, RealTime, RealTimePolicy, run_observed},
+use lowlat_jitter_run::jitter::{
+    JitterOptions, JitterProgress, Observation, RealTime, RealTimePolicy, run_observed,
 };
 use std::{
     process::Command,

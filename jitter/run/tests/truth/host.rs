@@ -1,10 +1,11 @@
 //! Checks what this host permits a test to do.
 
 use lowlat_host::{CpuId, CpuSet};
-use lowlat_host_run::{Root, tracefs::Tracefs};
+use lowlat_host_run::Root;
+use lowlat_host_run::affinity;
 use lowlat_jitter::{CauseSource, JitterRecord};
+use lowlat_jitter_run::tracefs::Tracefs;
 use lowlat_jitter_run::{
-    affinity,
     clock::{self, ArchCounter},
     jitter::{JitterOptions, JitterProgress, Observation, run_observed},
 };

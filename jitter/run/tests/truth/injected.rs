@@ -3,11 +3,9 @@
 use crate::truth::host::{Raise, become_fifo, ground, is_traced, observe, options};
 use lowlat_host::{Allocation, CpuId, CpuSet, HostSnapshot, Role, snapshot::Nic};
 use lowlat_host_run::Root;
+use lowlat_host_run::affinity;
 use lowlat_jitter::{CauseKind, CauseStudy, JitterRecord, RemedyContext, study_with};
-use lowlat_jitter_run::{
-    affinity,
-    jitter::{JitterOptions, RealTime, RealTimePolicy},
-};
+use lowlat_jitter_run::jitter::{JitterOptions, RealTime, RealTimePolicy};
 use std::{
     net::UdpSocket,
     process::{Child, Command, Stdio},

@@ -5,11 +5,9 @@ mod culprits;
 use crate::truth::host::{Ground, ground, is_traced, observe, options};
 use culprits::{CULPRITS, Culprit, Tools};
 use lowlat_host::{CpuSet, TickScale};
+use lowlat_host_run::affinity::pin_to;
 use lowlat_jitter::{CauseKind, Explained, JitterRecord, Sender, TimelineStep};
-use lowlat_jitter_run::{
-    clock::{ArchCounter, Counter as _},
-    pin_to,
-};
+use lowlat_jitter_run::clock::{ArchCounter, Counter as _};
 use std::{
     sync::atomic::{AtomicBool, Ordering},
     thread,
@@ -44,7 +42,7 @@ fn inject(ground: &Ground, culprit: &Culprit, duration: Duration, count_max: usi
     let (record, windows) = thread::scope(|scope| {
         let injector = thread::Builder::new().name("culprit".into());
         let injector = injector.spawn_scoped(scope, || {
-            let elsewhere = lowlat_jitter_run::affinity::current().unwrap().difference(&CpuSet::of(cpu));
+            let elsewhere = lowlat_host_run::affinity::current().unwrap().difference(&CpuSet::of(cpu));
             pin_to(&elsewhere).unwrap();
             let mut tools = Tools::new(cpu);
             let mut windows = Vec::new();

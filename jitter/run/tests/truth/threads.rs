@@ -8,11 +8,9 @@ use crate::truth::{
     spin::{Spin, Spinner},
 };
 use lowlat_host::{CpuId, CpuSet};
+use lowlat_host_run::affinity::pin_to;
 use lowlat_jitter::{CauseKind, CauseSource, JitterRecord};
-use lowlat_jitter_run::{
-    jitter::{JitterOptions, RealTime, RealTimePolicy},
-    pin_to,
-};
+use lowlat_jitter_run::jitter::{JitterOptions, RealTime, RealTimePolicy};
 use std::{
     process,
     sync::{

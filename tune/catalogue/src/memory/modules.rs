@@ -1,6 +1,6 @@
 //! Memory modules, their balance over nodes, and far memory.
 
-use lowlat_firmware::is_epyc_7002;
+use crate::firmware::is_epyc_7002;
 use lowlat_host::{Reading, snapshot::MemoryModule, topology::Node};
 use lowlat_settings::{
     Context, Impact, Judgement, Layer, Needs, Setting, Want,

@@ -3,7 +3,7 @@
 use super::{GUIDE, SYSCTL};
 use lowlat_host::{
     Reading,
-    snapshot::{SysctlAssignment, sysctl_path},
+    snapshot::{Assignment, sysctl_path},
 };
 use lowlat_settings::{Context, Impact, Judgement, Setting, Verdict, Want, change, judge};
 
@@ -34,7 +34,7 @@ pub(crate) const SETTINGS: &[Setting] = &[Setting {
 
 fn file(context: &Context<'_>, _: &Setting) -> Judgement {
     let assignments = &context.host.kernel.sysctl_files;
-    let own: Vec<&SysctlAssignment> = assignments.iter().filter(|line| line.path == GUIDE_FILE).collect();
+    let own: Vec<&Assignment> = assignments.iter().filter(|line| line.path == GUIDE_FILE).collect();
     if own.is_empty() {
         return Judgement::wrong("missing or empty", "").at(GUIDE_FILE);
     }

@@ -40,7 +40,7 @@ enum Quote {
 
 /// One line that sets one of the two variables.
 #[derive(Debug)]
-struct Assignment {
+struct VariableLine {
     variable: &'static str,
     /// Position of the value in the text, inside its quotes.
     value: Range<usize>,
@@ -60,11 +60,11 @@ pub fn edit_for_every_entry(text: &str, tokens: &[BootToken]) -> Result<String, 
 
 fn edit_preferring(text: &str, tokens: &[BootToken], first: &'static str) -> Result<String, DefaultsFault> {
     let assignments = assignments(text)?;
-    let raw = |a: &Assignment| text.get(a.value.clone()).unwrap_or_default();
+    let raw = |a: &VariableLine| text.get(a.value.clone()).unwrap_or_default();
     // A line that extends an earlier value (`"$X more"`) cannot hold a parameter that may occur only once.
-    let refers = |a: &Assignment| raw(a).contains(&format!("${}", a.variable)) || raw(a).contains("${");
+    let refers = |a: &VariableLine| raw(a).contains(&format!("${}", a.variable)) || raw(a).contains("${");
     let place_in = |variable: &str| {
-        let of = |a: &&Assignment| a.variable == variable;
+        let of = |a: &&VariableLine| a.variable == variable;
         assignments
             .iter()
             .rposition(|a| of(&a) && !refers(a))
@@ -94,7 +94,7 @@ fn edit_preferring(text: &str, tokens: &[BootToken], first: &'static str) -> Res
 }
 
 /// Returns the range to replace and its new text. An unquoted value gets double quotes if it changes.
-fn replacement(text: &str, assignment: &Assignment, tokens: &[BootToken]) -> (Range<usize>, String) {
+fn replacement(text: &str, assignment: &VariableLine, tokens: &[BootToken]) -> (Range<usize>, String) {
     let range = assignment.value.clone();
     let raw = text.get(range.clone()).unwrap_or_default();
     let new = edited(raw, tokens);
@@ -129,9 +129,9 @@ fn escaped(text: &str) -> String {
 pub fn plain_words(text: &str) -> Result<Vec<String>, DefaultsFault> {
     let assignments = assignments(text)?;
     let words = |variable: &str| -> Vec<String> {
-        let of: Vec<&Assignment> = assignments.iter().filter(|a| a.variable == variable).collect();
+        let of: Vec<&VariableLine> = assignments.iter().filter(|a| a.variable == variable).collect();
         // The last assignment without references counts. Later ones extend it; their words are left out.
-        let raw = |a: &&Assignment| text.get(a.value.clone()).unwrap_or_default();
+        let raw = |a: &&VariableLine| text.get(a.value.clone()).unwrap_or_default();
         let last = of.iter().rev().find(|a| !raw(a).contains('$')).or(of.last());
         last.map_or("", raw)
             .split_ascii_whitespace()
@@ -143,7 +143,7 @@ pub fn plain_words(text: &str) -> Result<Vec<String>, DefaultsFault> {
     Ok([words(EVERY_ENTRY), words(USUAL_ENTRIES)].concat())
 }
 
-fn assignments(text: &str) -> Result<Vec<Assignment>, DefaultsFault> {
+fn assignments(text: &str) -> Result<Vec<VariableLine>, DefaultsFault> {
     let mut found = Vec::new();
     let mut start = 0;
     for (at, line) in text.split_inclusive('\n').enumerate() {
@@ -164,7 +164,7 @@ fn assignments(text: &str) -> Result<Vec<Assignment>, DefaultsFault> {
 }
 
 /// Parses a line that sets one of the variables. Returns an error if lowlat does not understand how it does.
-fn assignment(line: &str) -> Result<Option<Assignment>, ()> {
+fn assignment(line: &str) -> Result<Option<VariableLine>, ()> {
     let rest = line.trim_start();
     let rest = rest.strip_prefix("export ").map_or(rest, str::trim_start);
     // The longer name is first, because the other one is its prefix.
@@ -192,7 +192,7 @@ fn assignment(line: &str) -> Result<Option<Assignment>, ()> {
         return Err(());
     }
     let start = at + quotes;
-    Ok(Some(Assignment { variable, value: start..start + inner.len(), quote }))
+    Ok(Some(VariableLine { variable, value: start..start + inner.len(), quote }))
 }
 
 /// True if a line sets the variable elsewhere than at its start, for example after a `;` or a `&&`.

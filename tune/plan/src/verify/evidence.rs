@@ -2,7 +2,7 @@
 
 use lowlat_host::{
     Reading,
-    snapshot::{InterruptFacts, SysctlAssignment},
+    snapshot::{Assignment, InterruptFacts},
 };
 use lowlat_settings::change::Target;
 use serde::{Deserialize, Serialize};
@@ -29,7 +29,7 @@ pub struct Evidence {
     /// Lines of tmpfiles.d and sysfs.conf that write to /sys or /proc: path and value.
     pub sysfs_files: Vec<Assignment>,
     /// Lines of /etc/sysctl.conf, which `sysctl -p` applies and, on some hosts, the boot.
-    pub sysctl_conf: Vec<SysctlAssignment>,
+    pub sysctl_conf: Vec<Assignment>,
     /// Interrupts read again some time after the snapshot, if they were.
     pub interrupts_later: Option<InterruptFacts>,
     /// Changes that were refused: lasting ones when the plan was applied, others in this boot.
@@ -79,14 +79,4 @@ pub struct RunningVariable {
     pub key: String,
     /// Its value; absent if the process lacks it.
     pub value: Reading<String>,
-}
-
-/// A line of a file that sets a value.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Assignment {
-    pub path: String,
-    /// Line number, from 1.
-    pub line: u32,
-    pub key: String,
-    pub value: String,
 }

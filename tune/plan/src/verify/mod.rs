@@ -35,7 +35,7 @@ mod tests;
 
 pub use boot_follow::module_path;
 pub use document::{Counts, Culprit, CulpritKind, Headline, Outcome, Row, Standing, Verification};
-pub use evidence::{Assignment, BootSource, Evidence, Refusal, RunningVariable, TunedOption};
+pub use evidence::{BootSource, Evidence, Refusal, RunningVariable, TunedOption};
 pub use ticks::{TickCount, TickLoad, TickProof};
 
 use super::{HostMark, Plan};

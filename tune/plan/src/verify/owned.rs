@@ -1,8 +1,8 @@
 //! Files that lowlat owns, and lines of other files.
 
 use super::judge::{Look, Scene};
-use super::{Assignment, Culprit, CulpritKind, Row, Standing};
-use lowlat_host::Reading;
+use super::{Culprit, CulpritKind, Row, Standing};
+use lowlat_host::{Reading, snapshot::Assignment};
 use lowlat_settings::{change::Change, same_meaning};
 
 /// One `key = value` line of a file.

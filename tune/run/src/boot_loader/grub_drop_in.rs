@@ -6,9 +6,10 @@ use super::{
 };
 use crate::Programs;
 use lowlat_host::Reading;
-use lowlat_host_run::{Root, undo::State};
+use lowlat_host_run::Root;
 use lowlat_plan::boot_files::{self, drop_in};
 use lowlat_settings::change::BootToken;
+use lowlat_undo::State;
 
 const DIRECTORY: &str = "/etc/default/grub.d";
 

@@ -2,8 +2,8 @@
 //! itself at each boot, `grub2-set-bootflag` after a login, kernel packages, and TuneD. So only the variable is
 //! compared and restored, in the block's state at that time.
 
-use lowlat_host_run::undo::{Comparison, FileState, HostError, State, Target, TargetSpec, Writer};
 use lowlat_plan::boot_files::{GrubEnvFault, grubenv::GrubEnv};
+use lowlat_undo::{Comparison, FileState, HostError, State, Target, TargetSpec, Writer};
 use std::io;
 
 /// A variable of the block; the name is the block's path, a space, and the variable's name.

@@ -25,11 +25,9 @@ mod tests;
 
 use crate::Programs;
 use lowlat_host::Reading;
-use lowlat_host_run::{
-    Root,
-    undo::{State, TargetSpec},
-};
+use lowlat_host_run::Root;
 use lowlat_settings::change::BootToken;
+use lowlat_undo::{State, TargetSpec};
 
 pub(crate) use detect::container;
 pub use detect::detect;

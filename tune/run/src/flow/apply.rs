@@ -8,13 +8,13 @@ use crate::boot_loader::FileChange;
 use crate::steps;
 use crate::units;
 use lowlat_host::HostSnapshot;
-use lowlat_host_run::undo::{ApplyReport, Entry, OnFailure, UndoError, UndoLog, UndoStep};
 use lowlat_plan::{
     Plan,
     outcome::{ApplyOutcome, ChangeOutcome, Fate},
     verify::Refusal,
 };
 use lowlat_settings::change::Target;
+use lowlat_undo::{ApplyReport, Entry, OnFailure, UndoError, UndoLog, UndoStep};
 use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Debug, Default)]

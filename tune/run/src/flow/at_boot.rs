@@ -4,13 +4,13 @@ use super::stage::{ROUNDS_MAX as IDS_MAX, Stage, again_id, is_run_time};
 use super::{FlowError, Site, log_check, status::is_of_other_host};
 use crate::steps::{self, Preparation, Prepared};
 use lowlat_host::{Reading, cmdline::CommandLine};
-use lowlat_host_run::undo::{ApplyReport, OnFailure, UndoError, UndoLog, UndoStep};
 use lowlat_plan::{
     Plan,
     outcome::{RebootStatus, reboot_status},
     verify::Refusal,
 };
 use lowlat_settings::change::Target;
+use lowlat_undo::{ApplyReport, OnFailure, UndoError, UndoLog, UndoStep};
 
 /// Maximum number of rounds. Each checks whether another tool has written since: mostly TuneD, which
 /// continues after its start.

@@ -1,8 +1,8 @@
 //! Errors of the flows.
 
 use crate::{StateError, boot_loader::BootLoaderError};
-use lowlat_host_run::undo::{HostError, UndoError};
 use lowlat_plan::HostMark;
+use lowlat_undo::{HostError, UndoError};
 use std::{fmt, io};
 use thiserror::Error;
 

@@ -2,11 +2,11 @@
 
 use super::{FlowError, Site};
 use crate::{LogSeal, StateDir, StateError, Wrote, units};
-use lowlat_host_run::undo::{
+use lowlat_plan::outcome::NotRestored;
+use lowlat_undo::{
     Damage, Entry, History, Inspection, LogMark, LogMismatch, LoggedState, PlanEntry, Progress, UndoError,
     UndoLog,
 };
-use lowlat_plan::outcome::NotRestored;
 
 /// A log, opened or inspected.
 pub(super) trait Log {

@@ -3,7 +3,7 @@
 use super::{FlowError, Site};
 use crate::ROLE_FILE;
 use crate::units::{self, Unit};
-use lowlat_host_run::undo::{FileState, State, TargetSpec, UndoLog, UndoStep};
+use lowlat_undo::{FileState, State, TargetSpec, UndoLog, UndoStep};
 use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;

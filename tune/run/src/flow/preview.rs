@@ -6,8 +6,8 @@ use super::stage::Stage;
 use super::three_way::three_ways;
 use super::{FlowError, Site};
 use crate::Wrote;
-use lowlat_host_run::undo::{Conflict, History, Left, State, UndoLog};
 use lowlat_plan::outcome::{NotRestored, Restored, RollbackOutcome};
+use lowlat_undo::{Conflict, History, Left, State, UndoLog};
 use std::collections::BTreeSet;
 
 pub(super) fn look(site: &Site, request: &RollbackRequest) -> Result<RollbackOutcome, FlowError> {

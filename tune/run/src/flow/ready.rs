@@ -7,9 +7,9 @@ use crate::InForce;
 use crate::boot_loader::BootLoader;
 use crate::units::{self, Unit, Watch};
 use lowlat_host::HostSnapshot;
-use lowlat_host_run::undo::UndoLog;
 use lowlat_plan::{HostMark, Plan};
 use lowlat_settings::change::{Part, Target};
+use lowlat_undo::UndoLog;
 use std::time::Duration;
 
 /// Maximum number of lines of an error.

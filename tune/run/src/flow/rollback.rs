@@ -7,8 +7,8 @@ use super::stage::{Stage, is_run_time, plan_of};
 use super::three_way::three_ways;
 use super::{FlowError, Site, at_boot, later_kernels, persist};
 use crate::units;
-use lowlat_host_run::undo::{Conflict, Entry, Left, OnFailure, RollbackReport, UndoLog};
 use lowlat_plan::outcome::{NotRestored, Restored, RollbackOutcome};
+use lowlat_undo::{Conflict, Entry, Left, OnFailure, RollbackReport, UndoLog};
 use std::collections::BTreeSet;
 
 /// Changes that a rollback includes.

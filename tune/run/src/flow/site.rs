@@ -5,10 +5,10 @@ use crate::boot_loader::{self, BootLoader, BootLoaderError, GrubVariable};
 use crate::steps::{self, Part, Preparation};
 use crate::{Programs, StateDir, SystemPrograms, targets};
 use lowlat_host::{HostSnapshot, Reading};
-use lowlat_host_run::undo::{Faults, HostError, LogMark, Target, UndoError, UndoLog, Writer};
 use lowlat_host_run::{Root, snapshot};
 use lowlat_plan::Plan;
 use lowlat_settings::Catalogue;
+use lowlat_undo::{Faults, HostError, LogMark, Target, UndoError, UndoLog, Writer};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 

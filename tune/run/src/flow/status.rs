@@ -5,11 +5,11 @@ use super::{FlowError, Site, at_boot};
 use crate::{InForce, StateError, units};
 use lowlat_host::Reading;
 use lowlat_host_run::snapshot::machine_id_digest;
-use lowlat_host_run::undo::{History, HostError, Inspection, UndoError, UndoLog};
 use lowlat_plan::{
     HostMark, Plan,
     outcome::{Confirmation, PlanInForce, RebootStatus, StepCount, TuneStatus, UnitStatus},
 };
+use lowlat_undo::{History, HostError, Inspection, UndoError, UndoLog};
 use rustix::time::{ClockId, clock_gettime};
 use std::collections::BTreeMap;
 use std::io;

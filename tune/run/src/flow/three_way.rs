@@ -1,8 +1,8 @@
 //! The three states of a target that another tool has changed, as text.
 
 use lowlat_host::digest;
-use lowlat_host_run::undo::{Conflict, FileState, State};
 use lowlat_plan::outcome::{StateText, ThreeWay};
+use lowlat_undo::{Conflict, FileState, State};
 
 /// Maximum number of characters of a file in a conflict.
 const TEXT_CHARS_MAX: usize = 64 << 10;

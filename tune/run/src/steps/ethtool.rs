@@ -1,8 +1,8 @@
 //! Parameters of interfaces, as `ethtool` sets them.
 
 use super::Gathering;
-use lowlat_host_run::undo::{Comparison, State, TargetSpec, UndoError};
 use lowlat_settings::change::{Change, Ethtool, Mechanism};
+use lowlat_undo::{Comparison, State, TargetSpec, UndoError};
 
 pub(super) fn prepare(
     gathering: &mut Gathering<'_>,

@@ -1,9 +1,9 @@
 //! Single lines in files of other packages that support no drop-ins.
 
 use super::Gathering;
-use lowlat_host_run::undo::{FileState, State, TargetSpec, UndoError};
 use lowlat_plan::Plan;
 use lowlat_settings::change::{Change, Target};
+use lowlat_undo::{FileState, State, TargetSpec, UndoError};
 
 /// The comment above a line that lowlat sets.
 const COMMENT: &[u8] = b"# Set by lowlat; `lowlat tune rollback` restores the previous line.";

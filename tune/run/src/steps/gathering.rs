@@ -2,7 +2,7 @@
 
 use super::{NotPrepared, Note, Preparation, Prepared};
 use lowlat_host::{CpuSet, HostSnapshot, Reading};
-use lowlat_host_run::undo::{Comparison, HostError, State, TargetSpec, UndoError, UndoLog, UndoStep};
+use lowlat_undo::{Comparison, HostError, State, TargetSpec, UndoError, UndoLog, UndoStep};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Steps and skipped changes of a plan so far.

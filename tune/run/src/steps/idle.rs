@@ -2,7 +2,7 @@
 
 use super::Gathering;
 use lowlat_host::CpuSet;
-use lowlat_host_run::undo::{Comparison, State, TargetSpec, UndoError};
+use lowlat_undo::{Comparison, State, TargetSpec, UndoError};
 
 /// Maximum number of states checked on one CPU; the kernel has at most ten (CPUIDLE_STATE_MAX).
 const STATES_MAX: u32 = 16;

@@ -2,9 +2,9 @@
 
 use super::{Gathering, gathering::cpu_list, mask};
 use lowlat_host::{Reading, snapshot::Irq};
-use lowlat_host_run::undo::{Comparison, State, TargetSpec, UndoError};
 use lowlat_plan::Plan;
 use lowlat_settings::change::{Part, Target};
+use lowlat_undo::{Comparison, State, TargetSpec, UndoError};
 
 /// A change of one interrupt.
 #[derive(Clone, Copy)]

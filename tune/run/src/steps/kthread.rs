@@ -3,9 +3,9 @@
 use super::{Gathering, gathering::cpu_list};
 use crate::targets::kthread::KernelThreads;
 use lowlat_host::snapshot::KernelThread;
-use lowlat_host_run::undo::UndoError;
 use lowlat_plan::Plan;
 use lowlat_settings::change::{Change, Target};
+use lowlat_undo::UndoError;
 
 /// A change of one thread.
 #[derive(Clone, Copy)]

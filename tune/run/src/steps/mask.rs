@@ -5,7 +5,7 @@
 
 use super::{Gathering, gathering::cpu_list};
 use lowlat_host::CpuSet;
-use lowlat_host_run::undo::{Comparison, State, TargetSpec, UndoError};
+use lowlat_undo::{Comparison, State, TargetSpec, UndoError};
 
 /// Prepares the CPUs of the list `after` as a mask at `path`.
 pub(super) fn prepare(

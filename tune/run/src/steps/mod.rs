@@ -26,10 +26,10 @@ mod value;
 use crate::targets::user_processes::UserProcesses;
 use gathering::{Gathering, cpu_list};
 use lowlat_host::HostSnapshot;
-use lowlat_host_run::undo::{UndoError, UndoLog, UndoStep};
 use lowlat_plan::Plan;
 pub use lowlat_settings::change::Part;
 use lowlat_settings::change::{Change, Mechanism, Moment, Target, servers};
+use lowlat_undo::{UndoError, UndoLog, UndoStep};
 
 /// One step, for one change or several.
 #[derive(Debug, Clone, PartialEq, Eq)]

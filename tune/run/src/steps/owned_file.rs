@@ -1,7 +1,7 @@
 //! Files that lowlat owns.
 
 use super::Gathering;
-use lowlat_host_run::undo::{FileState, State, TargetSpec, UndoError};
+use lowlat_undo::{FileState, State, TargetSpec, UndoError};
 
 /// The start of such a file, by which people and lowlat recognize it.
 pub(super) const HEADER: &str = "# Written by lowlat";

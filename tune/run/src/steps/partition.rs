@@ -2,7 +2,7 @@
 
 use super::{Gathering, gathering::cpu_list};
 use crate::targets::{cpuset::Partitions, resctrl::CacheGroups};
-use lowlat_host_run::undo::{State, TargetSpec, UndoError};
+use lowlat_undo::{State, TargetSpec, UndoError};
 
 pub(super) fn cpuset(
     gathering: &mut Gathering<'_>,

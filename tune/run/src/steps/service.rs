@@ -3,7 +3,7 @@
 
 use super::Gathering;
 use crate::targets::service::Services;
-use lowlat_host_run::undo::UndoError;
+use lowlat_undo::UndoError;
 
 pub(super) fn prepare(
     gathering: &mut Gathering<'_>,

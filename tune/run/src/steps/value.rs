@@ -2,7 +2,7 @@
 
 use super::{Gathering, gathering::cpu_list};
 use lowlat_host::snapshot::sysctl_zeroed_with;
-use lowlat_host_run::undo::{Comparison, State, TargetSpec, UndoError};
+use lowlat_undo::{Comparison, State, TargetSpec, UndoError};
 
 pub(super) fn prepare(
     gathering: &mut Gathering<'_>,

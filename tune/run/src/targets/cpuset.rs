@@ -5,10 +5,8 @@ use super::{
     failed, is_live_or, refused,
     service::{is_unit_name, of_systemd},
 };
-use lowlat_host_run::{
-    systemd::{ServiceManager, Systemd},
-    undo::{Comparison, HostError, State, Target, TargetSpec, Writer},
-};
+use lowlat_host_run::systemd::{ServiceManager, Systemd};
+use lowlat_undo::{Comparison, HostError, State, Target, TargetSpec, Writer};
 
 const CGROUPS: &str = "/sys/fs/cgroup";
 const ISOLATED: &str = "isolated";

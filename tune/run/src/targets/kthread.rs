@@ -7,8 +7,8 @@ use lowlat_host::CpuSet;
 use lowlat_host_run::{
     scheduling::{self, Scheduling},
     task_stat::TaskStat,
-    undo::{Comparison, HostError, State, Target, TargetSpec, Writer},
 };
+use lowlat_undo::{Comparison, HostError, State, Target, TargetSpec, Writer};
 use std::io;
 
 /// Flag of threads that the kernel does not allow moving (include/linux/sched.h).
@@ -198,7 +198,7 @@ impl<'a> Thread<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lowlat_host_run::undo::{OnFailure, PrivateDirectory, UndoLog, UndoStep};
+    use lowlat_undo::{OnFailure, PrivateDirectory, UndoLog, UndoStep};
     use std::process::{Child, Command};
 
     /// A sleeping child process that ends with the test.

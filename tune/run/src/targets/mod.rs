@@ -22,10 +22,10 @@ pub mod tuned_profile;
 pub mod user_processes;
 
 use lowlat_host::CpuSet;
-use lowlat_host_run::undo::{HostError, Target, TargetSpec, Writer};
+use lowlat_undo::{HostError, Target, TargetSpec, Writer};
 use std::{fmt, io};
 
-/// Every kind of target beyond files and values, for [`lowlat_host_run::undo::UndoLog::with_target`].
+/// Every kind of target beyond files and values, for [`lowlat_undo::UndoLog::with_target`].
 pub fn all() -> Vec<Box<dyn Target>> {
     let mut all: Vec<Box<dyn Target>> = vec![
         Box::new(service::Services::live()),
@@ -113,7 +113,7 @@ mod tests {
             let spec = |name: &str| TargetSpec {
                 kind: kind.clone(),
                 name: name.to_owned(),
-                comparison: lowlat_host_run::undo::Comparison::Exact,
+                comparison: lowlat_undo::Comparison::Exact,
             };
             let target = targets.iter().find(|target| target.kind() == kind).unwrap();
             let live = Writer::live().unwrap();
@@ -132,11 +132,7 @@ mod tests {
             .iter()
             .filter(|target| {
                 let (kind, name) = (target.kind().to_owned(), String::new());
-                target.outlives_boot(&TargetSpec {
-                    kind,
-                    name,
-                    comparison: lowlat_host_run::undo::Comparison::Exact,
-                })
+                target.outlives_boot(&TargetSpec { kind, name, comparison: lowlat_undo::Comparison::Exact })
             })
             .map(|target| target.kind())
             .collect();
@@ -154,12 +150,10 @@ mod tests {
             if of_trees.contains(&kind.as_str()) {
                 continue;
             }
-            let spec = TargetSpec { kind, name, comparison: lowlat_host_run::undo::Comparison::Exact };
+            let spec = TargetSpec { kind, name, comparison: lowlat_undo::Comparison::Exact };
             for error in [
                 target.read(&writer, &spec).unwrap_err(),
-                target
-                    .write(&writer, &spec, &lowlat_host_run::undo::State::Value("x".to_owned()))
-                    .unwrap_err(),
+                target.write(&writer, &spec, &lowlat_undo::State::Value("x".to_owned())).unwrap_err(),
             ] {
                 assert!(error.to_string().contains("a directory was given"), "{error}");
             }

@@ -2,11 +2,9 @@
 //! A missing interface, and a setting that its driver does not support, are absent.
 
 use super::{failed, is_live_or, refused};
-use lowlat_host_run::{
-    ethtool::Setting,
-    undo::{HostError, State, Target, TargetSpec, Writer},
-};
+use lowlat_host_run::ethtool::Setting;
 use lowlat_settings::change::{Ethtool, nic::KINDS};
+use lowlat_undo::{HostError, State, Target, TargetSpec, Writer};
 
 /// A group of parameters of interfaces. A target's name is interface and parameter: "enp1s0 combined".
 #[derive(Debug)]
@@ -62,8 +60,8 @@ impl Target for Nics {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lowlat_host_run::undo::{Comparison, OnFailure, PrivateDirectory, UndoLog, UndoStep};
     use lowlat_settings::change::nic::{NicKind, channels, coalescing, feature, napi, rings};
+    use lowlat_undo::{Comparison, OnFailure, PrivateDirectory, UndoLog, UndoStep};
     use std::process::Command;
 
     /// Runs the test in a private network namespace with a pair of virtual interfaces and a tap. The namespace ends

@@ -4,7 +4,7 @@
 use super::{failed, refused};
 use lowlat_host::CpuSet;
 use lowlat_host::resctrl::{DEFAULT_GROUP, Group, MOUNT, Schemata};
-use lowlat_host_run::undo::{Comparison, FileState, HostError, State, Target, TargetSpec, Writer};
+use lowlat_undo::{Comparison, FileState, HostError, State, Target, TargetSpec, Writer};
 
 const SET: &str = "set the group";
 const SCHEMATA: &str = "schemata";

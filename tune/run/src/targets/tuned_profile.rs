@@ -12,10 +12,8 @@
 //! back first; otherwise the files are written, which it reads when it starts.
 
 use super::{failed, is_live_or, refused};
-use lowlat_host_run::{
-    tuned::{Tuned, TunedControl, TunedError},
-    undo::{Comparison, FileState, HostError, State, Target, TargetSpec, Writer},
-};
+use lowlat_host_run::tuned::{Tuned, TunedControl, TunedError};
+use lowlat_undo::{Comparison, FileState, HostError, State, Target, TargetSpec, Writer};
 use std::fmt;
 
 const PROFILE: &str = "/etc/tuned/active_profile";
@@ -203,7 +201,7 @@ impl fmt::Display for Wanted {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lowlat_host_run::undo::{OnFailure, PrivateDirectory, UndoLog, UndoStep};
+    use lowlat_undo::{OnFailure, PrivateDirectory, UndoLog, UndoStep};
     use std::{
         fs,
         path::{Path, PathBuf},

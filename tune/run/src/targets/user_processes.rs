@@ -10,8 +10,8 @@ use lowlat_host::{CpuSet, Reading};
 use lowlat_host_run::{
     Root, scheduling,
     task_stat::{TaskStat, cpus_allowed},
-    undo::{Comparison, HostError, State, Target, TargetSpec, Writer},
 };
+use lowlat_undo::{Comparison, HostError, State, Target, TargetSpec, Writer};
 use std::io;
 
 const STATUS: &str = "/proc/1/status";

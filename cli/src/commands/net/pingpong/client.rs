@@ -2,8 +2,8 @@
 
 use super::{arguments::ClientArgs, outputs::Outputs, raw};
 use crate::{commands::net::command_line, documents::Run, output::Exit, results::write_all, signals};
-use lowlat_jitter_run::net::{self, ClientOptions};
 use lowlat_net::pingpong::PingpongMeasurement;
+use lowlat_net_run::{self as net, ClientOptions};
 
 /// The options of a run, checked.
 pub fn options(arguments: &ClientArgs, command_line: String) -> anyhow::Result<ClientOptions> {

@@ -10,7 +10,7 @@ use crate::{commands::Subcommand, output::Exit};
 use arguments::{Action, Arguments, ClientArgs};
 pub use arguments::{PORT, percentile, size_list, with_port as server_with_port};
 use clap::{ArgMatches, Args as _, Command, FromArgMatches};
-use lowlat_jitter_run::net::ClientOptions;
+use lowlat_net_run::ClientOptions;
 use outputs::Outputs;
 
 pub const COMMAND: Subcommand = Subcommand { name: "pingpong", declare: arguments::declare, run };

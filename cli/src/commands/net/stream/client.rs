@@ -11,11 +11,11 @@ use crate::{
     signals,
 };
 use anyhow::Context;
-use lowlat_jitter_run::net::{self, ClientOptions, StreamClientOptions};
 use lowlat_net::{
     sfnt,
     stream::{StreamMeasurement, StreamRecord},
 };
+use lowlat_net_run::{self as net, ClientOptions, StreamClientOptions};
 use lowlat_results::ResultDocument;
 
 /// Measures, prints, writes the files.

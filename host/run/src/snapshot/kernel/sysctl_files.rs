@@ -5,7 +5,7 @@
 //! wins.
 
 use crate::Root;
-use lowlat_host::{Reading, snapshot::SysctlAssignment};
+use lowlat_host::{Reading, snapshot::Assignment};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Directories of sysctl files, highest precedence first.
@@ -16,7 +16,7 @@ const CLASSIC: &str = "/etc/sysctl.conf";
 const FILES_MAX: usize = 1_000;
 const MATCHES_MAX: usize = 4_096;
 
-pub(super) fn read(root: &Root) -> Vec<SysctlAssignment> {
+pub(super) fn read(root: &Root) -> Vec<Assignment> {
     let mut lines = Vec::new();
     for (path, text) in files(root) {
         lines.extend(parse(&path, &text));
@@ -25,7 +25,7 @@ pub(super) fn read(root: &Root) -> Vec<SysctlAssignment> {
 }
 
 /// The lines of /etc/sysctl.conf alone, whether or not they are applied at boot: `sysctl -p` applies them.
-pub(in crate::snapshot) fn of_classic(root: &Root) -> Vec<SysctlAssignment> {
+pub(in crate::snapshot) fn of_classic(root: &Root) -> Vec<Assignment> {
     let text = text(root, CLASSIC).into_known().unwrap_or_default();
     expand(root, parse(CLASSIC, &text))
 }
@@ -135,7 +135,7 @@ fn swapped(key: &str) -> String {
 
 /// Returns the assignments with each pattern replaced by its keys: those that exist and that no line names
 /// explicitly. A pattern without matches is kept as written.
-fn expand(root: &Root, lines: Vec<Line>) -> Vec<SysctlAssignment> {
+fn expand(root: &Root, lines: Vec<Line>) -> Vec<Assignment> {
     let named: BTreeSet<String> =
         lines.iter().filter(|line| !is_pattern(&line.key)).map(|line| line.key.clone()).collect();
     let mut assignments = Vec::new();
@@ -149,7 +149,7 @@ fn expand(root: &Root, lines: Vec<Line>) -> Vec<SysctlAssignment> {
             let keys = matches.iter().take(MATCHES_MAX).filter_map(|path| path.strip_prefix("/proc/sys/"));
             keys.map(swapped).filter(|key| !named.contains(key)).collect()
         };
-        assignments.extend(keys.into_iter().map(|key| SysctlAssignment {
+        assignments.extend(keys.into_iter().map(|key| Assignment {
             path: path.clone(),
             line: number,
             key,
@@ -169,7 +169,7 @@ mod tests {
     use crate::testing::TestTree;
 
     fn applied(tree: &TestTree) -> Vec<String> {
-        let shown = |a: SysctlAssignment| format!("{}:{} {}={}", a.path, a.line, a.key, a.value);
+        let shown = |a: Assignment| format!("{}:{} {}={}", a.path, a.line, a.key, a.value);
         read(&tree.root()).into_iter().map(shown).collect()
     }
 

@@ -1,14 +1,12 @@
 //! The two daemons that change settings in the background: TuneD and irqbalance.
 
-use crate::{
-    Root,
-    evidence::environment::{self, Sources},
-};
+use crate::Root;
+use crate::environment::{self, Sources};
+use lowlat_host::snapshot::Assignment;
 use lowlat_host::{
     CpuSet, Reading,
     snapshot::{IrqbalanceFacts, TunedFacts},
 };
-use lowlat_plan::verify::Assignment;
 
 const TUNED_MAIN: &str = "/etc/tuned/tuned-main.conf";
 

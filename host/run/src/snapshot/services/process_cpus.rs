@@ -1,9 +1,7 @@
 //! CPUs in systemd's configuration: of the manager, and of slices, scopes and services.
 
-use crate::{
-    Root,
-    evidence::{environment, lines, text},
-};
+use crate::Root;
+use crate::environment::{self, lines, text};
 use lowlat_host::{CpuSet, Reading, snapshot::ProcessCpus};
 use std::collections::BTreeSet;
 

@@ -141,7 +141,7 @@ fn junk_in_schedstat_costs_that_file_only() {
 
 #[test]
 fn this_hosts_counters_increase() {
-    let (root, cpus) = (Root::live(), crate::affinity::current().unwrap());
+    let (root, cpus) = (Root::live(), lowlat_host_run::affinity::current().unwrap());
     let before = Counters::read(&root, &cpus);
     thread::scope(|scope| {
         // A thread that sleeps and wakes causes reschedules or timers somewhere, whatever else the host does.

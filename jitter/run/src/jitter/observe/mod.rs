@@ -22,10 +22,10 @@ use lowlat_host::{CpuId, Reading};
 use lowlat_host_run::Root;
 use lowlat_jitter::{CauseSource, CpuCauses, JitterCauses, JitterRecord, Warning};
 use observer::Observer;
-pub(crate) use setup::{Setup, filter_page_faults};
+pub use setup::{Setup, filter_page_faults};
 use std::{path::PathBuf, sync::atomic::AtomicBool};
 pub use tap::{Live, sample};
-pub(crate) use trace_clock::StampClock;
+pub use trace_clock::StampClock;
 
 /// Observations to make besides the lengths of interruptions.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

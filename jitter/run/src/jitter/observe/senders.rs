@@ -2,11 +2,9 @@
 
 use super::{setup::memory_kb_max, trace_clock::trace_clock_for};
 use crate::clock::CounterKind;
+use crate::tracefs::{CpuPipe, SendTracing, TraceOptions, Tracefs, function_names};
 use lowlat_host::{CpuId, CpuSet, Reading};
-use lowlat_host_run::{
-    Root,
-    tracefs::{CpuPipe, SendTracing, TraceOptions, Tracefs, function_names},
-};
+use lowlat_host_run::Root;
 use lowlat_jitter::{
     Sender, Warning,
     attribution::{Hit, Note, SenderBook, SenderNames},

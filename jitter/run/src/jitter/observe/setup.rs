@@ -4,16 +4,13 @@ use super::{
     senders::{NO_SENDS, SendSetup},
     trace_clock::trace_clock_for,
 };
+use crate::tracefs::{CpuPipe, TraceOptions, Tracefs, Tracing, remove_leftovers};
 use crate::{
     clock::CounterKind,
     jitter::{JitterOptions, cost::tracing_cost, quiet::threads::private_pids},
 };
 use lowlat_host::CpuSet;
-use lowlat_host_run::{
-    Root,
-    snapshot::memory_total,
-    tracefs::{CpuPipe, TraceOptions, Tracefs, Tracing, remove_leftovers},
-};
+use lowlat_host_run::{Root, snapshot::memory_total};
 use lowlat_jitter::{TracingCost, Warning};
 use std::sync::Arc;
 

@@ -179,8 +179,9 @@ impl Tally {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{affinity, jitter::DURATION_MAX};
+    use crate::jitter::DURATION_MAX;
     use lowlat_host::CpuSet;
+    use lowlat_host_run::affinity;
     use std::{
         sync::{atomic::Ordering, mpsc},
         thread,

@@ -7,16 +7,14 @@ use super::{
     setup::{Setup, filter_page_faults},
     trace_clock::StampClock,
 };
+use crate::tracefs::{CpuPipe, Tracing, function_names};
 use crate::{
-    affinity,
     clock::TickScale,
     jitter::{JitterOptions, Lane, Started, windows::Windows},
 };
 use lowlat_host::{CpuId, CpuSet, Reading};
-use lowlat_host_run::{
-    Root,
-    tracefs::{CpuPipe, Tracing, function_names},
-};
+use lowlat_host_run::Root;
+use lowlat_host_run::affinity;
 use lowlat_jitter::{
     Cause, CauseSource, CpuCauses, JitterCauses, JitterRecord, Stop, Warning, attribution::AttributionPlan,
     attribution::CauseKey, attribution::CauseNames, attribution::CpuAttributor, attribution::EVENTS_MAX,

@@ -1,7 +1,7 @@
 use super::*;
-use crate::affinity;
 use lowlat_catalogue::CATALOGUE;
 use lowlat_host::{Profile, Role};
+use lowlat_host_run::affinity;
 use lowlat_jitter::{BusyThread, ReadinessState};
 use lowlat_settings::Context;
 use std::{cell::RefCell, fs, path::Path, process, sync::atomic::AtomicU32};

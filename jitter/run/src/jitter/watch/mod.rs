@@ -77,7 +77,7 @@ fn ns(time: Duration) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::affinity;
+    use lowlat_host_run::affinity;
     use std::{hint::black_box, thread};
 
     #[test]

@@ -1,9 +1,9 @@
 //! Culprits: what a thread can do to interrupt another CPU.
 
 use lowlat_host::{CpuId, CpuSet};
-use lowlat_host_run::tracefs::{TraceOptions, Tracefs, Tracing};
+use lowlat_host_run::affinity::pin_to;
 use lowlat_jitter::Sender;
-use lowlat_jitter_run::pin_to;
+use lowlat_jitter_run::tracefs::{TraceOptions, Tracefs, Tracing};
 use lowlat_trace::TraceClock;
 use std::{
     fs::{self, File},
@@ -247,7 +247,7 @@ fn perf(tools: &mut Tools) -> io::Result<()> {
 
 /// To the measured CPU and back.
 fn move_there(tools: &mut Tools) -> io::Result<()> {
-    let elsewhere = lowlat_jitter_run::affinity::current().map_err(io::Error::other)?;
+    let elsewhere = lowlat_host_run::affinity::current().map_err(io::Error::other)?;
     pin_to(&CpuSet::of(tools.cpu)).and_then(|()| pin_to(&elsewhere)).map_err(io::Error::other)
 }
 

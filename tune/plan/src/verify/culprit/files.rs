@@ -3,7 +3,7 @@
 use super::at_line;
 use crate::verify::judge::Claim;
 use crate::{verify::CulpritKind, verify::Evidence};
-use lowlat_host::snapshot::{SysctlAssignment, glob_matches};
+use lowlat_host::snapshot::{Assignment, glob_matches};
 
 /// lowlat's files, which set planned values.
 fn is_own(path: &str) -> bool {
@@ -11,9 +11,9 @@ fn is_own(path: &str) -> bool {
 }
 
 /// Lines that set a sysctl. Keys are compared with dots and slashes alike.
-pub(super) fn sysctl(lines: &[SysctlAssignment], key: &str, does: &str) -> Vec<Claim> {
-    let of_key = |line: &&SysctlAssignment| line.key == key && !is_own(&line.path);
-    let claim = |line: &SysctlAssignment| Claim {
+pub(super) fn sysctl(lines: &[Assignment], key: &str, does: &str) -> Vec<Claim> {
+    let of_key = |line: &&Assignment| line.key == key && !is_own(&line.path);
+    let claim = |line: &Assignment| Claim {
         by: at_line(
             CulpritKind::SysctlFile,
             &line.path,
@@ -28,7 +28,7 @@ pub(super) fn sysctl(lines: &[SysctlAssignment], key: &str, does: &str) -> Vec<C
 /// Lines of tmpfiles.d and sysfs.conf that write to a file.
 pub(super) fn sysfs(evidence: &Evidence, path: &str) -> Vec<Claim> {
     let of_path = evidence.sysfs_files.iter().filter(|line| glob_matches(&line.key, path));
-    let claim = |line: &super::super::Assignment| Claim {
+    let claim = |line: &Assignment| Claim {
         by: at_line(
             CulpritKind::SysfsFile,
             &line.path,
@@ -42,10 +42,10 @@ pub(super) fn sysfs(evidence: &Evidence, path: &str) -> Vec<Claim> {
 
 /// Lines that enable idle states.
 pub(super) fn idle_states(evidence: &Evidence) -> Vec<Claim> {
-    let is_state = |line: &&super::super::Assignment| {
+    let is_state = |line: &&Assignment| {
         line.key.contains("/cpuidle/state") && line.key.ends_with("/disable") && line.value == "0"
     };
-    let claim = |line: &super::super::Assignment| Claim {
+    let claim = |line: &Assignment| Claim {
         by: at_line(
             CulpritKind::SysfsFile,
             &line.path,

@@ -6,7 +6,7 @@ mod tuned;
 
 use super::judge::{Claim, Scene};
 use super::{Culprit, CulpritKind, Evidence};
-use lowlat_host::{CpuSet, snapshot::SysctlAssignment};
+use lowlat_host::{CpuSet, snapshot::Assignment};
 use lowlat_settings::change::{
     Rival,
     processes::{GivesCpus, gives_cpus},
@@ -23,7 +23,7 @@ pub(super) fn of(scene: &Scene<'_>, rival: &Rival) -> Vec<Claim> {
 }
 
 /// Claims on a sysctl: sysctl.conf, then files in the order in which they are applied at boot, then TuneD.
-fn of_sysctl(evidence: &Evidence, lines: &[SysctlAssignment], key: &str) -> Vec<Claim> {
+fn of_sysctl(evidence: &Evidence, lines: &[Assignment], key: &str) -> Vec<Claim> {
     let mut claims = files::sysctl(&evidence.sysctl_conf, key, "when you run `sysctl -p`");
     claims.extend(files::sysctl(lines, key, "at boot"));
     claims.extend(tuned::sysctl(evidence, key));

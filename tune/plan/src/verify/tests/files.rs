@@ -1,7 +1,7 @@
 //! Files: lowlat's own and lines of others, values of /sys, huge pages, idle states, interfaces.
 
-use super::super::Assignment;
 use super::*;
+use lowlat_host::snapshot::Assignment;
 use lowlat_host::snapshot::{Channels, Coalescing, HugePages, IdleState, Nic, QueueMask, Rings};
 use lowlat_settings::change::nic;
 
@@ -46,7 +46,7 @@ fn an_owned_file_is_compared_by_what_it_says() {
 #[test]
 fn a_key_over_which_a_later_file_wins_has_a_row_of_its_own() {
     let case = owned("vm.swappiness = 0\nvm.stat_interval = 10").with(|case| {
-        let line = |path: &str, value: &str| lowlat_host::snapshot::SysctlAssignment {
+        let line = |path: &str, value: &str| Assignment {
             path: path.into(),
             line: 4,
             key: "vm.swappiness".into(),

@@ -2,7 +2,7 @@
 
 use super::{Host, NEW, Said, assert_has_plan, plan, token};
 use crate::boot_loader::FileChange;
-use lowlat_host_run::undo::State;
+use lowlat_undo::State;
 use std::fmt::Write;
 
 const GENERATOR: &str = "for x in ${sysconfdir}/default/grub.d/*.cfg ; do\n  if [ -e \"${x}\" ]; then\n    . \"${x}\"\n  fi\ndone\n";

@@ -12,9 +12,10 @@ mod undo;
 
 use super::{BootLoader, FileChange, detect};
 use crate::{Outcome, Programs};
-use lowlat_host_run::{Root, undo::State};
+use lowlat_host_run::Root;
 use lowlat_plan::boot_files::grubenv::GrubEnv;
 use lowlat_settings::change::BootToken;
+use lowlat_undo::State;
 use std::{
     fs, io,
     os::unix::fs::{PermissionsExt, symlink},

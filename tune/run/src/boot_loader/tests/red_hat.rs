@@ -2,7 +2,7 @@
 
 use super::{Host, NEW, Said, assert_has_plan, plan, token};
 use crate::boot_loader::FileChange;
-use lowlat_host_run::undo::State;
+use lowlat_undo::State;
 
 const MACHINE: &str = "3a17f34dc2694acda37caa478a339408";
 pub(super) const MENU: &str = "### BEGIN /etc/grub.d/00_header ###\nload_env -f ($root)/grub2/grubenv\n\

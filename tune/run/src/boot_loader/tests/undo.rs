@@ -8,14 +8,14 @@ use crate::boot_loader::GrubVariable;
 use crate::flow::{ApplyOptions, PlanFrom, Ready, RollbackRequest, Site, rollback};
 use lowlat_catalogue::CATALOGUE;
 use lowlat_host::{Allocation, HostSnapshot, Reading, Role};
-use lowlat_host_run::undo::{
-    FileState, HostError, OnFailure, PrivateDirectory, State, Target as _, TargetSpec, UndoLog, UndoStep,
-    Writer,
-};
 use lowlat_plan::{Plan, boot_files::grubenv::GrubEnv};
 use lowlat_settings::{
     Context, Risk,
     change::{Change, Moment, Target},
+};
+use lowlat_undo::{
+    FileState, HostError, OnFailure, PrivateDirectory, State, Target as _, TargetSpec, UndoLog, UndoStep,
+    Writer,
 };
 use std::{fs, os::unix::fs::PermissionsExt};
 

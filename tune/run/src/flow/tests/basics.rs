@@ -3,8 +3,8 @@
 use super::super::*;
 use super::bench::{Bench, GRUB_CFG, differences, is_root};
 use lowlat_host::Reading;
-use lowlat_host_run::undo::Faults;
 use lowlat_plan::outcome::{Confirmation, Fate, RebootStatus};
+use lowlat_undo::Faults;
 
 #[test]
 fn a_plan_goes_all_the_way_and_back() {

@@ -7,13 +7,13 @@ use crate::{Outcome, Programs, StateDir};
 use lowlat_catalogue::CATALOGUE;
 use lowlat_host::{Allocation, HostSnapshot, Reading, Role, snapshot::sysctl_path};
 use lowlat_host_run::Root;
-use lowlat_host_run::undo::{
-    Comparison, Faults, FileState, HostError, State, Target, TargetSpec, UndoError, UndoLog, UndoStep, Writer,
-};
 use lowlat_plan::{Plan, outcome::ApplyOutcome};
 use lowlat_settings::{
     Context,
     change::{BootToken, Target as PlanTarget},
+};
+use lowlat_undo::{
+    Comparison, Faults, FileState, HostError, State, Target, TargetSpec, UndoError, UndoLog, UndoStep, Writer,
 };
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

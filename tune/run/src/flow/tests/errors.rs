@@ -4,9 +4,9 @@
 use super::super::*;
 use super::bench::{Bench, differences, is_root};
 use crate::StateDir;
-use lowlat_host_run::undo::Faults;
 use lowlat_plan::outcome::RollbackOutcome;
 use lowlat_settings::change::Target;
+use lowlat_undo::Faults;
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

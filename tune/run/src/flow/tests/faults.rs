@@ -3,7 +3,7 @@
 use super::super::*;
 use super::bench::{Bench, differences, is_root};
 use crate::units;
-use lowlat_host_run::undo::Faults;
+use lowlat_undo::Faults;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 

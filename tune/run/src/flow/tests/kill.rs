@@ -2,7 +2,7 @@
 
 use super::super::*;
 use super::bench::{Bench, FakeManager, differences, is_root, site};
-use lowlat_host_run::undo::Faults;
+use lowlat_undo::Faults;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};

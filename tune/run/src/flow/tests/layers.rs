@@ -2,9 +2,9 @@
 
 use super::super::*;
 use super::bench::{Bench, differences, is_root};
-use lowlat_host_run::undo::Faults;
 use lowlat_plan::Plan;
 use lowlat_settings::change::Target;
+use lowlat_undo::Faults;
 
 fn with_swappiness(plan: &Plan, value: &str) -> Plan {
     let mut plan = plan.clone();

@@ -2,7 +2,7 @@
 
 use super::super::*;
 use super::bench::{Bench, differences, is_root};
-use lowlat_host_run::undo::Faults;
+use lowlat_undo::Faults;
 use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -2,8 +2,8 @@
 
 use super::super::*;
 use super::bench::{Bench, GRUB_CFG, differences, is_root};
-use lowlat_host_run::undo::Faults;
 use lowlat_plan::outcome::StateText;
+use lowlat_undo::Faults;
 
 #[test]
 fn an_edited_file_is_shown_with_three_states_and_left_until_it_is_forced() {

@@ -5,9 +5,9 @@ use super::bench::{Bench, differences, is_root};
 use crate::boot_loader::BootLoaderError;
 use lowlat_catalogue::CATALOGUE;
 use lowlat_host::Reading;
-use lowlat_host_run::undo::Faults;
 use lowlat_plan::outcome::{Fate, RebootStatus};
 use lowlat_settings::change::Target;
+use lowlat_undo::Faults;
 use std::fs;
 
 fn from_file(bench: &Bench, site: &Site) -> Result<Ready, FlowError> {

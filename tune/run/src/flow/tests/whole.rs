@@ -3,8 +3,8 @@
 use super::super::*;
 use super::bench::{Bench, differences, is_root};
 use crate::steps;
-use lowlat_host_run::undo::Faults;
 use lowlat_plan::outcome::Fate;
+use lowlat_undo::Faults;
 
 #[test]
 fn the_whole_plan_goes_on_and_comes_off_over_reboots() {

@@ -5,8 +5,8 @@ use super::{
     host::{Host, HostWithRole, plan_of},
 };
 use lowlat_host::Profile;
-use lowlat_host_run::undo::{OnFailure, PrivateDirectory};
 use lowlat_settings::change::nic;
+use lowlat_undo::{OnFailure, PrivateDirectory};
 
 fn apply(host: &Host, plan: &Plan, part: Part) -> Preparation {
     let mut log = host.log();
@@ -87,7 +87,7 @@ fn a_kind_without_a_target_is_an_error() {
     let dir = tempfile::tempdir().unwrap();
     let log = UndoLog::open(
         PrivateDirectory::create(dir.path(), &[]).unwrap(),
-        lowlat_host_run::undo::Writer::below(&host.root).unwrap(),
+        lowlat_undo::Writer::below(&host.root).unwrap(),
         |_| true,
     )
     .unwrap();

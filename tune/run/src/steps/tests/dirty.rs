@@ -4,11 +4,11 @@ use super::{
     super::{Part, prepare},
     host::{Host, plan_of},
 };
-use lowlat_host_run::undo::{
-    Comparison, Faults, HostError, OnFailure, State, Target, TargetSpec, UndoError, UndoLog, UndoStep, Writer,
-};
 use lowlat_plan::Plan;
 use lowlat_settings::change::Target as PlanTarget;
+use lowlat_undo::{
+    Comparison, Faults, HostError, OnFailure, State, Target, TargetSpec, UndoError, UndoLog, UndoStep, Writer,
+};
 use std::{fs, path::PathBuf};
 
 /// Values with the kernel's rule (mm/page-writeback.c): writing a share sets the bytes to 0 and the reverse; bytes of 0

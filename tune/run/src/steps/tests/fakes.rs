@@ -1,8 +1,8 @@
 //! Targets that read and write a captured tree as the real ones do a host, so that reading the tree again shows the
 //! changes.
 
-use lowlat_host_run::undo::{HostError, State, Target, TargetSpec, Writer};
 use lowlat_settings::change::nic::KINDS;
+use lowlat_undo::{HostError, State, Target, TargetSpec, Writer};
 use serde_json::Value;
 use std::{
     fs,

@@ -4,7 +4,7 @@ use super::{
     super::*,
     host::{Host, plan_of},
 };
-use lowlat_host_run::undo::{OnFailure, State};
+use lowlat_undo::{OnFailure, State};
 use proptest::prelude::*;
 use std::{fs, os::unix::fs::PermissionsExt};
 

@@ -3,15 +3,13 @@
 use super::fakes;
 use lowlat_catalogue::CATALOGUE;
 use lowlat_host::{Allocation, CpuSet, HostSnapshot, Profile, Reading, Role};
-use lowlat_host_run::{
-    Root, snapshot,
-    undo::{Faults, PrivateDirectory, UndoError, UndoLog, Writer},
-};
+use lowlat_host_run::{Root, snapshot};
 use lowlat_plan::{HostMark, Plan};
 use lowlat_settings::{
     Context, Risk, Verdict,
     change::{Change, Moment, Target},
 };
+use lowlat_undo::{Faults, PrivateDirectory, UndoError, UndoLog, Writer};
 use std::{
     collections::BTreeMap,
     fmt::Write as _,

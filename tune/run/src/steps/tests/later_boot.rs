@@ -8,7 +8,7 @@ use lowlat_host::{
     CpuSet, Profile, Reading,
     snapshot::{Irq, KernelThread, SchedPolicy},
 };
-use lowlat_host_run::undo::{OnFailure, State};
+use lowlat_undo::{OnFailure, State};
 
 fn irq(number: u32, actions: &[&str]) -> Irq {
     let actions = actions.iter().map(|name| (*name).to_owned()).collect();

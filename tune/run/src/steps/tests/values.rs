@@ -5,8 +5,8 @@ use super::{
     host::{Host, plan_of},
 };
 use lowlat_host::CpuSet;
-use lowlat_host_run::undo::{Comparison, OnFailure, State};
 use lowlat_settings::change::{nic, servers};
+use lowlat_undo::{Comparison, OnFailure, State};
 
 fn run_time(host: &Host, plan: &Plan) -> Preparation {
     prepare(plan, &host.snapshot(), &host.log(), Part::RunTime).unwrap()

@@ -6,8 +6,8 @@ use super::{
     host::{Host, HostWithRole},
 };
 use lowlat_host::Profile;
-use lowlat_host_run::undo::{Faults, OnFailure, State};
 use lowlat_settings::change::Target;
+use lowlat_undo::{Faults, OnFailure, State};
 use std::collections::BTreeSet;
 
 const HOSTS: [&str; 5] = ["epyc-7f32-2x8", "epyc-7f32-stock", "one-cpu", "smt-2s", "xeon6-e-2x4-modules"];

@@ -1,7 +1,7 @@
 //! Links that start a unit at boot, or mask it.
 
 use super::super::refused;
-use lowlat_host_run::undo::{FileTime, HostError, State, Writer};
+use lowlat_undo::{FileTime, HostError, State, Writer};
 use std::{fmt, str::FromStr};
 
 /// Directories of links made by enabling: permanent, and until the next boot. The distribution's links are

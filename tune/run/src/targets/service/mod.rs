@@ -28,10 +28,8 @@ mod tests;
 
 use super::{failed, is_live_or, refused};
 use links::Link;
-use lowlat_host_run::{
-    systemd::{ServiceManager, Systemd, SystemdError, Unit},
-    undo::{Comparison, HostError, State, Target, TargetSpec, Writer},
-};
+use lowlat_host_run::systemd::{ServiceManager, Systemd, SystemdError, Unit};
+use lowlat_undo::{Comparison, HostError, State, Target, TargetSpec, Writer};
 use state::ServiceState;
 
 /// Units of systemd; the name is the unit's.

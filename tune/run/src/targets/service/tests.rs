@@ -1,5 +1,5 @@
 use super::*;
-use lowlat_host_run::undo::{OnFailure, PrivateDirectory, UndoLog, UndoStep};
+use lowlat_undo::{OnFailure, PrivateDirectory, UndoLog, UndoStep};
 use std::{
     collections::BTreeMap,
     fs,

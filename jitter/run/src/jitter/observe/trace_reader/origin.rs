@@ -2,8 +2,8 @@
 
 use super::TraceReader;
 use crate::jitter::observe::senders::{SenderReader, Waker};
+use crate::tracefs::{CpuPipe, trace_file};
 use lowlat_host::{CpuId, Reading};
-use lowlat_host_run::tracefs::{CpuPipe, trace_file};
 use lowlat_jitter::{
     CauseKind, Change, CpuCauses, GroupMember, Sender, Stop, TimelineStep,
     attribution::{CauseKey, Hit},

@@ -1,0 +1,7 @@
+//! Measurements of cores and caches, workloads, and the start of commands on chosen CPUs.
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+
+pub mod cache;
+pub mod launch;
+mod watch;
+pub mod workload;

@@ -1,0 +1,192 @@
+//! The server's side of a run: answers batches of messages.
+
+use super::{
+    control::{Control, ControlError, unexpected},
+    cpu_time::CpuClock,
+    facts,
+    link::{Ended, Link, Shared, Side},
+    stream::{RoundPlan, receive_round},
+};
+use lowlat_host_run::{Root, control_group::Throttled};
+use lowlat_jitter_run::clock::TickScale;
+use lowlat_net::{
+    pingpong::{
+        Scenario, Waiting,
+        parts::Stamps,
+        protocol::{Message, STAMPED_BATCH_MAX, STAMPS_PER_FRAME},
+    },
+    stream::HEADER_BYTES,
+};
+use std::{
+    fmt,
+    sync::atomic::{AtomicBool, AtomicU32, Ordering},
+    time::Duration,
+};
+
+/// Longest time between two batches.
+const IDLE_MAX: Duration = Duration::from_secs(30);
+
+/// Error that ended a run early.
+#[derive(Debug)]
+pub enum ServeError {
+    Control(ControlError),
+    Data(Ended),
+    /// The client asked for something that its scenario excludes.
+    Batch {
+        size_bytes: u32,
+        count: u64,
+    },
+}
+
+impl fmt::Display for ServeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Control(error) => error.fmt(f),
+            Self::Data(ended) => ended.fmt(f),
+            Self::Batch { size_bytes, count } => {
+                write!(
+                    f,
+                    "the client asked for {count} messages of {size_bytes} bytes, which its scenario excludes"
+                )
+            }
+        }
+    }
+}
+
+impl From<ControlError> for ServeError {
+    fn from(error: ControlError) -> Self {
+        Self::Control(error)
+    }
+}
+
+/// State of a thread for its watcher: whether it waits for messages, and of which size.
+#[derive(Debug, Default)]
+pub struct Batch {
+    is_running: AtomicBool,
+    size_bytes: AtomicU32,
+}
+
+impl Batch {
+    /// Runs `part`, during which messages of this size are awaited.
+    pub fn during<T>(&self, size_bytes: u32, part: impl FnOnce() -> T) -> T {
+        // Relaxed, all three: pair with the loads below; a moment's delay does not matter.
+        self.size_bytes.store(size_bytes, Ordering::Relaxed);
+        self.is_running.store(true, Ordering::Relaxed);
+        let result = part();
+        self.is_running.store(false, Ordering::Relaxed);
+        result
+    }
+
+    /// The size of the messages.
+    pub fn bytes(&self) -> usize {
+        // Relaxed: pairs with the store in `during`.
+        usize::try_from(self.size_bytes.load(Ordering::Relaxed)).unwrap_or(usize::MAX)
+    }
+
+    /// True if messages are awaited.
+    pub fn is_running(&self) -> bool {
+        // Relaxed: pairs with the stores in `during`.
+        self.is_running.load(Ordering::Relaxed)
+    }
+}
+
+/// Answers batches until the client ends the run. Returns the messages answered, with the error that ended it early.
+pub fn serve(
+    control: &Control,
+    link: &mut Link,
+    scenario: &Scenario,
+    shared: &Shared,
+    batch: &Batch,
+) -> (u64, Result<(), ServeError>) {
+    let result = serve_batches(control, link, scenario, batch);
+    (shared.arrived(), result)
+}
+
+fn serve_batches(
+    control: &Control,
+    link: &mut Link,
+    scenario: &Scenario,
+    batch: &Batch,
+) -> Result<(), ServeError> {
+    let (mut is_behind, mut irq_suspend) = (false, None);
+    loop {
+        match control.receive(IDLE_MAX)? {
+            Message::Batch { size_bytes, count, first, is_stamped } => {
+                let is_allowed = scenario.sizes.contains(&size_bytes)
+                    && count <= scenario.iterations_max.saturating_add(1)
+                    && (!is_stamped || (scenario.has_parts && count <= STAMPED_BATCH_MAX));
+                if !is_allowed {
+                    return Err(ServeError::Batch { size_bytes, count });
+                }
+                let thread_id = Some(rustix::thread::gettid().as_raw_nonzero().get());
+                let ready = Message::Ready { thread_id, incoming_cpu: link.incoming_cpu() };
+                if is_behind {
+                    // Discards messages that the client had given up. Later ones are recognized by their numbers.
+                    link.drain();
+                }
+                link.begin(Side::Server, first);
+                if is_stamped {
+                    link.start_stamps(count, size_bytes).map_err(ControlError::Io)?;
+                }
+                control.send(&ready)?;
+                let (clock, throttled) = (CpuClock::start(), Throttled::read(&Root::live()));
+                let echoed = batch.during(size_bytes, || echo(link, size_bytes, count, is_stamped));
+                let used = clock.used();
+                let rows = link.end_stamps().map_err(ControlError::Io)?;
+                is_behind = matches!(echoed, Err(Ended::Lost));
+                if is_behind {
+                    link.give_up(usize::try_from(size_bytes).unwrap_or(usize::MAX));
+                } else {
+                    echoed.map_err(ServeError::Data)?;
+                    send_stamps(control, &rows)?;
+                }
+                let cpu = (!is_stamped && !is_behind).then_some(used);
+                let napi_id = link.napi_id();
+                if scenario.waiting == Waiting::SuspendedIrq && irq_suspend.is_none() {
+                    irq_suspend = facts::irq_suspend(napi_id);
+                }
+                let strays = link.take_strays();
+                let throttled_ns = throttled.elapsed_ns(&Root::live()).into_known().unwrap_or(0);
+                let strays = [strays.late, strays.repeated];
+                let irq_suspend = irq_suspend.clone();
+                control.send(&Message::Done { napi_id, irq_suspend, cpu, strays, throttled_ns })?;
+            }
+            Message::Round { round, size_bytes, count, counter_hz } => {
+                let limits = (scenario.sizes.contains(&size_bytes), scenario.iterations_max);
+                // A message must hold a header, which marks the end of the round.
+                let bytes = usize::try_from(size_bytes).unwrap_or(0);
+                if bytes < HEADER_BYTES || !limits.0 || count > limits.1 {
+                    return Err(ServeError::Batch { size_bytes, count });
+                }
+                control.send(&Message::Ready { thread_id: None, incoming_cpu: None })?;
+                let scale = counter_hz.filter(|hz| *hz > 0).map(TickScale::new);
+                let plan = RoundPlan { round, bytes, count, scale };
+                let received =
+                    batch.during(size_bytes, || receive_round(link, &plan)).map_err(ServeError::Data)?;
+                let napi_id = link.napi_id();
+                control.send(&Message::RoundDone { received: Box::new(received), napi_id })?;
+            }
+            Message::End => return Ok(()),
+            other => return Err(unexpected(&other).into()),
+        }
+    }
+}
+
+fn echo(link: &mut Link, size_bytes: u32, count: u64, is_stamped: bool) -> Result<(), Ended> {
+    let bytes = usize::try_from(size_bytes).unwrap_or(usize::MAX);
+    if is_stamped {
+        return (0..count).try_for_each(|_| link.stamped_answer(bytes));
+    }
+    for _ in 0..count {
+        link.receive(bytes)?;
+        link.send(bytes)?;
+    }
+    Ok(())
+}
+
+fn send_stamps(control: &Control, rows: &[Stamps]) -> Result<(), ControlError> {
+    for rows in rows.chunks(STAMPS_PER_FRAME) {
+        control.send(&Message::Stamps { rows: rows.to_vec() })?;
+    }
+    Ok(())
+}

@@ -1,0 +1,46 @@
+//! BIOS and UEFI settings: every row of the guide's setup tables, judged as far as the operating system sees it.
+//!
+//! Names are HPE's (the guide's server is a ProLiant DL385 Gen10 Plus). Other vendors have most of them under
+//! other names. What the OS cannot see is unknown here. An audit over Redfish reads it from the management
+//! controller.
+
+mod judges;
+mod judges_memory;
+mod memory;
+mod platform;
+mod power;
+mod processor;
+
+pub use judges_memory::is_epyc_7002;
+pub use memory::SETTINGS as MEMORY;
+pub use platform::SETTINGS as PLATFORM;
+pub use power::SETTINGS as POWER;
+pub use processor::SETTINGS as PROCESSOR;
+
+use lowlat_settings::{Impact, Layer, Needs, Setting, Want};
+
+/// The part of the guide that contains the setup tables.
+const GUIDE: &str = "guide 57037 section 3.2.2";
+
+/// Sets of the NUMA nodes that can exist, and of those online.
+const NODES: &[&str] = &["/sys/devices/system/node/possible", "/sys/devices/system/node/online"];
+
+/// Common values of the rows.
+const ROW: Setting = Setting {
+    layer: Layer::Firmware,
+    needs_reboot: true,
+    impact: Impact::Low,
+    effective: "read it back in the BIOS setup or over Redfish after a full restart; a change stays pending \
+                until then.",
+    judge: judges::not_visible,
+    ..Setting::BLANK
+};
+
+/// Rows that the guide sets but that do not affect a running host: the default profile has no preference.
+const INERT: Setting = Setting { trading: Want::Nothing, ..ROW };
+
+/// Rows for settings of AMD's EPYC processors only.
+const EPYC: Setting = Setting { needs: Needs::AMD, ..ROW };
+
+/// Rows for which both apply.
+const EPYC_INERT: Setting = Setting { trading: Want::Nothing, ..EPYC };
