@@ -104,27 +104,22 @@ impl Run {
 /// Largest document that is read, in bytes. That of a host with a thousand CPUs measured for hours is below.
 const BYTES_MAX: u64 = 1 << 30;
 
-/// Error for a document of lowlat that is of another kind than the expected one.
-#[derive(Debug)]
-pub struct OtherKind(String);
-
-impl std::fmt::Display for OtherKind {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
-    }
+/// Reads a result document and checks that this version understands it.
+pub fn read(path: &Path) -> anyhow::Result<ResultDocument> {
+    RESULT.read(path)
 }
 
-impl std::error::Error for OtherKind {}
+/// The document of a run.
+pub const RESULT: Kind = Kind {
+    document: ResultDocument::DOCUMENT,
+    version: ResultDocument::SCHEMA_VERSION,
+    is: "a result document of lowlat",
+    hint: "name a document that --result or --json wrote",
+};
 
-/// Reads a result document and checks that this version understands it. Another document of lowlat is an [`OtherKind`].
-pub fn read(path: &Path) -> anyhow::Result<ResultDocument> {
-    let kind = Kind {
-        document: ResultDocument::DOCUMENT,
-        version: ResultDocument::SCHEMA_VERSION,
-        is: "a result document of lowlat",
-        hint: "name a document that --result or --json wrote",
-    };
-    kind.read(path)
+/// Returns the kind that a document names.
+pub fn kind_of(bytes: &[u8]) -> Option<String> {
+    serde_json::from_slice::<DocumentHead>(bytes).ok().map(|head| head.document)
 }
 
 /// Returns the content of a file that the user named. Fails above 1 GiB, also for endless devices and pipes.
@@ -157,18 +152,19 @@ pub struct Kind {
 impl Kind {
     /// Reads a document of this kind.
     pub fn read<T: serde::de::DeserializeOwned>(&self, path: &Path) -> anyhow::Result<T> {
+        let bytes =
+            bytes_of(path).with_context(|| format!("cannot read {}\nhint: {}", path.display(), self.hint))?;
+        self.parse(path, &bytes)
+    }
+
+    /// Parses the content of a file as a document of this kind.
+    pub fn parse<T: serde::de::DeserializeOwned>(&self, path: &Path, bytes: &[u8]) -> anyhow::Result<T> {
         let Self { document, version, is, hint } = self;
         let shown = path.display();
-        let bytes = bytes_of(path).with_context(|| format!("cannot read {shown}\nhint: {hint}"))?;
-        let head: Head =
-            serde_json::from_slice(&bytes).with_context(|| format!("{shown} is not {is}\nhint: {hint}"))?;
+        let head: DocumentHead =
+            serde_json::from_slice(bytes).with_context(|| format!("{shown} is not {is}\nhint: {hint}"))?;
         if head.document != *document {
-            let told = format!("{shown} is not {is}: found a \"{}\"\nhint: {hint}", head.document);
-            return if head.document.starts_with("lowlat-") {
-                Err(OtherKind(told).into())
-            } else {
-                bail!("{told}")
-            };
+            bail!("{shown} is not {is}: found a \"{}\"\nhint: {hint}", head.document);
         }
         if head.schema_version != *version {
             bail!(
@@ -178,13 +174,13 @@ impl Kind {
                 head.lowlat_version
             );
         }
-        serde_json::from_slice(&bytes)
+        serde_json::from_slice(bytes)
             .with_context(|| format!("{shown} is damaged\nhint: copy it again, or measure again"))
     }
 }
 
 #[derive(serde::Deserialize)]
-struct Head {
+struct DocumentHead {
     document: String,
     schema_version: u32,
     #[serde(default)]

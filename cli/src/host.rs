@@ -124,7 +124,7 @@ impl Host {
         let of =
             lowlat_host_report::role_text(&self.role, &self.allocation, &self.role_warnings, output::width());
         let gap = if text.ends_with('\n') { "" } else { "\n" };
-        output::print(&format!("{text}{gap}{of}"))
+        output::print_paged(&format!("{text}{gap}{of}"))
     }
 
     /// Prints judgements as JSON, with the role that they are made by in the field `role`.

@@ -31,6 +31,9 @@ pub struct LabelArgs {
 
 /// A document that has labels.
 pub trait Labelled: Serialize + DeserializeOwned {
+    /// Its kind and the version of its format.
+    const KIND: (&'static str, u32);
+
     fn labels(&mut self) -> &mut Labels;
 
     /// Leaves out paths that the user named, which often contain the name of a host.
@@ -38,6 +41,8 @@ pub trait Labelled: Serialize + DeserializeOwned {
 }
 
 impl Labelled for ResultDocument {
+    const KIND: (&'static str, u32) = (Self::DOCUMENT, Self::SCHEMA_VERSION);
+
     fn labels(&mut self) -> &mut Labels {
         &mut self.labels
     }
@@ -56,6 +61,8 @@ impl Labelled for ResultDocument {
 macro_rules! labelled {
     ($($document:ty),*) => {$(
         impl Labelled for $document {
+            const KIND: (&'static str, u32) = (Self::DOCUMENT, Self::SCHEMA_VERSION);
+
             fn labels(&mut self) -> &mut Labels {
                 &mut self.labels
             }

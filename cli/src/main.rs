@@ -27,7 +27,9 @@ fn main() -> ExitCode {
     if word.is_none() {
         return show_standing();
     }
-    let matches = commands::cli_for(word.as_deref()).try_get_matches().unwrap_or_else(|error| refuse(&error));
+    let matches = commands::cli_for(word.as_deref())
+        .try_get_matches()
+        .unwrap_or_else(|error| refuse(&commands::with_tip(error)));
     let Some((name, arguments)) = matches.subcommand() else { return show_standing() };
     let command = commands::COMMANDS.iter().find(|command| command.name == name);
     let run = |command: &commands::Subcommand| {

@@ -5,6 +5,7 @@
 
 use anyhow::Context;
 use lowlat_host::printable;
+use lowlat_host_run::{Root, programs};
 use lowlat_settings::Claim;
 use serde::Serialize;
 use std::{
@@ -12,7 +13,7 @@ use std::{
     borrow::Cow,
     fmt,
     io::{self, Write},
-    process::ExitCode,
+    process::{Command, ExitCode, Stdio},
 };
 
 /// The exit codes of every subcommand.
@@ -91,6 +92,45 @@ impl From<Exit> for ExitCode {
 /// Prints a text of lowlat-results-report on stdout, with colours on a terminal only. A closed pipe is not an error.
 pub fn print(text: &str) -> anyhow::Result<()> {
     print_safe(&own_styles(text))
+}
+
+/// Prints a text as [`print`] does, or in the user's pager if it is longer than the terminal.
+pub fn print_paged(text: &str) -> anyhow::Result<()> {
+    let text = own_styles(text);
+    pager(text.lines().count()).map_or_else(|| print_safe(&text), |pager| print_in(pager, &text))
+}
+
+/// Returns the pager for a text with so many lines: the one of `PAGER`, or less; none without a terminal, for a text that
+/// fits it, and for a user who wants none.
+fn pager(lines: usize) -> Option<Command> {
+    let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
+    // A terminal that does not tell its size has none.
+    if size.ws_row == 0 || lines < usize::from(size.ws_row) {
+        return None;
+    }
+    let less = || programs::find(&Root::live(), "less", &std::env::var("PATH").unwrap_or_default());
+    let named =
+        std::env::var("PAGER").ok().or_else(less).filter(|named| !["", "cat"].contains(&named.trim()))?;
+    let mut command = Command::new("sh");
+    command.args(["-c", &named]).stdin(Stdio::piped());
+    if std::env::var_os("LESS").is_none() {
+        // As git has it: colours, and nothing left to quit if the text fits.
+        command.env("LESS", "FRX");
+    }
+    Some(command)
+}
+
+/// Prints a text in a pager. One that cannot start is no reason to show nothing.
+fn print_in(mut pager: Command, text: &str) -> anyhow::Result<()> {
+    let is_plain = anstream::stdout().current_choice() == anstream::ColorChoice::Never;
+    let shown = if is_plain { anstream::adapter::strip_str(text).to_string() } else { text.to_owned() };
+    let Ok(mut child) = pager.spawn() else { return print_safe(text) };
+    lowlat_host_run::output::leave_interrupts();
+    // A reader who has seen enough closes it early.
+    let _ = child.stdin.take().map(|mut stdin| stdin.write_all(shown.as_bytes()));
+    // The shell's answer if there is no such program.
+    let is_missing = child.wait().is_ok_and(|status| status.code() == Some(127));
+    if is_missing { print_safe(text) } else { Ok(()) }
 }
 
 /// Prints a text that contains outside names, paths or answers on stdout.

@@ -6,7 +6,7 @@ use crate::{
 };
 use anyhow::bail;
 use clap::ArgMatches;
-use lowlat_host_run::output::{self, Access, OutputDirectory, OutputError};
+use lowlat_host_run::output::{self, FileAccess, OutputDirectory, OutputError};
 use std::{
     ffi::OsString,
     os::unix::fs::MetadataExt,
@@ -82,18 +82,19 @@ fn place_of(path: &Path) -> Option<Place> {
 /// File to write at the end of a run. It is checked before the run, so that an unwritable directory fails at once and
 /// not after hours.
 #[derive(Debug)]
-pub struct OutputFile {
+pub struct PreparedFile {
     file: output::OutputFile,
     hint: String,
     /// True if the file existed before the run.
     replaces: bool,
 }
 
-impl OutputFile {
+impl PreparedFile {
     /// Checks that the file can be written; `option` is the flag that names another one.
     pub fn prepare(path: &Path, option: &str) -> anyhow::Result<Self> {
         let hint = format!("name another file with {option}");
-        let file = output::OutputFile::new(path, Access::Shared).map_err(|error| in_words(&error, &hint))?;
+        let file =
+            output::OutputFile::new(path, FileAccess::Shared).map_err(|error| in_words(&error, &hint))?;
         file.check().map_err(|error| in_words(&error, &hint))?;
         let replaces = file.replaces();
         Ok(Self { file, hint, replaces })
@@ -132,7 +133,7 @@ impl OutputFile {
 
 /// Writes the files of a run after its results were printed. A file that cannot be written does not block the others.
 pub fn write_all<'a>(
-    files: impl IntoIterator<Item = (&'a OutputFile, anyhow::Result<String>)>,
+    files: impl IntoIterator<Item = (&'a PreparedFile, anyhow::Result<String>)>,
 ) -> anyhow::Result<()> {
     let mut failed = Ok(());
     for (file, text) in files {
@@ -188,7 +189,7 @@ impl NumberedFile {
             0 | 1 => format!("{}.{}", self.stem, self.ending),
             number => format!("{}-{number}.{}", self.stem, self.ending),
         };
-        self.dir.file(name.as_ref(), Access::Shared)
+        self.dir.file(name.as_ref(), FileAccess::Shared)
     }
 }
 
@@ -204,7 +205,7 @@ mod tests {
     use std::any::TypeId;
 
     /// Arguments that name a file to read or to append to, a directory, or the start of new names.
-    const OTHERS: [&str; 32] = [
+    const OTHERS: [&str; 31] = [
         "a",
         "archive",
         "b",
@@ -214,7 +215,6 @@ mod tests {
         "file",
         "files",
         "folder",
-        "from",
         "import",
         "into",
         "itch",
@@ -260,9 +260,9 @@ mod tests {
         let (plain, link) = (folder.path().join("plain"), folder.path().join("link"));
         std::fs::write(&plain, "older and longer").unwrap();
         std::os::unix::fs::symlink(&plain, &link).unwrap();
-        OutputFile::prepare(&plain, "--result").unwrap().write(b"newer").unwrap();
+        PreparedFile::prepare(&plain, "--result").unwrap().write(b"newer").unwrap();
         assert_eq!(std::fs::read(&plain).unwrap(), b"newer");
-        let refused = |path: &Path| OutputFile::prepare(path, "--result").unwrap_err().to_string();
+        let refused = |path: &Path| PreparedFile::prepare(path, "--result").unwrap_err().to_string();
         assert!(
             refused(&link).ends_with(&format!("\nhint: use {} itself, or remove the link", plain.display()))
         );

@@ -57,8 +57,7 @@ fn inputs_are_not_overwritten() {
         (&["report", "render", &a, "--report", &a][..], &a, " with --report"),
         (&["report", "compare", &a, &b, "--report", &b], &b, " with --report"),
         (&["report", "fleet", &a, &b, "--report", &b], &b, " with --report"),
-        (&["jitter", "--from", &a, "--report", &a], &a, " with --report"),
-        (&["jitter", "--from", &link, "--result", &a], &a, " with --result"),
+        (&["report", "render", &link, "--result", &a], &a, " with --result"),
         (&["assess", "--root", &host, "--report", &host], &host, " with --report"),
         (&["tune", "plan", "--root", &host, "--out", &host], &host, " with --out"),
         (&["host", "capture", &host, "--root", &host], &host, ""),
@@ -72,7 +71,7 @@ fn inputs_are_not_overwritten() {
     let message = "--report and --result name the same file\nhint: name another file with --result\n";
     for file in [&new, &b] {
         let other = if *file == new { &same } else { file };
-        refused(&["jitter", "--from", &a, "--report", file, "--result", other], &[message]);
+        refused(&["report", "render", &a, "--report", file, "--result", other], &[message]);
     }
     let traced = ["jitter", "--stop-on", "1us", "--save-trace", &new, "--result", &same];
     refused(&traced, &["--save-trace", "name the same file"]);
@@ -207,5 +206,30 @@ fn a_role_that_does_not_fit_points_at_the_place() {
     refused(
         &["audit", "--explain", "sysctl.kernel.numa_balance"],
         &["did you mean \"sysctl.kernel.numa_balancing\""],
+    );
+}
+
+#[test]
+fn what_was_meant_is_named() {
+    for (arguments, tip) in [
+        (&["assess", "--html", "x"][..], "'--report'"),
+        (&["cpus", "isolated", "--hex"], "'--mask'"),
+        (&["net", "pingpong", "tcp", "desk8"], "'client tcp'"),
+        (&["jitter", "--seconds", "5"], "'--duration'"),
+    ] {
+        refused(arguments, &[&format!("exists: {tip}")]);
+    }
+    let result = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fixtures/results/jitter.json");
+    let result = result.to_str().unwrap();
+    refused(
+        &["tune", "apply", "--plan", result, "--yes"],
+        &[
+            "is not a plan of lowlat: found a \"lowlat-result\"",
+            "hint: save one with `lowlat tune plan --out FILE`",
+        ],
+    );
+    refused(
+        &["bios", "apply", "--file", result],
+        &["hint: add --dry-run, or name the service with --redfish"],
     );
 }

@@ -47,7 +47,8 @@ fn an_export_is_written_whole_and_says_what_it_left_out() {
     let (bios, registry) = (fixture("hpe-ilo5-bios.json"), fixture("hpe-ilo5-registry.json"));
     let source = [
         "bios",
-        "export",
+        "apply",
+        "--dry-run",
         "--file",
         &bios,
         "--registry",
@@ -88,14 +89,17 @@ fn wrong_arguments_and_files_are_refused_with_the_next_step() {
         (vec!["bios", "audit", "--file", &at("shape")], &["shape", "$.Attributes.ProcSMT", "expected"]),
         (vec!["bios", "audit", "--file", &bios, "--profile", "quiet"], &["unknown profile \"quiet\""]),
         (
-            vec!["bios", "export", "--file", &bios, "--accept-risk", "firmware.amd_iomu"],
+            vec!["bios", "apply", "--dry-run", "--file", &bios, "--accept-risk", "firmware.amd_iomu"],
             &["did you mean \"firmware.amd_iommu\""],
         ),
         (
-            vec!["bios", "export", "--file", &bios, "--accept-risk", "firmware.amd_iommu"],
+            vec!["bios", "apply", "--dry-run", "--file", &bios, "--accept-risk", "firmware.amd_iommu"],
             &["profile trading plans no risky change"],
         ),
-        (vec!["bios", "export", "--file", &bios, "--out", "/nowhere/x.json"], &["/nowhere/x.json", "--out"]),
+        (
+            vec!["bios", "apply", "--dry-run", "--file", &bios, "--out", "/nowhere/x.json"],
+            &["/nowhere/x.json", "--out"],
+        ),
     ] {
         let (code, _, said) = run(&arguments);
         assert_eq!(code, 2, "{arguments:?}: {said}");

@@ -54,7 +54,7 @@ fn documents_and_pages_have_name_title_and_note() {
     lowlat(dir.path(), &["report", "render", "before.json", "--report", "again.html", "--title", "After"]);
     let again = fs::read_to_string(dir.path().join("again.html")).unwrap();
     assert!(again.contains("<title>lowlat: After, desk7.lab, ") && again.contains("rack 4"));
-    let (rendered, _) = lowlat(dir.path(), &["report", "render", "before.json", "--markdown"]);
+    let (rendered, _) = lowlat(dir.path(), &["report", "render", "before.json", "--format", "markdown"]);
     assert!(rendered.contains("- Host name: desk7.lab\n- Note: BIOS 2.1, rack 4\n"), "{rendered}");
     for (command, file) in [("compare", "compare.html"), ("fleet", "fleet.html"), ("render", "render.html")] {
         let of = ["report", command, "before.json", "plain.json", "--report", file];

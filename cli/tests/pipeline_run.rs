@@ -395,7 +395,7 @@ fn a_scenario_is_published_by_threads_to_strategies_started_in_turn() {
         "it was there in part: {written}"
     );
     let mut again = Command::new(env!("CARGO_BIN_EXE_lowlat"));
-    again.args(["pipeline", "matrix", "--json", "--from"]).arg(&out);
+    again.args(["report", "render", "--json"]).arg(&out);
     assert_eq!(json(&again.output().unwrap())["rows"], document["rows"]);
     assert_eq!(folders(runs.path()), 0, "cached's state went with its run");
 

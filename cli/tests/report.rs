@@ -84,7 +84,7 @@ fn a_comparison_is_no_document_of_a_run() {
     let (file, document) = (folder.path().join("compared.json"), fixture("jitter.json"));
     let printed = lowlat(&["report", "compare", &document, &document, "--json"]);
     std::fs::write(&file, &printed.stdout).expect("a file");
-    let refused = lowlat(&["jitter", "--from", &file.display().to_string()]);
+    let refused = lowlat(&["report", "render", &file.display().to_string()]);
     assert_eq!(refused.status.code(), Some(2));
     assert!(
         text(&refused.stderr).contains("compared.json is not a result document"),
@@ -117,7 +117,7 @@ fn several_documents_make_one_page() {
     assert_eq!(written.status.code(), Some(0), "{}", text(&written.stderr));
     let page = std::fs::read_to_string(page).expect("a page");
     assert!(page.contains("id=\"d1-summary\"") && page.contains("id=\"d2-summary\""));
-    let markdown = lowlat(&["report", "render", &first, "--markdown"]);
+    let markdown = lowlat(&["report", "render", &first, "--format", "markdown"]);
     assert!(text(&markdown.stdout).contains("## Causes of interruptions"), "{}", text(&markdown.stdout));
 }
 

@@ -187,8 +187,8 @@ fn a_saved_plan_is_refused_on_another_host_and_when_it_is_none() {
     assert_eq!(output.status.code(), Some(2));
     assert!(error.contains("CPUs and memory nodes (digest): 0123456789abcdef in the plan"), "{error}");
     for (broken, why) in [
-        ("{}", "cannot parse the plan"),
-        ("[", "cannot parse the plan"),
+        ("{}", "is not a plan of lowlat: missing field `document`"),
+        ("[", "is not a plan of lowlat: EOF"),
         (&saved.replace("lowlat-plan", "x"), "found a \"x\""),
     ] {
         fs::write(&file, broken).unwrap();

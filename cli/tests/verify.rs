@@ -361,7 +361,7 @@ fn the_command_answers_by_exit_code_and_needs_a_plan() {
         let output = common::lowlat(&["tune", "verify", "--root", &root, "--plan", &path]);
         assert_eq!(output.status.code(), Some(2), "{junk}");
         assert!(
-            common::text(&output.stderr).contains("cannot parse the plan"),
+            common::text(&output.stderr).contains("is not a plan of lowlat"),
             "{}",
             common::text(&output.stderr)
         );

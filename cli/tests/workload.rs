@@ -90,7 +90,7 @@ fn runs_and_comparisons_give_figures_documents_and_pages() {
         let cells = measurement["record"]["cells"].as_array().unwrap().len();
         let runs = measurement["record"]["runs"].as_array().unwrap();
         assert!(cells >= 2 && runs.iter().any(|run| run["per_s"].as_f64().unwrap() > 0.0), "{measurement}");
-        let again = common::lowlat(&["workload", arguments[0], "--from", &file]);
+        let again = common::lowlat(&["report", "render", &file]);
         let shown = text(&again.stdout);
         assert!(again.status.success() && shown.contains(arguments[1]), "{shown}{}", text(&again.stderr));
         let page = std::fs::read_to_string(&page).unwrap();
@@ -141,9 +141,8 @@ fn two_documents_are_compared_with_a_verdict_and_nothing_in_common_is_not_clean(
     }
     // Workloads that only one side could run were not compared.
     let one = edited(&a, |record| record["purpose"] = "compare".into());
-    let output = common::lowlat(&["workload", "compare", "--from", &one]);
-    assert_eq!(output.status.code(), Some(4), "{}", text(&output.stderr));
-    assert!(text(&output.stdout).contains("Nothing was compared"));
+    let output = common::lowlat(&["report", "render", &one]);
+    assert!(text(&output.stdout).contains("Nothing was compared"), "{}", text(&output.stderr));
 }
 
 #[test]

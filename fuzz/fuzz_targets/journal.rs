@@ -6,9 +6,9 @@ use libfuzzer_sys::fuzz_target;
 use lowlat_ipc::stream::{Record, Stamp};
 use lowlat_journal::{
     layout::{BLOCK_HEAD_BYTES, BlockHead, FILE_HEAD_BYTES, GapReason, manifest::StreamEntry},
-    read::{Merge, Read, Recording, StreamReader, Tail, last_records, verify, write_missing_indexes},
+    read::{Merge, JournalRead, Recording, StreamReader, TailReader, last_records, verify, write_missing_indexes},
     record::{
-        Buffer, Disk, Files, Options, Place, SyncPolicy,
+        BlockBuffer, CachedDisk, Files, Options, Place, SyncPolicy,
         identity::{Clock, Identity},
     },
 };
@@ -44,8 +44,8 @@ fn recording() -> Vec<File> {
         Options { file_bytes_max: 32 << 10, block_bytes: 4096, sync: SyncPolicy::None, ..Options::default() };
     let options = options.bounded();
     let place = Place { streams: (0..STREAMS).map(entry).collect(), ..Place::start() };
-    let mut files = Files::new(Disk, &folder, IDENTITY, options.clone(), place).unwrap();
-    let mut buffer = Buffer::new(options.block_bytes);
+    let mut files = Files::new(CachedDisk, &folder, IDENTITY, options.clone(), place).unwrap();
+    let mut buffer = BlockBuffer::new(options.block_bytes);
     for block in 0..16 {
         let stream = u32::from(block % 2 == 1);
         buffer.begin(IDENTITY.recording, stream, 1);
@@ -119,7 +119,7 @@ fuzz_target!(|input: (Vec<(u8, u8, u8, u64)>, Vec<(u8, u16, u64)>, Option<(u8, u
     verify(&recording, true, &mut |_, _| ());
     let mut payload = Vec::new();
     let mut merge = Merge::of_all(&recording);
-    let end = (0..100_000).find(|_| matches!(merge.next(&mut payload), Read::Ended | Read::Nothing));
+    let end = (0..100_000).find(|_| matches!(merge.next(&mut payload), JournalRead::Ended | JournalRead::Nothing));
     assert!(end.is_some(), "endless");
     for stream in 0..STREAMS {
         let mut reader = StreamReader::new(&recording, stream);
@@ -127,7 +127,7 @@ fuzz_target!(|input: (Vec<(u8, u8, u8, u64)>, Vec<(u8, u16, u64)>, Option<(u8, u
         reader.next(&mut payload);
     }
     last_records(&recording, &[0, 1], 30, &|_, _| true);
-    let mut tail = Tail::from_start(&recording);
+    let mut tail = TailReader::from_start(&recording);
     (0..300).for_each(|_| drop(tail.next(&mut payload)));
     let _ = write_missing_indexes(&recording);
 });

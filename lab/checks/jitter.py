@@ -133,8 +133,8 @@ def four_cpus(guest):
         traced("isolated", document)
         has_cause("isolated", document, "irq", r"virtio\d+-requests", "irq.affinity")
         check("isolated", "reports that the host was not quiet", any(point["state"] == "not_ready" for point in document["readiness"]))
-        held = guest.lowlat("jitter", "--from", "isolated.out", "--gate", "not_traced<1%,named>0%")
-        check("isolated", "--from FILE --gate judges the document here", held.returncode == 0, held.stderr.strip())
+        held = guest.lowlat("report", "render", "isolated.out", "--gate", "not_traced<1%,named>0%")
+        check("isolated", "report render --gate judges the document here", held.returncode == 0, held.stderr.strip())
     guest.status("text", 0)
     text = " ".join(guest.text("text.out").split())
     for words in ["Of the interruption time: named", "firmware or hypervisor", "unexplained", "virtio"]:

@@ -16,11 +16,11 @@ use clap::{Parser, Subcommand};
 #[command(bin_name = "cargo xtask", about = "Commands of this repository")]
 struct Arguments {
     #[command(subcommand)]
-    command: Command,
+    command: XtaskCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum XtaskCommand {
     /// Check the format, and lint and unit-test the crates that differ from main
     Check(check::Options),
     /// Build the static binary that users get, with its debug information in a file beside it
@@ -33,9 +33,9 @@ enum Command {
 
 fn main() -> anyhow::Result<()> {
     match Arguments::parse().command {
-        Command::Check(options) => check::check(&options),
-        Command::Dist(options) => dist::dist(&options),
-        Command::Handbook => handbook::make(),
-        Command::Numbers(options) => numbers::numbers(&options),
+        XtaskCommand::Check(options) => check::check(&options),
+        XtaskCommand::Dist(options) => dist::dist(&options),
+        XtaskCommand::Handbook => handbook::make(),
+        XtaskCommand::Numbers(options) => numbers::numbers(&options),
     }
 }

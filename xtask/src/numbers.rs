@@ -22,16 +22,7 @@ struct Number {
 
 /// The folders of crates, from the ground up. A crate needs others of its own folder and of those below; those of one
 /// floor do not need each other.
-const FLOORS: &[&[&str]] = &[
-    &["frame"],
-    &["host"],
-    &["pipeline", "tune"],
-    &["jitter"],
-    &["cores"],
-    &["net"],
-    &["results"],
-    &["cli"],
-];
+const FLOORS: &str = "frame|host|pipeline tune|jitter|cores|net|results|cli";
 /// Commits whose subjects are checked.
 const COMMITS: &str = "20";
 /// Longest subject of a commit, in characters.
@@ -79,7 +70,7 @@ pub fn numbers(options: &Options) -> anyhow::Result<()> {
         Number {
             what: "types that share their name, in per mille",
             value: 1_000 * shared / all.max(1),
-            limit: 440,
+            limit: 230,
             goal: 250,
         },
         Number { what: "arrows upwards between folders", value: upwards.len(), limit: 0, goal: 0 },
@@ -104,7 +95,7 @@ pub fn numbers(options: &Options) -> anyhow::Result<()> {
 
 /// True if a crate of the first folder must not need one of the second.
 fn is_upwards(from: &str, to: &str) -> bool {
-    let floor = |folder| FLOORS.iter().position(|floor| floor.contains(&folder));
+    let floor = |folder| FLOORS.split('|').position(|floor| floor.split(' ').any(|of| of == folder));
     match (floor(from), floor(to)) {
         (Some(from_floor), Some(to_floor)) => from != to && from_floor <= to_floor,
         // Tools stand beside the house.

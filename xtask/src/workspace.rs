@@ -21,7 +21,7 @@ pub struct Package {
     pub name: String,
     manifest_path: PathBuf,
     targets: Vec<Target>,
-    dependencies: Vec<Dependency>,
+    dependencies: Vec<PackageDependency>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -31,7 +31,7 @@ struct Target {
 }
 
 #[derive(Debug, Deserialize)]
-struct Dependency {
+struct PackageDependency {
     name: String,
     /// "dev" or "build"; `None` for what the package itself needs.
     kind: Option<String>,
@@ -117,7 +117,7 @@ mod tests {
             targets: vec![Target { kind: vec![kind.to_owned()], test: kind != "cdylib" }],
             dependencies: uses
                 .iter()
-                .map(|name| Dependency { name: (*name).to_owned(), kind: None })
+                .map(|name| PackageDependency { name: (*name).to_owned(), kind: None })
                 .collect(),
         };
         Workspace {

@@ -8,7 +8,7 @@ use crate::{
     host::{Host, HostArgs},
     output::{self, Exit},
     progress::Progress,
-    results::{NumberedFile, OutputFile},
+    results::{NumberedFile, PreparedFile},
     signals,
 };
 use clap::{ArgMatches, Args, Command, FromArgMatches};
@@ -27,7 +27,7 @@ pub const COMMAND: Subcommand = Subcommand { name: "assess", declare, run };
 
 #[derive(Debug, Args)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a flag that users type")]
-struct Arguments {
+struct AssessArgs {
     #[command(flatten)]
     host: HostArgs,
     /// Measure interruptions for this long
@@ -56,7 +56,7 @@ struct Arguments {
 }
 
 fn declare(command: Command) -> Command {
-    Arguments::augment_args(command)
+    AssessArgs::augment_args(command)
         .about("Judge and measure this host in about a minute and write a report; change nothing")
         .after_help(format!(
 "Exit codes: 0 done, even if settings are at fault; 2 error; 130 interrupted. To fail on faults, use `lowlat audit`.\n\n{}",
@@ -71,7 +71,7 @@ examples(&[
 }
 
 fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
-    let arguments = Arguments::from_arg_matches(matches)?;
+    let arguments = AssessArgs::from_arg_matches(matches)?;
     let files = Files::prepare(&arguments)?;
     let stop = signals::stop_flag()?;
     let labels = &arguments.language.labels;
@@ -122,7 +122,7 @@ struct Files {
 
 /// File named by the user, which replaces an earlier one, or named by lowlat, which never does.
 enum Target {
-    Named(OutputFile),
+    Named(PreparedFile),
     Numbered(NumberedFile),
 }
 
@@ -133,7 +133,7 @@ impl Target {
         (stem, ending): (&'static str, &'static str),
     ) -> anyhow::Result<Self> {
         Ok(match named {
-            Some(path) => Self::Named(OutputFile::prepare(path, option)?),
+            Some(path) => Self::Named(PreparedFile::prepare(path, option)?),
             None => Self::Numbered(NumberedFile::prepare(stem, ending, option)?),
         })
     }
@@ -166,7 +166,7 @@ struct Written {
 }
 
 impl Files {
-    fn prepare(arguments: &Arguments) -> anyhow::Result<Self> {
+    fn prepare(arguments: &AssessArgs) -> anyhow::Result<Self> {
         Ok(Self {
             report: Target::prepare(arguments.report.as_deref(), "--report", ("lowlat-report", "html"))?,
             language: arguments.language.clone(),
@@ -197,7 +197,7 @@ impl Files {
 
 /// Measures interruptions, on every CPU unless the user named some; otherwise returns a warning with the reason.
 fn measure(
-    arguments: &Arguments,
+    arguments: &AssessArgs,
     host: &Host,
     stop: &AtomicBool,
     progress: &Progress,

@@ -16,7 +16,7 @@ pub const COMMAND: Subcommand = Subcommand { name: "audit", declare, run };
 
 #[derive(Debug, Args)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a flag that users type")]
-struct Arguments {
+struct AuditArgs {
     #[command(flatten)]
     host: HostArgs,
     /// Also show rows that are good or do not apply
@@ -65,7 +65,7 @@ impl FailOn {
 }
 
 fn declare(command: Command) -> Command {
-    Arguments::augment_args(command)
+    AuditArgs::augment_args(command)
         .about("Judge every setting of this host and list faults first, by impact")
         .after_help(format!(
             "Exit codes: 0 no verdict of --fail-on, 1 at least one, 2 error, 4 none, but less than half \
@@ -86,7 +86,7 @@ fn declare(command: Command) -> Command {
 }
 
 fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
-    let arguments = Arguments::from_arg_matches(matches)?;
+    let arguments = AuditArgs::from_arg_matches(matches)?;
     if arguments.list {
         return list(&arguments);
     }
@@ -109,7 +109,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     Ok(audit.score.checked().claim(has_findings).into())
 }
 
-fn list(arguments: &Arguments) -> anyhow::Result<Exit> {
+fn list(arguments: &AuditArgs) -> anyhow::Result<Exit> {
     if arguments.json {
         let row =
             |s: &'static Setting| json!({"id": s.id, "layer": s.layer, "name": s.name, "sources": s.sources});
@@ -121,7 +121,7 @@ fn list(arguments: &Arguments) -> anyhow::Result<Exit> {
     Ok(Exit::Clean)
 }
 
-fn explain(arguments: &Arguments, id: &str) -> anyhow::Result<Exit> {
+fn explain(arguments: &AuditArgs, id: &str) -> anyhow::Result<Exit> {
     let Some(setting) = CATALOGUE.find(id) else {
         match CATALOGUE.nearest(id) {
             Some(near) => bail!(

@@ -8,20 +8,22 @@ use clap_complete::Shell;
 pub const COMMAND: Subcommand = Subcommand { name: "completions", declare, run };
 
 #[derive(Debug, Args)]
-struct Arguments {
+struct CompletionsArgs {
     /// Shell to complete commands in
     shell: Shell,
 }
 
 fn declare(command: Command) -> Command {
-    Arguments::augment_args(command).about("Print a completion script for a shell").after_help(examples(&[(
-        "lowlat completions bash > /etc/bash_completion.d/lowlat",
-        "Install completions for every user's bash.",
-    )]))
+    CompletionsArgs::augment_args(command).about("Print a completion script for a shell").after_help(
+        examples(&[(
+            "lowlat completions bash > /etc/bash_completion.d/lowlat",
+            "Install completions for every user's bash.",
+        )]),
+    )
 }
 
 fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
-    let arguments = Arguments::from_arg_matches(matches)?;
+    let arguments = CompletionsArgs::from_arg_matches(matches)?;
     let mut script = Vec::new();
     clap_complete::generate(arguments.shell, &mut cli(), "lowlat", &mut script);
     output::print_plain(&String::from_utf8_lossy(&script))?;

@@ -11,10 +11,10 @@ use lowlat_host::CpuSet;
 pub const COMMAND: Subcommand = Subcommand { name: "cpus", declare, run };
 
 #[derive(Debug, Args)]
-struct Arguments {
-    /// CPUs to print
+struct CpusArgs {
+    /// CPUs to print [default: both sets, each with its name]
     #[arg(value_enum)]
-    set: Set,
+    set: Option<Set>,
     #[command(flatten)]
     spelling: Spelling,
     /// Also print each step of the choice and its reason
@@ -71,11 +71,12 @@ impl Spelling {
 }
 
 fn declare(command: Command) -> Command {
-    Arguments::augment_args(command)
+    CpusArgs::augment_args(command)
         .about("Print the housekeeping or isolated CPUs as a list, a mask or a systemd set")
         .after_help(format!(
             "Exit codes: 0 done, 2 error.\n\n{}",
             examples(&[
+                ("lowlat cpus", "Print both sets of CPUs."),
                 ("lowlat cpus isolated", "Print the list for nohz_full= and rcu_nocbs=."),
                 ("lowlat cpus housekeeping --mask", "Print the mask for smp_affinity."),
                 ("lowlat cpus housekeeping --why", "Explain how the CPUs were chosen."),
@@ -84,22 +85,33 @@ fn declare(command: Command) -> Command {
 }
 
 fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
-    let arguments = Arguments::from_arg_matches(matches)?;
+    let arguments = CpusArgs::from_arg_matches(matches)?;
     let host = arguments.host.read_silently()?;
     let allocation = &host.allocation;
-    let set = match arguments.set {
-        Set::Housekeeping => &allocation.housekeeping,
-        Set::Isolated | Set::Nobalance => &allocation.isolated,
+    let sets: Vec<(&str, &CpuSet)> = match arguments.set {
+        None => vec![("housekeeping", &allocation.housekeeping), ("isolated", &allocation.isolated)],
+        Some(Set::Housekeeping) => vec![("", &allocation.housekeeping)],
+        Some(Set::Isolated | Set::Nobalance) => vec![("", &allocation.isolated)],
     };
     if arguments.spelling.json {
-        let shown = serde_json::json!({
-            "list": set.to_list(), "mask": set.to_mask(), "systemd": set.to_systemd(), "count": set.len(),
-            "steps": allocation.steps, "warnings": allocation.warnings,
-        });
+        let formats = |set: &CpuSet| {
+            serde_json::json!({
+                "list": set.to_list(), "mask": set.to_mask(), "systemd": set.to_systemd(), "count": set.len(),
+            })
+        };
+        let mut shown = match sets.as_slice() {
+            [(_, set)] => formats(set),
+            _ => sets.iter().map(|(name, set)| (*name, formats(set))).collect(),
+        };
+        shown["steps"] = allocation.steps.clone().into();
+        shown["warnings"] = allocation.warnings.clone().into();
         host.print_json(&output::Document::of("lowlat-cpus", shown))?;
         return Ok(Exit::Clean);
     }
-    let mut text = arguments.spelling.spell(set);
+    let line = |(name, set): &(&str, &CpuSet)| {
+        format!("{name:14}{}", arguments.spelling.spell(set)).trim_start().to_owned()
+    };
+    let mut text = sets.iter().map(line).collect::<Vec<_>>().join("\n");
     if arguments.why {
         text.push_str("\n\n");
         text.push_str(&lowlat_host_report::choice_text(allocation, output::width()));

@@ -28,9 +28,9 @@ enum Action {
     /// Print an inventory of the host: topology with NICs and disks by NUMA node, then every section
     Show(Show),
     /// Write the host to a capture file for --root
-    Capture(Capture),
+    Capture(CaptureArgs),
     /// Compare two hosts, or one host at two points in time
-    Diff(Diff),
+    Diff(HostDiffArgs),
 }
 
 #[derive(Debug, Args)]
@@ -43,7 +43,7 @@ struct Show {
 }
 
 #[derive(Debug, Args)]
-struct Capture {
+struct CaptureArgs {
     /// File to write: a compressed tar of every file read
     #[arg(id = "capture", value_name = "FILE")]
     file: PathBuf,
@@ -59,7 +59,7 @@ struct Capture {
 }
 
 #[derive(Debug, Args)]
-struct Diff {
+struct HostDiffArgs {
     /// First host: a directory, a capture file, or / for the running host
     a: PathBuf,
     /// Second host
@@ -97,7 +97,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
 
 /// A snapshot, which has a version of its own, as a document.
 #[derive(serde::Serialize)]
-struct Shown<'a> {
+struct SnapshotDocument<'a> {
     document: &'static str,
     #[serde(flatten)]
     snapshot: &'a HostSnapshot,
@@ -107,7 +107,7 @@ impl Show {
     fn run(&self) -> anyhow::Result<Exit> {
         let host = self.host.read_silently()?.with_boot_entry();
         if self.json {
-            output::print_json(&Shown { document: "lowlat-host", snapshot: &host.snapshot })?;
+            output::print_json(&SnapshotDocument { document: "lowlat-host", snapshot: &host.snapshot })?;
         } else {
             host.print(&lowlat_host_report::host_text(
                 &host.snapshot,
@@ -119,7 +119,7 @@ impl Show {
     }
 }
 
-impl Capture {
+impl CaptureArgs {
     fn run(&self) -> anyhow::Result<Exit> {
         let root = Root::open(&self.root)?;
         let state = (!root.is_capture()).then(|| StateDir::below(&self.root));
@@ -160,7 +160,7 @@ fn in_words(summary: &CaptureSummary, is_unredacted: bool) -> String {
     lines.join("\n")
 }
 
-impl Diff {
+impl HostDiffArgs {
     fn run(&self) -> anyhow::Result<Exit> {
         let read = |path: &PathBuf| Root::open(path).map(|root| snapshot::read(&root, CATALOGUE));
         let (a, b) = (read(&self.a)?, read(&self.b)?);

@@ -9,16 +9,16 @@ use anyhow::Context as _;
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use lowlat_host::Reading;
 use lowlat_host_run::Root;
-use lowlat_plan::import::{self, Tool, Tree};
+use lowlat_plan::import::{self, Tree, TuningTool};
 use std::path::{Path, PathBuf};
 
 pub const COMMAND: Subcommand = Subcommand { name: "import", declare, run };
 
 #[derive(Debug, Args)]
-struct Arguments {
+struct ImportArgs {
     /// The tool that the file belongs to: tuned, lltune or rt-conf
     #[arg(value_name = "TOOL", value_parser = tool)]
-    tool: Tool,
+    tool: TuningTool,
     /// The file: tuned.conf of a profile, or the tool's YAML
     #[arg(value_name = "FILE")]
     file: PathBuf,
@@ -30,7 +30,7 @@ struct Arguments {
 }
 
 fn declare(command: Command) -> Command {
-    Arguments::augment_args(command)
+    ImportArgs::augment_args(command)
         .about("Judge the configuration of TuneD, LLTune or rt-conf on this host; change nothing")
         .long_about(
             "Judge the configuration of TuneD, LLTune or rt-conf on this host; change nothing\n\nShows each value in the file \
@@ -48,13 +48,13 @@ fn declare(command: Command) -> Command {
         ))
 }
 
-fn tool(name: &str) -> Result<Tool, String> {
-    let names = Tool::ALL.map(Tool::name).join(", ");
-    Tool::ALL.into_iter().find(|tool| tool.name() == name).ok_or_else(|| format!("available: {names}"))
+fn tool(name: &str) -> Result<TuningTool, String> {
+    let names = TuningTool::ALL.map(TuningTool::name).join(", ");
+    TuningTool::ALL.into_iter().find(|tool| tool.name() == name).ok_or_else(|| format!("available: {names}"))
 }
 
 fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
-    let arguments = Arguments::from_arg_matches(matches)?;
+    let arguments = ImportArgs::from_arg_matches(matches)?;
     let tool = arguments.tool;
     let shown = arguments.file.display();
     crate::documents::bytes_of(&arguments.file)

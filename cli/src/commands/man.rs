@@ -10,29 +10,29 @@ use clap_mangen::{
     Man,
     roff::{Roff, roman},
 };
-use lowlat_host_run::output::{Access, OutputDirectory, OutputError};
+use lowlat_host_run::output::{FileAccess, OutputDirectory, OutputError};
 use std::path::{Path, PathBuf};
 
 pub const COMMAND: Subcommand = Subcommand { name: "man", declare, run };
 
 #[derive(Debug, Args)]
-struct Arguments {
+struct ManArgs {
     /// Write one page per command to this directory instead of printing the main page
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
 }
 
 fn declare(command: Command) -> Command {
-    Arguments::augment_args(command).about("Print the man page, or write one per command").after_help(
-        examples(&[
+    ManArgs::augment_args(command).about("Print the man page, or write one per command").after_help(examples(
+        &[
             ("lowlat man | man -l -", "Read the main page."),
             ("lowlat man --dir /usr/local/share/man/man1", "Install the page of every command."),
-        ]),
-    )
+        ],
+    ))
 }
 
 fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
-    let arguments = Arguments::from_arg_matches(matches)?;
+    let arguments = ManArgs::from_arg_matches(matches)?;
     if let Some(dir) = &arguments.dir {
         write_pages(dir)?;
     } else {
@@ -45,7 +45,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
 fn write_pages(dir: &Path) -> anyhow::Result<()> {
     let failed = |error: OutputError| results::in_words(&error, "name another directory with --dir");
     let dir = OutputDirectory::create(dir).map_err(failed)?;
-    pages(&whole(), &mut |name, page| dir.file(name.as_ref(), Access::Shared).write(page).map_err(failed))
+    pages(&whole(), &mut |name, page| dir.file(name.as_ref(), FileAccess::Shared).write(page).map_err(failed))
 }
 
 /// The declaration of all commands that have a page.

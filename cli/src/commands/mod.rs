@@ -25,7 +25,10 @@ pub mod watch;
 mod workload;
 
 use crate::output::Exit;
-use clap::{ArgMatches, Command};
+use clap::{
+    ArgMatches, Command,
+    error::{ContextKind, ContextValue},
+};
 use std::ffi::OsStr;
 
 pub struct Subcommand {
@@ -68,6 +71,41 @@ pub fn cli() -> Command {
 pub fn cli_for(word: Option<&OsStr>) -> Command {
     let typed = COMMANDS.iter().find(|command| word == Some(OsStr::new(command.name)));
     cli_of(typed.map_or(COMMANDS, std::slice::from_ref))
+}
+
+/// Options of other programs, and lowlat's for the same thing.
+const TIPS: &[(&str, &str)] = &[
+    ("--hex", "mask"),
+    ("--html", "report"),
+    ("--output", "out"),
+    ("--seconds", "duration"),
+    ("--time", "duration"),
+];
+
+/// Adds what was meant to an error about a command line: lowlat's own option for one of another program, or the
+/// subcommand that takes the word.
+pub fn with_tip(mut error: clap::Error) -> clap::Error {
+    let cli = cli();
+    let command = std::env::args().skip(1).fold(&cli, |at, word| at.find_subcommand(word).unwrap_or(at));
+    if let Some(ContextValue::String(given)) = error.get(ContextKind::InvalidArg) {
+        let tip = TIPS.iter().find(|(other, _)| other == given).map(|(_, own)| *own);
+        if let Some(own) = tip.filter(|own| command.get_arguments().any(|of| of.get_long() == Some(own))) {
+            error.insert(ContextKind::SuggestedArg, ContextValue::String(format!("--{own}")));
+        }
+    }
+    if let Some(ContextValue::String(given)) = error.get(ContextKind::InvalidSubcommand) {
+        let takes = |command: &&Command| {
+            let first = command.get_positionals().next();
+            first.is_some_and(|first| {
+                first.get_possible_values().iter().any(|value| value.matches(given, false))
+            })
+        };
+        if let Some(member) = command.get_subcommands().find(takes) {
+            let meant = format!("{} {given}", member.get_name());
+            error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(vec![meant]));
+        }
+    }
+    error
 }
 
 /// The exit codes of all commands.

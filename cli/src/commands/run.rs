@@ -12,8 +12,8 @@ use lowlat_cores_run::launch;
 use lowlat_host::{CpuSet, snapshot::SchedPolicy};
 use lowlat_host_run::{Root, programs, snapshot};
 use lowlat_launch::{
-    Acceleration, Accelerator, CpuChoice, Launch, Memory, Mode, Place, Request, Surroundings, ThreadMap,
-    profile_variables, shell_lines,
+    Acceleration, Accelerator, CpuChoice, Launch, MemoryPolicy, Mode, Place, Request, Surroundings,
+    ThreadMap, profile_variables, shell_lines,
 };
 use std::num::NonZeroU32;
 
@@ -28,7 +28,7 @@ const COPIES_MAX: u32 = 65_536;
 const MOVED_MAX: usize = 4;
 
 #[derive(Debug, Args)]
-struct Arguments {
+struct RunArgs {
     /// How the command waits: spin needs a CPU for each thread, interrupt lets threads share
     #[arg(long, value_enum, default_value_t = Waiting::Spin)]
     mode: Waiting,
@@ -49,7 +49,7 @@ struct Arguments {
     sched: Option<(SchedPolicy, u32)>,
     /// Take memory from each thread's NUMA node (local) or from one node (node:N)
     #[arg(long, value_name = "POLICY", value_parser = memory)]
-    mem: Option<Memory>,
+    mem: Option<MemoryPolicy>,
     /// Let malloc use reserved huge pages (glibc 2.35 and later)
     #[arg(long)]
     huge_pages: bool,
@@ -133,17 +133,17 @@ fn policy(text: &str) -> Result<(SchedPolicy, u32), String> {
     }
 }
 
-fn memory(text: &str) -> Result<Memory, String> {
+fn memory(text: &str) -> Result<MemoryPolicy, String> {
     let node = text.strip_prefix("node:").and_then(|node| node.parse().ok());
     match (text, node) {
-        ("local", _) => Ok(Memory::Local),
-        (_, Some(node)) => Ok(Memory::Node(node)),
+        ("local", _) => Ok(MemoryPolicy::Local),
+        (_, Some(node)) => Ok(MemoryPolicy::Node(node)),
         _ => Err("expected local or node:N".to_owned()),
     }
 }
 
 fn declare(command: Command) -> Command {
-    Arguments::augment_args(command)
+    RunArgs::augment_args(command)
         .about("Run a command on chosen CPUs, with the scheduling, memory and network stack it needs")
         .after_help(format!(
             "Before it starts the command, lowlat checks that the CPUs exist and that each spinning thread has a core. It \
@@ -178,7 +178,7 @@ fn declare(command: Command) -> Command {
 }
 
 fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
-    let arguments = Arguments::from_arg_matches(matches)?;
+    let arguments = RunArgs::from_arg_matches(matches)?;
     let root = Root::live();
     let host = snapshot::read_without_knobs(&root);
     let request = request(&arguments);
@@ -216,7 +216,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     Ok(Exit::Command(ran.code))
 }
 
-fn request(arguments: &Arguments) -> Request {
+fn request(arguments: &RunArgs) -> Request {
     let choice = match (&arguments.cpus, &arguments.place) {
         (Some(list), _) => CpuChoice::List(list.clone()),
         (None, place) => CpuChoice::Place(place.clone().unwrap_or(Place::Compact)),
@@ -257,7 +257,7 @@ fn profile(root: &Root, request: &Request, home: &str) -> Vec<(String, String)> 
 }
 
 /// Reports what was only seen while the command ran.
-fn report(planned: &Launch, ran: &launch::Ran) {
+fn report(planned: &Launch, ran: &launch::LaunchOutcome) {
     if ran.crowded_max > 0 && planned.mode == Mode::Spin {
         output::talk(&format!(
             "warning: {} more threads than CPUs were running: spinning threads shared CPUs\nhint: add CPUs, or set \

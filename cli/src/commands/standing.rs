@@ -9,7 +9,7 @@ use lowlat_host::Reading;
 use lowlat_host_run::Root;
 use lowlat_plan::outcome::{Confirmation, RebootStatus};
 use lowlat_results::ResultDocument;
-use lowlat_tune_report::{Assessed, InForce, Standing, standing_text};
+use lowlat_tune_report::{Assessed, PlanState, Standing, standing_text};
 use lowlat_tune_run::flow;
 use std::path::Path;
 
@@ -22,26 +22,26 @@ pub fn run() -> anyhow::Result<Exit> {
 }
 
 /// Returns the state of the plan in force.
-fn in_force(root: &Root) -> anyhow::Result<Reading<InForce>> {
+fn in_force(root: &Root) -> anyhow::Result<Reading<PlanState>> {
     let status = flow::status(&open(Path::new("/"), None)?)?;
     let plan = match status.in_force {
         Reading::Known(plan) => plan,
-        other => return Ok(other.map(|_| InForce::Held)),
+        other => return Ok(other.map(|_| PlanState::Held)),
     };
     let state = if !plan.is_complete || status.damage.is_some() {
-        InForce::Incomplete
+        PlanState::Incomplete
     } else if plan.is_of_other_host {
-        InForce::OfOtherHost
+        PlanState::OfOtherHost
     } else if matches!(plan.confirmation, Confirmation::Waiting { .. }) {
-        InForce::Unconfirmed
+        PlanState::Unconfirmed
     } else if status.reboot == RebootStatus::Pending {
-        InForce::WaitsForReboot
+        PlanState::WaitsForReboot
     } else if status.reboot == RebootStatus::Refused {
-        InForce::Refused
+        PlanState::Refused
     } else {
         match verify::in_force(root)?.map(|verification| verification.counts.not_held()) {
-            None | Some(0) => InForce::Held,
-            Some(drifted) => InForce::Drifted(drifted),
+            None | Some(0) => PlanState::Held,
+            Some(drifted) => PlanState::Drifted(drifted),
         }
     };
     Ok(Reading::Known(state))

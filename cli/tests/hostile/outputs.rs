@@ -30,7 +30,7 @@ const WRITERS: &[(&[&str], &[&str])] = &[
         &["out", "out.new"],
     ),
     (&["host", "capture", "{out}", "--root", "{host}"], &["out"]),
-    (&["bios", "export", "--file", "{bios}", "--out", "{out}"], &["out"]),
+    (&["bios", "apply", "--dry-run", "--file", "{bios}", "--out", "{out}"], &["out"]),
     (&["journal", "export", "{rec}", "--format", "csv", "--out", "{out}"], &["out", "out.tmp"]),
     (&["jitter", "--duration", "100ms", "--no-causes", "--force", "--result", "{out}"], &["out"]),
     (&["jitter", "--duration", "100ms", "--no-causes", "--force", "--report", "{out}"], &["out"]),

@@ -6,8 +6,8 @@ use crate::{
 };
 use lowlat_host::{CpuId, CpuSet, Reading};
 use lowlat_jitter::{
-    Cause, CauseKind, CausePart, CauseSource, Change, CpuCauses, Explained, Interruption, JitterCauses,
-    JitterCpu, JitterMeasurement, JitterRecord, TimelineStep,
+    Cause, CauseKind, CausePart, CauseSource, CpuCauses, Explained, Interruption, JitterCauses, JitterCpu,
+    JitterMeasurement, JitterRecord, TimelineChange, TimelineStep,
 };
 use lowlat_results::ResultDocument;
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
@@ -125,7 +125,7 @@ fn explained() -> Explained {
     Explained {
         interruption: INTERRUPTION,
         parts: vec![part(Cause::of(CauseKind::NotTraced), 2_400_000), part(worker.clone(), 20_000)],
-        timeline: vec![step(0, Change::Begins), step(2_420_000, Change::Ends)],
+        timeline: vec![step(0, TimelineChange::Begins), step(2_420_000, TimelineChange::Ends)],
         timeline_cut_count: 0,
     }
 }
@@ -134,7 +134,7 @@ fn explained() -> Explained {
 fn a_cpu_is_called_isolated_only_if_the_kernel_isolates_it() {
     let folder = tempfile::tempdir().expect("a folder");
     let document = jitter_document(folder.path()).display().to_string();
-    let table = text(&lowlat(&["jitter", "--from", &document]).stdout);
+    let table = text(&lowlat(&["report", "render", &document, "--verbose"]).stdout);
     let (_, rows) = table.split_once("Per CPU").expect("a table");
     let part = |cpu: u32| -> Option<String> {
         let mut rows = rows.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
@@ -146,8 +146,7 @@ fn a_cpu_is_called_isolated_only_if_the_kernel_isolates_it() {
     assert_eq!(parts, ["isolated", "nohz_full", "chosen"], "{table}");
 
     let page = folder.path().join("again.html");
-    let json =
-        lowlat(&["jitter", "--from", &document, "--format", "json", "--report", &page.display().to_string()]);
+    let json = lowlat(&["report", "render", &document, "--json", "--report", &page.display().to_string()]);
     let printed: Value = serde_json::from_slice(&json.stdout).expect("a document");
     let of = |at: usize| printed["measurements"][0]["study"]["cpus"][at]["isolation"].clone();
     assert_eq!([of(0), of(1), of(2)], ["isolated", "nohz_full", "chosen"].map(Value::from));

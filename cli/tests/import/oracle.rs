@@ -3,7 +3,7 @@
 use crate::common::tuned_package;
 use lowlat_host::{HostSnapshot, Reading};
 use lowlat_host_run::{Root, snapshot};
-use lowlat_plan::import::tuned::{Profile, Tree};
+use lowlat_plan::import::tuned::{MergedProfile, Tree};
 use serde_json::Value;
 use std::{
     fmt::Write as _,
@@ -78,7 +78,7 @@ impl Comparison {
     }
 
     fn profile(&mut self, name: &str, files: &Files<'_>, host: &HostSnapshot, theirs: &Value) {
-        let loaded = Profile::load(&[name], files, host);
+        let loaded = MergedProfile::load(&[name], files, host);
         let rejection = match &loaded {
             Err(why) => Some(why.clone()),
             Ok(ours) => ours.refused.clone().or_else(|| ours.missing.first().map(|one| format!("{one:?}"))),

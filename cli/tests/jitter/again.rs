@@ -22,7 +22,7 @@ struct Shown {
 fn shown(document: &Path, result: &Path) -> Shown {
     let from = |arguments: &[&str]| {
         let document = document.display().to_string();
-        let output = lowlat(&[&["jitter", "--from", &document], arguments].concat());
+        let output = lowlat(&[&["report", "render", &document], arguments].concat());
         (output.status.code(), text(&output.stdout))
     };
     let page = result.with_extension("html");
@@ -56,7 +56,7 @@ fn a_document_is_shown_again_as_it_was() {
 #[test]
 fn a_document_without_a_measurement_is_refused() {
     let unmeasured = fixture("assess-unmeasured.json").display().to_string();
-    let output = lowlat(&["jitter", "--from", &unmeasured]);
+    let output = lowlat(&["report", "render", &unmeasured, "--gate", "max<1s"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output.stderr).contains("has no jitter measurement"), "{}", text(&output.stderr));
 }

@@ -142,6 +142,6 @@ fn without_causes_nobody_looks() {
     let record = &document.jitter().expect("a measurement").record;
     assert!(record.causes.as_ref().is_none_or(|causes| causes.source == CauseSource::Off));
     assert_eq!(document.jitter().unwrap().study.as_ref().expect("a study").shares, None);
-    let text = common::text(&runs::run(directory.path(), &["--from", "result.json"], 0).stdout);
+    let text = common::text(&runs::shown(directory.path(), &["result.json"], 0).stdout);
     assert!(text.contains("Per CPU") && !text.contains("Of the interruption time"), "{text}");
 }

@@ -5,7 +5,7 @@ use std::fs;
 
 /// Checks for exit code 2, and for an error with all of these parts.
 fn refused(arguments: &[&str], parts: &[&str]) {
-    let said = text(&runs::run(&runs::whole().directory, arguments, 2).stderr);
+    let said = text(&runs::shown(&runs::whole().directory, arguments, 2).stderr);
     for part in parts {
         assert!(said.contains(part), "{arguments:?} does not say {part:?}: {said}");
     }
@@ -14,7 +14,7 @@ fn refused(arguments: &[&str], parts: &[&str]) {
 #[test]
 fn a_document_shows_again_what_the_run_showed() {
     let whole = runs::whole();
-    let said = text(&runs::run(&whole.directory, &["--from", "result.json"], 0).stdout);
+    let said = text(&runs::shown(&whole.directory, &["result.json"], 0).stdout);
     for part in ["Per CPU", "Lengths of interruptions", "interruptions of"] {
         assert!(said.contains(part), "{part}: {said}");
     }
@@ -33,28 +33,23 @@ fn every_interruption_that_is_kept_is_explained() {
     let is_traced =
         record.causes.as_ref().is_some_and(|causes| causes.source == lowlat_jitter::CauseSource::Trace);
     for rank in [1, kept.div_ceil(2), kept] {
-        let said = text(
-            &runs::run(&whole.directory, &["--from", "result.json", "--longest", &rank.to_string()], 0)
-                .stdout,
-        );
+        let said =
+            text(&runs::shown(&whole.directory, &["result.json", "--longest", &rank.to_string()], 0).stdout);
         assert!(said.starts_with("Interruption of "), "{said}");
         assert_eq!(said.contains("Parts"), is_traced, "rank {rank}: {said}");
     }
-    let first = text(&runs::run(&whole.directory, &["--from", "result.json", "--longest"], 0).stdout);
-    let same = text(&runs::run(&whole.directory, &["--from", "result.json", "--longest", "1"], 0).stdout);
+    let first = text(&runs::shown(&whole.directory, &["result.json", "--longest"], 0).stdout);
+    let same = text(&runs::shown(&whole.directory, &["result.json", "--longest", "1"], 0).stdout);
     assert_eq!(first, same);
 }
 
 #[test]
 fn ranks_that_are_not_there_are_refused() {
-    refused(
-        &["--from", "result.json", "--longest", "999999"],
-        &["no interruption of rank 999999", "keeps the"],
-    );
+    refused(&["result.json", "--longest", "999999"], &["no interruption of rank 999999", "keeps the"]);
     for rank in ["0", "-1", "first"] {
-        refused(&["--from", "result.json", "--longest", rank], &["ranks start at 1, the longest"]);
+        refused(&["result.json", "--longest", rank], &["ranks start at 1, the longest"]);
     }
-    refused(&["--from", "result.json", "--longest", "--format", "sysjitter"], &["leave out --format"]);
+    refused(&["result.json", "--longest", "--format", "sysjitter"], &["leave out --format"]);
 }
 
 #[test]
@@ -77,27 +72,24 @@ fn files_that_are_no_documents_are_refused() {
     );
     for name in ["none.json", "empty.json", "cut.json", "raw.0"] {
         if fs::exists(whole.path(name)).unwrap() {
-            refused(&["--from", name], &[name, "not a result document of lowlat", "--result or --json"]);
+            refused(&[name], &[name, "not a result document of lowlat", "--result or --json"]);
         }
     }
-    refused(&["--from", "other.json"], &["found a \"perf\""]);
+    refused(&["other.json"], &["found a \"perf\""]);
     refused(
-        &["--from", "newer.json"],
+        &["newer.json"],
         &[
             "newer.json: it has document version 99, and this lowlat reads version 2",
             "hint: use the lowlat that wrote it, 9.9.9",
         ],
     );
+    refused(&["older.json"], &["older.json: it has document version 1, and this lowlat reads version 2"]);
     refused(
-        &["--from", "older.json"],
-        &["older.json: it has document version 1, and this lowlat reads version 2"],
-    );
-    refused(
-        &["--from", "damaged.json"],
+        &["damaged.json"],
         &["damaged.json is damaged: missing field", "hint: copy it again, or measure again"],
     );
-    refused(&["--from", "nowhere.json"], &["cannot read nowhere.json", "--result or --json"]);
-    refused(&["--from", "."], &["cannot read .", "directory"]);
+    refused(&["nowhere.json"], &["cannot read nowhere.json", "--result or --json"]);
+    refused(&["."], &["cannot read .", "directory"]);
 }
 
 #[test]
@@ -106,7 +98,10 @@ fn a_document_without_a_measurement_is_refused() {
     let mut document = whole.document.clone();
     document.measurements.clear();
     fs::write(whole.path("audit.json"), serde_json::to_vec(&document).unwrap()).unwrap();
-    refused(&["--from", "audit.json"], &["has no jitter measurement", "`lowlat jitter` or `lowlat assess`"]);
+    refused(
+        &["audit.json", "--gate", "max<1s"],
+        &["has no jitter measurement", "`lowlat jitter` or `lowlat assess`"],
+    );
 }
 
 #[test]
@@ -117,5 +112,5 @@ fn a_record_that_lies_is_refused() {
         cpu.interruption_count += 1;
     }
     fs::write(whole.path("lies.json"), serde_json::to_vec(&document).unwrap()).unwrap();
-    refused(&["--from", "lies.json"], &["cannot read the jitter record of CPU", "measure again"]);
+    refused(&["lies.json"], &["cannot read the jitter record of CPU", "measure again"]);
 }

@@ -4,8 +4,8 @@ use crate::{common::text, jitter::runs};
 
 /// Stdout and stderr about a gate on the whole run, with each of its rows on one line.
 fn gate(limits: &str, code: i32) -> String {
-    let arguments = ["--from", "result.json", "--gate", limits];
-    let output = runs::run(&runs::whole().directory, &arguments, code);
+    let arguments = ["result.json", "--gate", limits];
+    let output = runs::shown(&runs::whole().directory, &arguments, code);
     let printed = text(&output.stdout);
     let gate = printed.lines().skip_while(|line| !line.starts_with("Gate ")).collect::<Vec<_>>().join("\n");
     gate + &text(&output.stderr)
@@ -47,8 +47,8 @@ fn what_a_run_cannot_show_does_not_hold() {
 
 #[test]
 fn programs_read_it_beside_the_gate() {
-    let arguments = ["--from", "result.json", "--gate", "count<0", "--format", "sysjitter"];
-    let output = runs::run(&runs::whole().directory, &arguments, 1);
+    let arguments = ["result.json", "--gate", "count<0", "--format", "sysjitter"];
+    let output = runs::shown(&runs::whole().directory, &arguments, 1);
     assert!(text(&output.stdout).starts_with("core_i:"), "rows alone on stdout");
     assert!(text(&output.stderr).contains("Gate count<0 broken"), "{}", text(&output.stderr));
 }
@@ -56,8 +56,8 @@ fn programs_read_it_beside_the_gate() {
 #[test]
 fn the_document_keeps_the_gate() {
     let whole = runs::whole();
-    let arguments = ["--from", "result.json", "--gate", "count<0", "--json"];
-    let printed = runs::run(&whole.directory, &arguments, 1).stdout;
+    let arguments = ["result.json", "--gate", "count<0", "--json"];
+    let printed = runs::shown(&whole.directory, &arguments, 1).stdout;
     let document: lowlat_results::ResultDocument = serde_json::from_slice(&printed).unwrap();
     assert!(document.jitter().unwrap().gate.as_ref().is_some_and(|gate| !gate.is_held()));
 }
@@ -66,8 +66,8 @@ fn the_document_keeps_the_gate() {
 fn of_several_documents_it_says_how_many_keep_it() {
     let directory = &runs::whole().directory;
     let of = |limits: &str, more: &[&str], code| {
-        let files = ["--gate", limits, "--from", "result.json", "result.json", "./result.json"];
-        runs::run(directory, &[&files[..], more].concat(), code)
+        let files = ["--gate", limits, "result.json", "result.json", "./result.json"];
+        runs::shown(directory, &[&files[..], more].concat(), code)
     };
     for (limits, code, last) in [
         ("max<1000s".to_owned(), 0, "3 of 3 documents keep the gate max<1000s; broken: 0, not shown: 0."),
@@ -86,7 +86,7 @@ fn of_several_documents_it_says_how_many_keep_it() {
     let document: serde_json::Value =
         serde_json::from_slice(&of("max<1000s", &["--json"], 0).stdout).unwrap();
     assert_eq!((&document["held_count"], &document["documents"][1]["verdict"]), (&3.into(), &"held".into()));
-    let refused = runs::run(directory, &["--from", "result.json", "result.json"], 2);
+    let refused = runs::shown(directory, &["result.json", "result.json", "--longest"], 2);
     assert!(text(&refused.stderr).contains("judge them with --gate"), "{}", text(&refused.stderr));
     assert!(text(&of("max<1s", &["--result", "x.json"], 2).stderr).contains("only --json"));
 }

@@ -61,7 +61,6 @@ fn ends_that_make_no_sense() {
         &["--save-trace", "none/t.dat", "--stop-on", "1ms"],
         &["cannot write none/t.dat", "with --save-trace"],
     );
-    refused(&["--from", "x.json", "--stop-on", "1ms"], &["--stop-on"]);
 }
 
 #[test]
@@ -101,9 +100,7 @@ fn a_refusal_names_its_cause_once() {
 #[test]
 fn options_that_contradict_each_other() {
     for arguments in [
-        &["--from", "a.json", "--raw", "b"][..],
-        &["--from", "a.json", "--cpus", "1"],
-        &["--fifo", "10", "--rr", "10"],
+        &["--fifo", "10", "--rr", "10"][..],
         &["--when-quiet", "--force"],
         &["--json", "--format", "sysjitter"],
     ] {

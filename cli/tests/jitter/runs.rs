@@ -31,6 +31,15 @@ pub fn jitter(directory: &Path, arguments: &[&str]) -> Command {
     command
 }
 
+/// Shows stored documents, and checks the exit code.
+pub fn shown(directory: &Path, arguments: &[&str], code: i32) -> Output {
+    let mut command = Command::new(crate::common::binary());
+    command.current_dir(directory).args(["report", "render"]).args(arguments);
+    let output = command.output().expect("the binary of this package runs");
+    assert_eq!(output.status.code(), Some(code), "{arguments:?}: {}", text(&output.stderr));
+    output
+}
+
 /// Runs to the end, and checks the exit code.
 pub fn run(directory: &Path, arguments: &[&str], code: i32) -> Output {
     let output = jitter(directory, arguments).output().expect("the binary of this package runs");

@@ -31,9 +31,9 @@ fn a_long_interruption_ends_the_run_and_is_a_finding() {
         eprintln!("skipped: nothing can be traced here");
     }
     // Shown again, it is no finding of this run.
-    let again = runs::run(directory.path(), &["--from", "result.json"], 0);
+    let again = runs::shown(directory.path(), &["result.json"], 0);
     assert!(text(&again.stdout).contains("ended the run"));
-    let again = runs::run(directory.path(), &["--from", "result.json", "--format", "sysjitter"], 0);
+    let again = runs::shown(directory.path(), &["result.json", "--format", "sysjitter"], 0);
     assert!(text(&again.stderr).contains("ended the run"));
 }
 

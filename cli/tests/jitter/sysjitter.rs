@@ -34,7 +34,7 @@ const ROWS: [&str; 18] = [
 
 fn summary() -> String {
     let whole = runs::whole();
-    common::text(&runs::run(&whole.directory, &["--format", "sysjitter", "--from", "result.json"], 0).stdout)
+    common::text(&runs::shown(&whole.directory, &["--format", "sysjitter", "result.json"], 0).stdout)
 }
 
 /// Output of a command with this text as its input; `None` if it is not installed.
@@ -86,8 +86,8 @@ fn scripts_of_sysjitter_work() {
 #[test]
 fn verbose_adds_sysjitter_s_verbose_rows() {
     let whole = runs::whole();
-    let arguments = ["--format", "sysjitter", "--verbose", "--from", "result.json"];
-    let text = common::text(&runs::run(&whole.directory, &arguments, 0).stdout);
+    let arguments = ["--format", "sysjitter", "--verbose", "result.json"];
+    let text = common::text(&runs::shown(&whole.directory, &arguments, 0).stdout);
     let parsed = parse_summary(&text).unwrap();
     assert!(parsed.is_verbose && parsed.cores.iter().all(|core| core.stop_ticks > core.start_ticks));
 }

@@ -88,7 +88,7 @@ fn a_run_gives_a_table_a_document_a_page_and_a_log() {
     assert!(log.contains("Tag=1B,") && log.contains("Tag=32B,"), "{log}");
     // The document is shown again as text and in both formats of sfnt-pingpong, which the importer reads.
     let again = |form: &str| {
-        let output = common::lowlat(&["net", "pingpong", "--from", &result, "--format", form]);
+        let output = common::lowlat(&["report", "render", &result, "--format", form]);
         assert_eq!(output.status.code(), Some(0), "{}", common::text(&output.stderr));
         common::text(&output.stdout)
     };
@@ -164,7 +164,7 @@ fn parts_are_shown_and_kept_in_the_document_and_on_the_page() {
     let size = &document["measurements"][0]["record"]["sizes"][0];
     assert_eq!((&size["lost_count"], &size["parts"]["parts"][0]["part"]), (&0.into(), &"client_send".into()));
     assert!(std::fs::read_to_string(report).unwrap().contains("Where the time goes"));
-    let output = common::lowlat(&["net", "pingpong", "--from", &result]);
+    let output = common::lowlat(&["report", "render", &result]);
     assert_eq!(common::text(&output.stdout), text);
     let (code, _, said) = client(&["pipe", "--parts"]);
     assert!(
@@ -231,9 +231,9 @@ fn what_cannot_be_measured_is_refused_before_the_run() {
 #[test]
 fn documents_without_round_trips_and_captures_are_refused() {
     let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fixtures/results/jitter.json");
-    let output = common::lowlat(&["net", "pingpong", "--from", fixture.to_str().unwrap()]);
+    let output = common::lowlat(&["report", "render", fixture.to_str().unwrap(), "--format", "sfnt"]);
     let said = common::text(&output.stderr);
-    assert!(said.contains("contains no round trips"), "{said}");
+    assert!(said.contains("has no such measurement"), "{said}");
     let (_, capture) = common::fixtures().into_iter().next().unwrap();
     let (code, _, said) = client(&["pipe", "--root", capture.to_str().unwrap()]);
     assert_eq!((code, said.contains("on the running host")), (Some(2), true), "{said}");

@@ -34,7 +34,7 @@ fn a_run_gives_a_table_a_document_a_page_and_the_columns_of_sfnt_stream() {
     let page = std::fs::read_to_string(report).unwrap();
     assert!(page.contains("Latency by rate, from the time when each message was due"));
     let again = |form: &str| {
-        let output = common::lowlat(&["net", "stream", "--from", &result, "--format", form]);
+        let output = common::lowlat(&["report", "render", &result, "--format", form]);
         assert_eq!(output.status.code(), Some(0), "{}", common::text(&output.stderr));
         common::text(&output.stdout)
     };
@@ -42,8 +42,8 @@ fn a_run_gives_a_table_a_document_a_page_and_the_columns_of_sfnt_stream() {
     let sfnt = again("sfnt");
     assert!(sfnt.contains("\n#target\tsend\trecv\tmean\t") && sfnt.contains("\n1000\t"), "{sfnt}");
     // A document of another measurement is refused.
-    let output = common::lowlat(&["net", "pingpong", "--from", &result]);
-    assert!(common::text(&output.stderr).contains("contains no round trips"));
+    let output = common::lowlat(&["report", "render", &result, "--format", "sfnt-1.5"]);
+    assert!(common::text(&output.stderr).contains("has no such measurement"));
 }
 
 #[test]

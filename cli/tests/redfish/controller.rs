@@ -40,7 +40,8 @@ fn an_audit_over_the_network_says_what_one_of_its_saved_answers_says() {
 fn an_export_over_the_network_has_steps_and_the_way_back() {
     let service = Service::start();
     let desk = desk(&service);
-    let (code, said, talk) = desk.bios(&["export", "--profile", "guide-57037", "--out", "change.json"]);
+    let (code, said, talk) =
+        desk.bios(&["apply", "--dry-run", "--profile", "guide-57037", "--out", "change.json"]);
     assert_eq!((code, said.as_str()), (1, ""), "{talk}");
     let export: Value = serde_json::from_slice(&fs::read(desk.path("change.json")).unwrap()).unwrap();
     assert_eq!(export["steps"][0]["uri"], SETTINGS);
@@ -208,7 +209,7 @@ fn conflicting_arguments_are_refused() {
         (&["apply", "--yes"], "--redfish"),
         (&["audit", "--redfish", "x", "--file", "y"], "cannot be used with"),
         (&["audit", "--file", "y", "--user", "x"], "--user requires a Redfish service"),
-        (&["export", "--file", "y", "--save", "x"], "--save requires a Redfish service"),
+        (&["apply", "--dry-run", "--file", "y", "--save", "x"], "--save requires a Redfish service"),
         (&["audit", "--redfish", "x", "--password-file", "y"], "--user"),
         (&["audit", "--redfish", "x", "--timeout", "0s"], "1 s to 10 min"),
         (&["audit", "--redfish", "x", "--insecure", "--ca", "y"], "cannot be used with"),

@@ -38,6 +38,11 @@ struct Screen {
 impl Screen {
     /// Starts lowlat as the leader of a session, so that it gets SIGHUP when the terminal closes.
     fn start(arguments: &[&str]) -> Self {
+        Self::start_with(arguments, "")
+    }
+
+    /// Starts lowlat with this pager.
+    fn start_with(arguments: &[&str], pager: &str) -> Self {
         let outside = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
         grantpt(&outside).unwrap();
         unlockpt(&outside).unwrap();
@@ -46,7 +51,7 @@ impl Screen {
             .unwrap();
         let inside = File::options().read(true).write(true).open(name.to_str().unwrap()).unwrap();
         let mut command = Command::new("setsid");
-        command.arg("--ctty").arg(binary()).args(arguments).env("TERM", "xterm-256color");
+        command.arg("--ctty").arg(binary()).args(arguments).env("TERM", "xterm-256color").env("PAGER", pager);
         command.stdin(inside.try_clone().unwrap()).stdout(inside.try_clone().unwrap()).stderr(Stdio::null());
         let child = command.spawn().expect("setsid of util-linux");
         drop(command);
@@ -170,4 +175,26 @@ fn lowlat_ends_when_its_terminal_closes() {
     // The end of a session can send SIGHUP twice, and the second signal ends lowlat at once.
     let code = running.0.take().unwrap().wait().unwrap().code();
     assert!(matches!(code, Some(0 | 130)), "{code:?}");
+}
+
+#[test]
+fn a_text_that_is_longer_than_the_terminal_goes_through_the_pager() {
+    let (_, capture) = crate::common::fixtures().into_iter().next().unwrap();
+    let root = capture.to_str().unwrap();
+    // A line of the pager's own, before and after what it is given.
+    let pager = "echo paged; head -n 3; echo to the end";
+    let mut screen = Screen::start_with(&["audit", "--root", root], pager);
+    let shown = screen.wait_for("paged text", |shown| shown.contains("to the end"));
+    assert!(shown.starts_with("paged\n"), "{shown}");
+    // Without a pager, with none that exists, and of a text that fits: as it is.
+    for (arguments, pager) in [
+        (&["audit", "--root", root][..], "cat"),
+        (&["audit", "--root", root], "no-such-pager 2>/dev/null"),
+        (&["cpus", "--root", root], "echo paged"),
+    ] {
+        let mut screen = Screen::start_with(arguments, pager);
+        let end = if arguments[0] == "cpus" { "isolated " } else { "--all shows them." };
+        let shown = screen.wait_for("the whole text", |shown| shown.contains(end));
+        assert!(!shown.contains("paged\n"), "{pager}: {shown}");
+    }
 }

@@ -2,7 +2,7 @@
 //! a thread owns, which is the least that an addition can cost.
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use lowlat_counter::Counter;
+use lowlat_counter::PerCpuCounter;
 use std::{
     cell::Cell,
     hint::black_box,
@@ -52,7 +52,7 @@ fn additions(criterion: &mut Criterion) {
         // Relaxed: only this thread writes; a reader sees a whole value.
         slot.store(slot.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
     });
-    let counter = Counter::new();
+    let counter = PerCpuCounter::new();
     beside(criterion, "counter, add_local", &|| counter.add_local(1));
     beside(criterion, "counter, add", &|| counter.add(1));
 }

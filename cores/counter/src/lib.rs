@@ -5,13 +5,13 @@
 //! the kernel restarts it if the thread is moved or interrupted in the middle. Elsewhere threads share a few
 //! parts and add atomically.
 //!
-//! [`Counter::add_local`] and [`Counter::sub_local`] touch the own part alone; [`Counter::sum`] adds all parts.
-//! [`Counter::add`] also adds what has gathered to a global value now and then, so that
-//! [`Counter::approximate`] is cheap. These are the operations of the kernel's `percpu_counter`.
+//! [`PerCpuCounter::add_local`] and [`PerCpuCounter::sub_local`] touch the own part alone; [`PerCpuCounter::sum`] adds all parts.
+//! [`PerCpuCounter::add`] also adds what has gathered to a global value now and then, so that
+//! [`PerCpuCounter::approximate`] is cheap. These are the operations of the kernel's `percpu_counter`.
 //!
 //! A slot that a thread owns and increments without any of this is faster: about 0.6 of the time of
-//! [`Counter::add_local`] (`benches/counter.rs`). It is right for a counter of a fixed set of threads that one place
-//! starts and ends. A [`Counter`] needs no list of threads: its memory grows with CPUs, a thread may come from a pool
+//! [`PerCpuCounter::add_local`] (`benches/counter.rs`). It is right for a counter of a fixed set of threads that one place
+//! starts and ends. A [`PerCpuCounter`] needs no list of threads: its memory grows with CPUs, a thread may come from a pool
 //! or from another library, and what it has added stays when it ends.
 
 #[cfg(not(lowlat_loom))]
@@ -28,7 +28,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 /// Parts for threads without restartable sequences.
 const SHARED_PARTS: usize = if cfg!(lowlat_loom) { 2 } else { 64 };
-/// Amount that a part gathers before [`Counter::add`] adds it to the global value.
+/// Amount that a part gathers before [`PerCpuCounter::add`] adds it to the global value.
 const BATCH: i64 = 1_024;
 
 /// A value on cache lines of its own: two, because processors fetch pairs.
@@ -49,7 +49,7 @@ impl Part {
 
 /// A counter with a part for each CPU.
 #[derive(Debug)]
-pub struct Counter {
+pub struct PerCpuCounter {
     /// One for each CPU that can ever exist. Only a thread on that CPU changes it, within a restartable sequence.
     own: Box<[Part]>,
     /// For threads without them. Changed atomically.
@@ -59,19 +59,19 @@ pub struct Counter {
     batch: i64,
 }
 
-impl Default for Counter {
+impl Default for PerCpuCounter {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Counter {
+impl PerCpuCounter {
     /// Creates a counter with value zero.
     pub fn new() -> Self {
         Self::with_batch(BATCH)
     }
 
-    /// A counter of zero whose parts gather up to `batch` before [`Counter::add`] adds that to the global value.
+    /// A counter of zero whose parts gather up to `batch` before [`PerCpuCounter::add`] adds that to the global value.
     pub fn with_batch(batch: i64) -> Self {
         let parts = |count| (0..count).map(|_| Part::new()).collect();
         Self {
@@ -104,13 +104,13 @@ impl Counter {
         }
     }
 
-    /// Subtracts; otherwise the same as [`Counter::add`].
+    /// Subtracts; otherwise the same as [`PerCpuCounter::add`].
     #[inline]
     pub fn sub(&self, value: i64) {
         self.add(value.wrapping_neg());
     }
 
-    /// The global value: off by at most what [`Counter::add`] has not published yet, the batch for each part, and by
+    /// The global value: off by at most what [`PerCpuCounter::add`] has not published yet, the batch for each part, and by
     /// all of what was added locally.
     #[inline]
     pub fn approximate(&self) -> i64 {

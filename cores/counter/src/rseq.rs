@@ -17,7 +17,7 @@ use std::{arch::asm, cell::Cell, ffi::c_void, ptr, sync::atomic::AtomicI64};
 
 /// `struct rseq` as of Linux 4.18. Later fields are behind it.
 #[repr(C, align(32))]
-struct Area {
+struct RseqArea {
     cpu_id_start: u32,
     cpu_id: u32,
     descriptor: u64,
@@ -37,17 +37,17 @@ const CPUS_MAX: u32 = 1 << 20;
 
 thread_local! {
     /// The area of this thread; null before it is known.
-    static CURRENT: Cell<*mut Area> = const { Cell::new(ptr::null_mut()) };
+    static CURRENT: Cell<*mut RseqArea> = const { Cell::new(ptr::null_mut()) };
     /// The area that this module registered.
     static REGISTERED: Registered = const { Registered(Cell::new(None)) };
 }
 
 /// Stands for a thread that has no area.
-static mut NONE: Area =
-    Area { cpu_id_start: u32::MAX, cpu_id: u32::MAX, descriptor: 0, flags: 0, rest: [0; 3] };
+static mut NONE: RseqArea =
+    RseqArea { cpu_id_start: u32::MAX, cpu_id: u32::MAX, descriptor: 0, flags: 0, rest: [0; 3] };
 
 /// Unregisters the area when the thread ends.
-struct Registered(Cell<Option<Box<Area>>>);
+struct Registered(Cell<Option<Box<RseqArea>>>);
 
 impl Drop for Registered {
     fn drop(&mut self) {
@@ -63,9 +63,9 @@ impl Drop for Registered {
 }
 
 /// Registers or unregisters an area of this thread. Returns whether that worked.
-fn register(area: *mut Area, flags: i32) -> bool {
+fn register(area: *mut RseqArea, flags: i32) -> bool {
     // SAFETY: the caller keeps the area where it is until it is unregistered; the kernel writes only into it.
-    let result = unsafe { libc::syscall(libc::SYS_rseq, area, size_of::<Area>(), flags, SIGNATURE) };
+    let result = unsafe { libc::syscall(libc::SYS_rseq, area, size_of::<RseqArea>(), flags, SIGNATURE) };
     result == 0
 }
 
@@ -100,7 +100,7 @@ fn symbols_of_glibc() -> [*const c_void; 2] {
 }
 
 /// The area that glibc registered for this thread.
-fn of_glibc() -> Option<*mut Area> {
+fn of_glibc() -> Option<*mut RseqArea> {
     let [size, offset] = symbols_of_glibc();
     if size.is_null() || offset.is_null() {
         return None;
@@ -121,10 +121,10 @@ fn of_glibc() -> Option<*mut Area> {
 
 /// Finds or registers the area of this thread.
 #[cold]
-fn find() -> *mut Area {
+fn find() -> *mut RseqArea {
     let found = of_glibc().unwrap_or_else(|| {
         let mut area =
-            Box::new(Area { cpu_id_start: 0, cpu_id: u32::MAX, descriptor: 0, flags: 0, rest: [0; 3] });
+            Box::new(RseqArea { cpu_id_start: 0, cpu_id: u32::MAX, descriptor: 0, flags: 0, rest: [0; 3] });
         let address = &raw mut *area;
         let is_kept = REGISTERED.try_with(|registered| {
             let is_registered = register(address, 0);
@@ -141,7 +141,7 @@ fn find() -> *mut Area {
 }
 
 #[inline]
-fn current() -> *mut Area {
+fn current() -> *mut RseqArea {
     let area = CURRENT.get();
     if area.is_null() { find() } else { area }
 }
@@ -178,7 +178,7 @@ pub fn add(parts: &[Part], value: i64) -> Option<&Part> {
 /// `area` must be this thread's registered area, or one that names no CPU. Only this function with the same `cpu` may
 /// change `value_of`.
 #[inline]
-unsafe fn add_on(area: *mut Area, cpu: u32, value_of: &AtomicI64, value: i64) -> bool {
+unsafe fn add_on(area: *mut RseqArea, cpu: u32, value_of: &AtomicI64, value: i64) -> bool {
     // SAFETY: the sequence (21 to 22) reads and writes only the area and the value, both valid by the caller's promise. Its
     // last instruction is the only one that changes the value, so an abort before it has no effect. The
     // kernel jumps to 24 alone, which the signature precedes, with all registers as they were. The

@@ -32,7 +32,7 @@ fn allowed() -> Vec<usize> {
 
 #[test]
 fn threads_that_are_moved_and_preempted_lose_nothing() {
-    let counter = Counter::with_batch(100);
+    let counter = PerCpuCounter::with_batch(100);
     let cpus = allowed();
     thread::scope(|scope| {
         for thread in 0..THREADS {
@@ -58,7 +58,7 @@ fn additions_under_signals_are_whole() {
     extern "C" fn ignore(_: i32) {}
     // SAFETY: the handler does nothing, which is safe at any time.
     unsafe { libc::signal(libc::SIGUSR2, ignore as *const () as libc::sighandler_t) };
-    let counter = Counter::new();
+    let counter = PerCpuCounter::new();
     let is_done = AtomicBool::new(false);
     let added = thread::scope(|scope| {
         let (sender, numbers) = std::sync::mpsc::channel();
@@ -92,7 +92,7 @@ fn additions_under_signals_are_whole() {
 
 #[test]
 fn shared_parts_count_beside_own_ones() {
-    let counter = Counter::with_batch(10);
+    let counter = PerCpuCounter::with_batch(10);
     thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
@@ -108,7 +108,7 @@ fn shared_parts_count_beside_own_ones() {
 
 #[test]
 fn folding_keeps_the_global_value_near_the_sum() {
-    let counter = Counter::with_batch(50);
+    let counter = PerCpuCounter::with_batch(50);
     for _ in 0..1_000 {
         counter.add(7);
     }
@@ -122,12 +122,12 @@ fn folding_keeps_the_global_value_near_the_sum() {
 #[test]
 fn a_cpu_without_a_part_and_one_that_is_gone_count() {
     // No parts: every thread falls back.
-    let without = Counter { own: Box::default(), ..Counter::new() };
+    let without = PerCpuCounter { own: Box::default(), ..PerCpuCounter::new() };
     without.add(5);
     without.add_local(6);
     assert_eq!(without.sum(), 11);
     // The amount that a CPU had gathered before it went offline stays in its part.
-    let counter = Counter::new();
+    let counter = PerCpuCounter::new();
     if let Some(part) = counter.own.last() {
         part.value.store(9, Ordering::Relaxed);
         assert_eq!(counter.sum(), 9);

@@ -15,7 +15,7 @@ pub enum Accelerator {
 
 /// Library that VMA and XLIO preload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Preload {
+pub struct AcceleratorPreload {
     /// File name of the library.
     pub library: &'static str,
     /// Variables that it reads, in the chosen mode.
@@ -53,7 +53,7 @@ impl Accelerator {
 
     /// Returns the library to preload, for VMA and XLIO. A poll count of -1 polls until a packet arrives, 1 polls once
     /// and then sleeps (NVIDIA, "Basic Performance Tuning").
-    pub fn preload(&self, mode: Mode) -> Option<Preload> {
+    pub fn preload(&self, mode: Mode) -> Option<AcceleratorPreload> {
         let library = self.library();
         let variables = match (self, mode) {
             (Self::Onload(_), _) => return None,
@@ -70,7 +70,7 @@ impl Accelerator {
                 [("XLIO_SPEC", "latency"), ("XLIO_RX_POLL", "1"), ("XLIO_SELECT_POLL", "0")]
             }
         };
-        Some(Preload { library, variables })
+        Some(AcceleratorPreload { library, variables })
     }
 }
 

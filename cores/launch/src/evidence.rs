@@ -35,7 +35,7 @@ impl fmt::Display for KernelSocket {
 
 /// Observations of a running command.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Evidence {
+pub struct AccelerationEvidence {
     /// True if it has mapped the accelerator's library.
     pub has_library: bool,
     /// Open device of the accelerator, such as /dev/onload or /dev/infiniband/uverbs0.
@@ -57,7 +57,7 @@ pub enum Acceleration {
     Accelerated,
 }
 
-impl Evidence {
+impl AccelerationEvidence {
     /// Judges a running command.
     ///
     /// VMA and XLIO keep a socket in the kernel beside each accelerated one, so there only a missing device counts.
@@ -92,7 +92,7 @@ mod tests {
         let onload = Accelerator::Onload("latency".into());
         let far = socket("10.0.0.1:4000", "10.0.0.2:5000");
         let near = socket("127.0.0.1:4000", "127.0.0.1:5000");
-        let mut seen = Evidence::default();
+        let mut seen = AccelerationEvidence::default();
         assert_eq!(seen.judge(&onload), Acceleration::NoLibrary);
         seen.has_library = true;
         assert_eq!(seen.judge(&onload), Acceleration::NoDevice);

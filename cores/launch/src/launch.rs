@@ -1,7 +1,7 @@
 //! The request checked against a host.
 
 use crate::{
-    Accelerator, CpuChoice, Memory, Mode, Place, Request, ThreadMap,
+    Accelerator, CpuChoice, MemoryPolicy, Mode, Place, Request, ThreadMap,
     choose::{cpus, near_nothing, shared_core},
 };
 use lowlat_host::{CpuId, CpuSet, HostSnapshot, Reading, snapshot::SchedPolicy};
@@ -52,7 +52,7 @@ pub struct Launch {
     pub thread_map: ThreadMap,
     /// Scheduling policy with its priority; `None` inherits.
     pub policy: Option<(SchedPolicy, u32)>,
-    pub memory: Memory,
+    pub memory: MemoryPolicy,
     /// Variables added to the command's environment.
     pub environment: Vec<(String, String)>,
     /// Words put before the command.
@@ -150,7 +150,7 @@ impl Launch {
                 }));
             }
         }
-        if let Memory::Node(id) = self.memory {
+        if let MemoryPolicy::Node(id) = self.memory {
             let on_node = host.topology.nodes.iter().find(|node| node.id == id).map(|node| &node.cpus);
             let cpus = on_node.map_or_else(|| all.clone(), |on_node| all.difference(on_node));
             if !cpus.is_empty() {
@@ -206,7 +206,7 @@ fn check_memory(request: &Request, host: &HostSnapshot) -> Result<(), Refusal> {
             ));
         }
     }
-    let Memory::Node(id) = request.memory else { return Ok(()) };
+    let MemoryPolicy::Node(id) = request.memory else { return Ok(()) };
     let has_memory = |bytes: &Reading<u64>| bytes.known().is_none_or(|bytes| *bytes > 0);
     let nodes = &host.topology.nodes;
     let why = match nodes.iter().find(|node| node.id == id) {
@@ -266,7 +266,7 @@ mod tests {
             thread_count: NonZeroU32::new(threads),
             copies: None,
             policy: None,
-            memory: Memory::Inherited,
+            memory: MemoryPolicy::Inherited,
             has_huge_pages: false,
             is_awake: false,
             thread_map: ThreadMap::default(),
@@ -373,7 +373,8 @@ mod tests {
     #[test]
     fn noisy_cpus_are_named() {
         let policy = Some((SchedPolicy::Fifo, 50));
-        let launch = plan(&Request { policy, memory: Memory::Node(1), ..request(list("3"), 1) }).unwrap();
+        let launch =
+            plan(&Request { policy, memory: MemoryPolicy::Node(1), ..request(list("3"), 1) }).unwrap();
         assert_eq!(
             launch.warnings,
             [
@@ -389,7 +390,7 @@ mod tests {
     #[test]
     fn memory_must_exist() {
         let node = "cannot take memory from NUMA node 2: no such node\nhint: nodes with memory are 0, 1";
-        assert_eq!(refusal(&Request { memory: Memory::Node(2), ..request(list("4"), 1) }), node);
+        assert_eq!(refusal(&Request { memory: MemoryPolicy::Node(2), ..request(list("4"), 1) }), node);
         let huge = refusal(&Request { has_huge_pages: true, ..request(list("4"), 1) });
         assert!(huge.starts_with("cannot use huge pages: none is free\n"));
     }

@@ -17,10 +17,10 @@ mod shell;
 mod testing;
 mod threads;
 
-pub use accelerator::{Accelerator, Preload, profile_variables};
-pub use evidence::{Acceleration, Evidence, KernelSocket};
+pub use accelerator::{Accelerator, AcceleratorPreload, profile_variables};
+pub use evidence::{Acceleration, AccelerationEvidence, KernelSocket};
 pub use launch::{Launch, Refusal, Surroundings};
 pub use placement::{Place, order};
-pub use request::{CpuChoice, Memory, Mode, Request};
+pub use request::{CpuChoice, MemoryPolicy, Mode, Request};
 pub use shell::shell_lines;
 pub use threads::{Pins, Thread, ThreadMap, Update};

@@ -23,7 +23,7 @@ pub enum CpuChoice {
 
 /// Memory policy of the command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Memory {
+pub enum MemoryPolicy {
     /// The kernel's default policy, which it inherits.
     #[default]
     Inherited,
@@ -46,7 +46,7 @@ pub struct Request {
     pub copies: Option<NonZeroU32>,
     /// Scheduling policy with its real-time priority; `None` inherits.
     pub policy: Option<(SchedPolicy, u32)>,
-    pub memory: Memory,
+    pub memory: MemoryPolicy,
     /// True if malloc uses huge pages.
     pub has_huge_pages: bool,
     /// True if all CPUs stay out of idle states while the command runs.

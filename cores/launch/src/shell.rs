@@ -1,6 +1,6 @@
 //! The launch as a shell line.
 
-use crate::{Launch, Memory};
+use crate::{Launch, MemoryPolicy};
 use lowlat_host::{CpuId, CpuSet, shell, snapshot::SchedPolicy};
 
 /// Returns the shell lines that start the command in the same way, below a comment for each setting that they cannot
@@ -41,9 +41,9 @@ fn line(launch: &Launch, cpus: &CpuSet, command: &[String]) -> String {
         words.extend(["chrt".to_owned(), option.to_owned(), priority.to_string()]);
     }
     match launch.memory {
-        Memory::Inherited => {}
-        Memory::Local => words.extend(["numactl".to_owned(), "--localalloc".to_owned()]),
-        Memory::Node(node) => words.extend(["numactl".to_owned(), format!("--membind={node}")]),
+        MemoryPolicy::Inherited => {}
+        MemoryPolicy::Local => words.extend(["numactl".to_owned(), "--localalloc".to_owned()]),
+        MemoryPolicy::Node(node) => words.extend(["numactl".to_owned(), format!("--membind={node}")]),
     }
     if !launch.environment.is_empty() {
         words.push("env".to_owned());
@@ -68,7 +68,7 @@ mod tests {
         assert_eq!(shell_lines(&launch, &command), [r"taskset -c 3 onload -p latency ./app 'it'\''s'"]);
         launch.cpus = vec![3, 2];
         launch.policy = Some((SchedPolicy::Fifo, 50));
-        launch.memory = Memory::Node(1);
+        launch.memory = MemoryPolicy::Node(1);
         launch.environment = vec![("A".into(), "b c".into())];
         launch.is_awake = true;
         let lines = shell_lines(&launch, &command[..1]);

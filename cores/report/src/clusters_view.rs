@@ -5,7 +5,7 @@ use lowlat_cache::clusters::{ClustersMeasurement, ClustersRecord, kernel_view};
 use lowlat_host::HostSnapshot;
 use lowlat_text::page::{Section, facts, micro, section, tile};
 use lowlat_text::units::clean;
-use lowlat_text::view::{Head, View};
+use lowlat_text::view::{PageHead, View};
 use maud::{Markup, html};
 
 /// Width of the table on the page, in characters.
@@ -69,14 +69,14 @@ impl View for ClustersView<'_> {
         vec![Section::new("clusters", "Clusters", section("clusters", clusters::judged(&view), &lead, &body))]
     }
 
-    fn head(&self) -> Head {
+    fn head(&self) -> PageHead {
         let record = self.record;
         let verdict = html! {
             p class="verdict" { (micro(&clusters::compared(record))) "." }
             p { (micro(&clusters::set_up(record))) }
             div class="tiles" { (self.tiles()) }
         };
-        Head { title: "Clusters", verdict }
+        PageHead { title: "Clusters", verdict }
     }
 
     fn parameters(&self) -> Option<Markup> {

@@ -1,7 +1,8 @@
 //! Lines that threads of a program share, as text.
 
 use lowlat_cache::finder::{
-    End, Field, FinderRecord, Finding, LINE_BYTES, Pace, Sharing, Suspect, UnwatchedKind, User, plain,
+    AccessRate, End, Field, FinderRecord, LINE_BYTES, SharedLine, Sharing, Suspect, UnwatchedKind, User,
+    plain,
 };
 use lowlat_text::columns::{NONE, Table};
 use lowlat_text::text::{BOLD, add_detail, add_result, add_wrapped, cut, paint, usable};
@@ -30,7 +31,7 @@ pub fn finder_text(record: &FinderRecord, width: usize) -> String {
         (Sharing::Mixed, "A thread's own field beside one that several threads use"),
         (Sharing::True, "True sharing: threads use the same fields"),
     ] {
-        let of: Vec<&Finding> = findings.iter().filter(|finding| finding.sharing == sharing).collect();
+        let of: Vec<&SharedLine> = findings.iter().filter(|finding| finding.sharing == sharing).collect();
         if of.is_empty() {
             continue;
         }
@@ -55,7 +56,7 @@ pub fn finder_text(record: &FinderRecord, width: usize) -> String {
 }
 
 /// "false sharing in 3 cache lines". "No false sharing" only if everything was checked.
-fn headline(record: &FinderRecord, findings: &[Finding], suspects: &[Suspect]) -> String {
+fn headline(record: &FinderRecord, findings: &[SharedLine], suspects: &[Suspect]) -> String {
     let count = |kind| findings.iter().filter(|finding| finding.sharing == kind).count();
     let of = match clean(record.program.rsplit('/').next().unwrap_or_default()) {
         name if name.is_empty() => format!("Process {}", record.pid),
@@ -123,7 +124,7 @@ fn circumstances(record: &FinderRecord) -> Vec<String> {
     all
 }
 
-fn table(record: &FinderRecord, finding: &Finding, width: usize) -> String {
+fn table(record: &FinderRecord, finding: &SharedLine, width: usize) -> String {
     let rows: Vec<(&Field, &User)> =
         finding.fields.iter().flat_map(|field| field.users.iter().map(move |user| (field, user))).collect();
     let first = |field: &Field, user: &User, text: String| {
@@ -138,7 +139,7 @@ fn table(record: &FinderRecord, finding: &Finding, width: usize) -> String {
         .words("thread", 0, |(_, user)| cut(&clean(record.thread_name(user.tid)), THREAD_CHARS))
         .figures("tid", 1, |(_, user)| user.tid.to_string())
         .figures("per second", 0, |(_, user)| match user.pace {
-            Some(Pace { per_second, is_more }) => {
+            Some(AccessRate { per_second, is_more }) => {
                 format!("{}{} {}", if is_more { "> " } else { "" }, rate(per_second), kind(user))
             }
             None => kind(user).to_owned(),
@@ -158,7 +159,7 @@ fn code(record: &FinderRecord, address: u64) -> String {
 }
 
 /// Says where padding goes: before each field whose threads differ from those of the field before it.
-fn advice(record: &FinderRecord, finding: &Finding) -> Option<String> {
+fn advice(record: &FinderRecord, finding: &SharedLine) -> Option<String> {
     if finding.sharing == Sharing::True {
         return None;
     }

@@ -1,7 +1,7 @@
 //! The section of a survey: heat map and table of levels.
 
 use super::c2c::{darkness, groups, name, notes, order, spread};
-use lowlat_cache::c2c::{C2cRecord, Kind, Prediction, partitions};
+use lowlat_cache::c2c::{C2cRecord, Kind, LatencyPredictor, partitions};
 use lowlat_host::{CpuId, CpuSet, topology::Topology};
 use lowlat_text::page::svg::px;
 use lowlat_text::page::{Section, data_table, micro, note, section as page_section};
@@ -85,7 +85,7 @@ fn map(record: &C2cRecord, topology: &Topology) -> Markup {
 /// One row: a rectangle per cell, or per run of equal cells where there are many.
 fn line(
     record: &C2cRecord,
-    prediction: &Prediction<'_>,
+    prediction: &LatencyPredictor<'_>,
     cpus: &[CpuId],
     (row, own): (usize, CpuId),
     cell: f64,
@@ -114,7 +114,7 @@ fn line(
     }
 }
 
-fn title(prediction: &Prediction<'_>, own: CpuId, other: Option<CpuId>) -> Markup {
+fn title(prediction: &LatencyPredictor<'_>, own: CpuId, other: Option<CpuId>) -> Markup {
     let Some((other, (ns, is_measured))) =
         other.and_then(|other| Some((other, prediction.time(own, other)?)))
     else {

@@ -5,7 +5,7 @@ use lowlat_host::{
     snapshot::SchedPolicy,
     topology::{Group, Topology},
 };
-use lowlat_launch::{Launch, Memory, Mode};
+use lowlat_launch::{Launch, MemoryPolicy, Mode};
 use lowlat_text::text::{BOLD, YELLOW, paint, wrap};
 use lowlat_text::units::clean;
 
@@ -34,9 +34,9 @@ pub fn launch_text(
     });
     parts.extend(launch.policy.map(|(policy, priority)| scheduling(policy, priority)));
     match launch.memory {
-        Memory::Inherited => {}
-        Memory::Local => parts.push("memory of each thread's node".to_owned()),
-        Memory::Node(node) => parts.push(format!("memory of node {node}")),
+        MemoryPolicy::Inherited => {}
+        MemoryPolicy::Local => parts.push("memory of each thread's node".to_owned()),
+        MemoryPolicy::Node(node) => parts.push(format!("memory of node {node}")),
     }
     if launch.is_awake {
         parts.push("idle states off".to_owned());

@@ -4,11 +4,6 @@
 //! a terminal. Every text from a host is first cleaned of control characters.
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
-#![allow(
-    clippy::format_push_string,
-    clippy::format_collect,
-    reason = "texts are short and built once; a formatted piece reads better than a write that cannot fail"
-)]
 
 mod c2c;
 mod clock;

@@ -5,7 +5,7 @@ use lowlat_cache::c2c::{C2cMeasurement, C2cRecord};
 use lowlat_host::HostSnapshot;
 use lowlat_text::page::{Section, micro, tile};
 use lowlat_text::units::{count, duration_fine};
-use lowlat_text::view::{Head, View};
+use lowlat_text::view::{PageHead, View};
 use maud::{Markup, html};
 
 struct C2cView<'a> {
@@ -50,14 +50,14 @@ impl View for C2cView<'_> {
         vec![html::section(self.record, &self.host.topology)]
     }
 
-    fn head(&self) -> Head {
+    fn head(&self) -> PageHead {
         let record = self.record;
         let verdict = html! {
             p class="verdict" { (micro(&c2c::headline(record))) "." }
             p { (micro(&c2c::set_up(record))) }
             div class="tiles" { (self.tiles()) }
         };
-        Head { title: "Latency between cores", verdict }
+        PageHead { title: "Latency between cores", verdict }
     }
 
     fn parameters(&self) -> Option<Markup> {

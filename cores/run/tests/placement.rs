@@ -3,7 +3,7 @@
 use lowlat_catalogue::CATALOGUE;
 use lowlat_host::{CpuSet, HostSnapshot};
 use lowlat_host_run::{Root, snapshot};
-use lowlat_launch::{CpuChoice, Launch, Memory, Mode, Place, Request, Surroundings, ThreadMap};
+use lowlat_launch::{CpuChoice, Launch, MemoryPolicy, Mode, Place, Request, Surroundings, ThreadMap};
 use std::{num::NonZeroU32, path::Path};
 
 /// A virtual Xeon 6 with 16 cores, four to each second-level cache.
@@ -21,7 +21,7 @@ fn in_clusters(host: &HostSnapshot, place: Place, copies: u32, allowed: &str) ->
         thread_count: None,
         copies: NonZeroU32::new(copies),
         policy: None,
-        memory: Memory::Inherited,
+        memory: MemoryPolicy::Inherited,
         has_huge_pages: false,
         is_awake: false,
         thread_map: ThreadMap::default(),

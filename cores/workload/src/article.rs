@@ -114,8 +114,8 @@ impl Published {
     }
 
     /// Returns the part of the gain that the settings explain, for each workload and number of copies measured.
-    pub fn explained(&self, record: &WorkloadRecord) -> Vec<Explained> {
-        let of = |(workload, copies): (&'static str, u32)| Explained::of(self, record, workload, copies);
+    pub fn explained(&self, record: &WorkloadRecord) -> Vec<ExplainedGain> {
+        let of = |(workload, copies): (&'static str, u32)| ExplainedGain::of(self, record, workload, copies);
         self.rows
             .iter()
             .flat_map(|(workload, copies)| copies.iter().map(|copies| (*workload, *copies)))
@@ -135,7 +135,7 @@ pub struct Factor {
 
 /// Part of a published gain that placement and idle states explain in one workload.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Explained {
+pub struct ExplainedGain {
     pub workload: &'static str,
     pub copies: u32,
     /// Fastest against slowest place, idle states allowed; `None` if no difference is shown.
@@ -178,7 +178,7 @@ impl Factor {
     }
 }
 
-impl Explained {
+impl ExplainedGain {
     /// `None` if fewer than two settings were measured.
     fn of(gain: &Published, record: &WorkloadRecord, workload: &'static str, copies: u32) -> Option<Self> {
         let measured = |setting: Setting| {

@@ -48,14 +48,14 @@ type Seen = RefCell<HashMap<String, Option<String>>>;
 
 /// The memory of all lookups of a page.
 #[derive(Debug, Default)]
-pub struct Memory {
+pub struct LookupMemory {
     /// Lookups of texts without marks.
     seen: Seen,
     /// The texts that had no entry, if they are collected.
     misses: Option<RefCell<BTreeSet<String>>>,
 }
 
-impl Memory {
+impl LookupMemory {
     /// Returns a memory that collects the texts without an entry.
     pub fn with_misses() -> Self {
         Self { misses: Some(RefCell::default()), ..Self::default() }
@@ -72,14 +72,14 @@ impl Memory {
 pub struct Lookup<'a> {
     dictionary: &'a Dictionary,
     marks: &'a Marks<'a>,
-    memory: &'a Memory,
+    memory: &'a LookupMemory,
     /// Lookups of texts with marks.
     seen: Seen,
     nesting: Cell<usize>,
 }
 
 impl<'a> Lookup<'a> {
-    pub fn new(dictionary: &'a Dictionary, marks: &'a Marks<'a>, memory: &'a Memory) -> Self {
+    pub fn new(dictionary: &'a Dictionary, marks: &'a Marks<'a>, memory: &'a LookupMemory) -> Self {
         Self { dictionary, marks, memory, seen: Seen::default(), nesting: Cell::new(0) }
     }
 

@@ -2,7 +2,7 @@
 //!
 //! Reads only what maud writes: tags are closed, and `<`, `>`, `&` and quotes are escaped in texts and attributes.
 
-use crate::dictionary::{Dictionary, Lookup, Memory};
+use crate::dictionary::{Dictionary, Lookup, LookupMemory};
 use crate::pattern::{Marks, is_reserved};
 use lowlat_text::page::micro;
 use std::collections::BTreeSet;
@@ -23,17 +23,17 @@ const NOT: &str = "translate=\"no\"";
 
 /// Translates an English page. `language` is the code for the page's `lang` attribute.
 pub fn translated(page: &str, language: &str, dictionary: &Dictionary) -> String {
-    write(page, language, dictionary, &Memory::default())
+    write(page, language, dictionary, &LookupMemory::default())
 }
 
 /// Returns the texts of an English page that have no entry in the catalogue. Names are among them.
 pub fn misses(page: &str, dictionary: &Dictionary) -> BTreeSet<String> {
-    let memory = Memory::with_misses();
+    let memory = LookupMemory::with_misses();
     write(page, "", dictionary, &memory);
     memory.misses()
 }
 
-fn write(page: &str, language: &str, dictionary: &Dictionary, memory: &Memory) -> String {
+fn write(page: &str, language: &str, dictionary: &Dictionary, memory: &LookupMemory) -> String {
     let mut writer = Writer { dictionary, memory, out: String::with_capacity(page.len()) };
     let mut unit = Unit::default();
     let mut rest = page;
@@ -87,7 +87,7 @@ struct Tag<'a> {
 
 struct Writer<'a> {
     dictionary: &'a Dictionary,
-    memory: &'a Memory,
+    memory: &'a LookupMemory,
     out: String,
 }
 

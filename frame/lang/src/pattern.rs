@@ -15,11 +15,11 @@ pub fn is_reserved(character: char) -> bool {
 /// The inline markup of a text.
 #[derive(Debug, Default)]
 pub struct Marks<'a> {
-    marks: Vec<Mark<'a>>,
+    marks: Vec<InlineMark<'a>>,
 }
 
 #[derive(Debug)]
-struct Mark<'a> {
+struct InlineMark<'a> {
     /// Name of the tag, with a slash before it if it ends an element; empty for a whole element.
     name: &'a str,
     markup: String,
@@ -28,7 +28,7 @@ struct Mark<'a> {
 impl<'a> Marks<'a> {
     /// Adds a tag, and returns the character that stands for it.
     pub fn tag(&mut self, name: &'a str, markup: String) -> char {
-        self.marks.push(Mark { name, markup });
+        self.marks.push(InlineMark { name, markup });
         u32::try_from(self.marks.len() - 1)
             .ok()
             .and_then(|index| char::from_u32(MARK_FIRST + index))
@@ -40,7 +40,7 @@ impl<'a> Marks<'a> {
         self.tag("", markup)
     }
 
-    fn get(&self, character: char) -> Option<&Mark<'a>> {
+    fn get(&self, character: char) -> Option<&InlineMark<'a>> {
         self.marks.get(usize::try_from(u32::from(character).checked_sub(MARK_FIRST)?).ok()?)
     }
 

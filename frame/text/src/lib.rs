@@ -2,11 +2,6 @@
 //! clock.
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
-#![allow(
-    clippy::format_push_string,
-    clippy::format_collect,
-    reason = "texts are short and built once; a formatted piece reads better than a write that cannot fail"
-)]
 
 pub mod columns;
 pub mod page;

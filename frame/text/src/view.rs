@@ -25,7 +25,7 @@ pub trait View {
     fn sections(&self) -> Vec<Section>;
 
     /// Returns the head of its own subcommand's page.
-    fn head(&self) -> Head;
+    fn head(&self) -> PageHead;
 
     /// Returns the parameters of the measurement, for the page's footer.
     fn parameters(&self) -> Option<Markup> {
@@ -34,7 +34,7 @@ pub trait View {
 }
 
 #[derive(Debug)]
-pub struct Head {
+pub struct PageHead {
     /// Title: "Interruptions of user threads".
     pub title: &'static str,
     /// The page's result: sentences, then tiles.

@@ -9,7 +9,6 @@ mod allocation;
 pub mod cmdline;
 mod cpuset;
 pub mod diff;
-mod digest;
 pub mod histogram;
 mod isolation;
 pub mod kernel_version;
@@ -27,7 +26,6 @@ pub mod topology;
 
 pub use allocation::Allocation;
 pub use cpuset::{CPU_ID_MAX, CpuId, CpuSet, ListError, MaskError};
-pub use digest::digest;
 pub use isolation::{
     BOOT_CPU, BOOT_CPU_ISOLATED, ISOLCPUS_FLAGS, ISOLCPUS_SKIPS_FLAGS_SINCE, IsolatedCpus, Isolation,
 };
@@ -38,3 +36,28 @@ pub use role::{IsolateBy, Role, RoleError, RoleFile, RoleSource};
 pub use snapshot::HostSnapshot;
 pub use ticks::{TickScale, ticks_between};
 pub use topology::Topology;
+
+use sha2::{Digest, Sha256};
+use std::fmt::Write;
+
+/// The first 16 digits of the SHA-256 of a text, to identify hosts and plans.
+pub fn digest(text: &str) -> String {
+    let hash = Sha256::digest(text.as_bytes());
+    hash.iter().take(8).fold(String::with_capacity(16), |mut digits, byte| {
+        // Writing to a String cannot fail.
+        let _ = write!(digits, "{byte:02x}");
+        digits
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_digest_is_the_published_one() {
+        // Test vectors of SHA-256 (FIPS 180-4), their first 64 bits.
+        assert_eq!(digest(""), "e3b0c44298fc1c14");
+        assert_eq!(digest("abc"), "ba7816bf8f01cfea");
+    }
+}

@@ -1,11 +1,6 @@
 //! A host, its role and the purpose of each CPU as terminal text and HTML. Pure: no I/O, no clock.
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
-#![allow(
-    clippy::format_push_string,
-    clippy::format_collect,
-    reason = "texts are short and built once; a formatted piece reads better than a write that cannot fail"
-)]
 
 pub mod cpu_parts;
 pub mod fields;
@@ -18,4 +13,4 @@ pub mod terminal;
 
 pub use line::title_and_cpus as host_line;
 pub use role::{role_notes, role_text};
-pub use terminal::{choice::choice_text, diff::host_diff_text, host_text};
+pub use terminal::{choice_text, host_diff_text, host_text};

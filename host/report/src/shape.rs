@@ -31,15 +31,15 @@ pub struct Name {
 
 /// CPUs that belong together. A block with the same CPUs as its only child is merged with it and has both names.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Block {
+pub struct CpuBlock {
     /// Names of the block, outermost first.
     pub names: Vec<Name>,
     pub cpus: CpuSet,
     /// The blocks inside, by lowest CPU; empty for the innermost.
-    pub children: Vec<Block>,
+    pub children: Vec<CpuBlock>,
 }
 
-impl Block {
+impl CpuBlock {
     /// Returns its names with numbers.
     pub fn label(&self) -> String {
         self.names.iter().map(|name| name.label.as_str()).collect::<Vec<_>>().join(", ")
@@ -67,7 +67,7 @@ const OWN_CACHE_CORES_MAX: usize = 4_096;
 type Level = Vec<(Name, CpuSet)>;
 
 /// Builds the tree of the online CPUs.
-pub fn tree(topology: &Topology) -> Vec<Block> {
+pub fn tree(topology: &Topology) -> Vec<CpuBlock> {
     let mut levels: Vec<Level> = vec![
         topology.packages.iter().map(|group| numbered(Kind::Package, "package", group)).collect(),
         topology.nodes.iter().filter(|node| !node.cpus.is_empty()).map(node_of).collect(),
@@ -120,7 +120,7 @@ fn node_of(node: &Node) -> (Name, CpuSet) {
 }
 
 /// Nests the groups of each level inside those of the previous one. CPUs outside every group pass through.
-fn nest(cpus: &CpuSet, levels: &[Level]) -> Vec<Block> {
+fn nest(cpus: &CpuSet, levels: &[Level]) -> Vec<CpuBlock> {
     let Some((level, inner)) = levels.split_first() else { return Vec::new() };
     let mut left = cpus.clone();
     let mut blocks = Vec::new();
@@ -130,7 +130,7 @@ fn nest(cpus: &CpuSet, levels: &[Level]) -> Vec<Block> {
             continue;
         }
         left = left.difference(&own);
-        blocks.push(merged(Block { names: vec![name.clone()], children: nest(&own, inner), cpus: own }));
+        blocks.push(merged(CpuBlock { names: vec![name.clone()], children: nest(&own, inner), cpus: own }));
     }
     if !left.is_empty() {
         blocks.extend(nest(&left, inner));
@@ -139,7 +139,7 @@ fn nest(cpus: &CpuSet, levels: &[Level]) -> Vec<Block> {
     blocks
 }
 
-fn merged(mut block: Block) -> Block {
+fn merged(mut block: CpuBlock) -> CpuBlock {
     if block.children.len() == 1
         && block.children[0].cpus == block.cpus
         && let Some(child) = block.children.pop()

@@ -96,17 +96,18 @@ pub fn settable(cpus: &CpuSet) -> Result<CpuSet, AffinityError> {
 }
 
 fn set(cpus: &CpuSet) -> Result<(), AffinityError> {
+    set_mask(0, cpus).map_err(|source| AffinityError::Set { cpus: cpus.clone(), source })
+}
+
+/// Restricts a thread to these CPUs; the calling one for 0.
+pub(crate) fn set_mask(thread: libc::pid_t, cpus: &CpuSet) -> io::Result<()> {
     let words = words_of(cpus);
-    let this_thread: libc::pid_t = 0;
     // SAFETY: the mask is alive and as long as the length says; the kernel only reads it. It ignores bits
     // beyond its own CPU count.
     let result = unsafe {
-        libc::syscall(libc::SYS_sched_setaffinity, this_thread, size_of_val(words.as_slice()), words.as_ptr())
+        libc::syscall(libc::SYS_sched_setaffinity, thread, size_of_val(words.as_slice()), words.as_ptr())
     };
-    if result == 0 {
-        return Ok(());
-    }
-    Err(AffinityError::Set { cpus: cpus.clone(), source: io::Error::last_os_error() })
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 fn words_of(cpus: &CpuSet) -> Vec<c_ulong> {

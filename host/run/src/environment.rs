@@ -35,7 +35,7 @@ const DROP_INS_MAX: usize = 256;
 
 /// Environment of programs, as set by their unit and its drop-ins.
 #[derive(Debug, Default)]
-pub struct Sources {
+pub struct UnitEnvironment {
     /// True if the unit's own file has its original content: captures of earlier versions hold its headings only.
     pub has_unit: bool,
     /// The assignments of `Environment=`, in order.
@@ -68,7 +68,7 @@ pub fn files(root: &Root, directories: &[&str], name: &str) -> (Option<String>, 
 }
 
 /// Reads the unit's file and its drop-ins.
-pub fn sources(root: &Root, unit: &str) -> Sources {
+pub fn sources(root: &Root, unit: &str) -> UnitEnvironment {
     let (own, drop_ins) = files(root, &DIRECTORIES, unit);
     let is_whole = |path: &String| text(root, path).is_some_and(|text| text.contains("ExecStart="));
     let (has_unit, mut assignments, mut files) = (own.as_ref().is_some_and(is_whole), Vec::new(), Vec::new());
@@ -93,7 +93,7 @@ pub fn sources(root: &Root, unit: &str) -> Sources {
             }
         }
     }
-    Sources { has_unit, assignments, files }
+    UnitEnvironment { has_unit, assignments, files }
 }
 
 /// Words of an `Environment=` line, separated by white space; quotes keep words together.

@@ -7,7 +7,6 @@ pub mod control_group;
 pub mod counter_table;
 mod dbus;
 pub mod environment;
-pub mod ethtool;
 pub mod idle_hold;
 pub mod msr;
 pub mod netlink;
@@ -26,3 +25,8 @@ pub mod testing;
 pub mod tuned;
 
 pub use root::{Ownership, PolledFile, Root, RootError};
+
+/// Changes network interfaces as `ethtool` does.
+pub mod ethtool {
+    pub use crate::snapshot::ethtool::{EthtoolError, Setting, Value};
+}

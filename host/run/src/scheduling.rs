@@ -1,11 +1,9 @@
 //! Scheduling of a task, through the kernel's own calls (sched_setaffinity(2), sched_setattr(2)).
 
-use crate::{Root, task_stat::cpus_allowed};
+use crate::{Root, affinity::set_mask, task_stat::cpus_allowed};
 use lowlat_host::{CPU_ID_MAX, CpuSet, Reading, snapshot::SchedPolicy};
 use std::{fmt, io, str::FromStr};
 
-/// Bits per word of the kernel's masks.
-const WORD_BITS: u32 = libc::c_ulong::BITS;
 /// Children start with the default policy (SCHED_FLAG_RESET_ON_FORK).
 const RESET_ON_FORK: u64 = 1;
 
@@ -77,18 +75,7 @@ pub fn set_scheduling(tid: u32, to: &Scheduling) -> io::Result<()> {
 
 /// Restricts task `tid` to `cpus`.
 pub fn set_affinity(tid: u32, cpus: &CpuSet) -> io::Result<()> {
-    let count = cpus.highest().map_or(1, |highest| (highest / WORD_BITS) as usize + 1);
-    let mut words: Vec<libc::c_ulong> = vec![0; count];
-    for cpu in cpus.iter() {
-        if let Some(word) = words.get_mut((cpu / WORD_BITS) as usize) {
-            *word |= 1 << (cpu % WORD_BITS);
-        }
-    }
-    let bytes = size_of_val(words.as_slice());
-    // SAFETY: the mask is alive and as long as the length says; the kernel only reads it. It ignores bits
-    // beyond its own CPU count.
-    let result = unsafe { libc::syscall(libc::SYS_sched_setaffinity, task(tid)?, bytes, words.as_ptr()) };
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    set_mask(task(tid)?, cpus)
 }
 
 /// Gives the threads of this process whose names start with `name` other CPUs than those they are pinned to, and the

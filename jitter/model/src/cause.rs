@@ -1,7 +1,7 @@
 //! Causes of interruptions, as in a record.
 
 use super::{
-    Interruption, Sender, SenderTotal,
+    Interruption, Sender, SenderTotal, TracingCost,
     attribution::{ASLEEP_NAME, IDLE_NAME},
 };
 use lowlat_host::{CpuId, CpuSet, Reading};
@@ -303,7 +303,7 @@ pub struct TimelineStep {
     pub offset_ns: i64,
     /// Number of activities that it runs on top of.
     pub depth: u8,
-    pub change: Change,
+    pub change: TimelineChange,
     pub cause: Cause,
     /// Sender on another CPU, as an index into [`JitterCauses::senders`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -314,7 +314,7 @@ pub struct TimelineStep {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
-pub enum Change {
+pub enum TimelineChange {
     #[default]
     Begins,
     Ends,
@@ -372,14 +372,4 @@ pub struct GroupMember {
     pub interruption: Interruption,
     /// Its longest named part, otherwise its longest part.
     pub cause: Cause,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct TracingCost {
-    /// Cost of one event in nanoseconds: the median over interleaved rounds with tracing on and off.
-    pub event_ns: f64,
-    /// The lower and upper quartile of the rounds' differences.
-    pub event_ns_quartiles: (f64, f64),
-    pub round_count: u32,
 }

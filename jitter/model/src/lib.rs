@@ -10,7 +10,6 @@ mod counters;
 pub mod gate;
 mod readiness;
 mod record;
-mod reference;
 mod remedy;
 mod sender;
 mod study;
@@ -23,21 +22,21 @@ pub mod watch;
 mod within;
 
 pub use cause::{
-    Cause, CauseKind, CausePart, CauseSource, CauseTotal, Change, CounterDelta, CpuCauses, Explained, Group,
-    GroupMember, GroupSize, JitterCauses, JitterGroups, OwnHolds, TIMELINE_STEPS_MAX, TimelineStep,
-    TracingCost,
+    Cause, CauseKind, CausePart, CauseSource, CauseTotal, CounterDelta, CpuCauses, Explained, Group,
+    GroupMember, GroupSize, JitterCauses, JitterGroups, OwnHolds, TIMELINE_STEPS_MAX, TimelineChange,
+    TimelineStep,
 };
 pub use cells::LengthCells;
 pub use counters::{
     CountedTables, Movement, cause_of_irq, cause_of_row, cause_of_softirq, contradictions, steal_ticks,
     timeslices,
 };
+pub use gate::{GUIDE_RUN, ReferenceRun};
 pub use readiness::{
-    BUSY_KEPT_MAX, BusyThread, BusyThreads, CpuClock, ProfileFacts, ReadinessFacts, ReadinessPoint,
+    BUSY_KEPT_MAX, BusyThread, BusyThreads, FrequencyFacts, ProfileFacts, ReadinessFacts, ReadinessPoint,
     ReadinessState, SwapFacts, judge as judge_readiness,
 };
 pub use record::{Interruption, JitterCpu, JitterMeasurement, JitterRecord, JitterSecond, LONG_NS, Stop};
-pub use reference::{GUIDE_RUN, ReferenceRun};
 pub use remedy::{RemedyContext, origins, remedy};
 pub use sender::{Reason, Sender, SenderLevel, SenderStudy, SenderTotal};
 pub use study::{
@@ -45,4 +44,5 @@ pub use study::{
     lengths_of, study,
 };
 pub use study_causes::{savings, study_with};
+pub use tracing_cost::TracingCost;
 pub use warnings::Warning;

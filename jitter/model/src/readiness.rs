@@ -2,9 +2,10 @@
 
 mod facts;
 mod judge;
-mod texts;
 
-pub use facts::{BUSY_KEPT_MAX, BusyThread, BusyThreads, CpuClock, ProfileFacts, ReadinessFacts, SwapFacts};
+pub use facts::{
+    BUSY_KEPT_MAX, BusyThread, BusyThreads, FrequencyFacts, ProfileFacts, ReadinessFacts, SwapFacts,
+};
 pub use judge::judge;
 
 use serde::{Deserialize, Serialize};

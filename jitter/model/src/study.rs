@@ -7,7 +7,7 @@ use super::{
     Cause, JitterCpu, JitterRecord, SenderStudy,
     sender::senders_of,
     study_causes::{causes_of, shares_of},
-    wait::{Lost, time_percentiles},
+    wait::{LostTime, time_percentiles},
 };
 use hdrhistogram::Histogram;
 use lowlat_host::{
@@ -256,7 +256,7 @@ fn study_cpu(cpu: &JitterCpu, record: &JitterRecord, lengths: Option<&Histogram<
         length_ns_max: (count > 0).then_some(cpu.interruption_ns_max),
         length_ns_mean: (count > 0).then(|| cpu.interruption_ns_total as f64 / count as f64),
         percentiles: percentiles(count, cpu.interruption_ns_max, lengths),
-        time_percentiles: time_percentiles(&Lost {
+        time_percentiles: time_percentiles(&LostTime {
             lengths,
             length_ns_max: cpu.interruption_ns_max,
             threshold_ns: record.threshold_ns,
@@ -286,7 +286,7 @@ fn study_all(record: &JitterRecord, lengths: Option<&Histogram<u64>>) -> TotalSt
         length_ns_max,
         worst_cpu: worst.map(|cpu| cpu.cpu),
         percentiles: percentiles(count, length_ns_max.unwrap_or(0), lengths),
-        time_percentiles: time_percentiles(&Lost {
+        time_percentiles: time_percentiles(&LostTime {
             lengths,
             length_ns_max: length_ns_max.unwrap_or(0),
             threshold_ns: record.threshold_ns,

@@ -1,6 +1,16 @@
 //! Cost of tracing itself, from rounds with tracing on and off.
 
-use super::TracingCost;
+use serde::{Deserialize, Serialize};
+
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct TracingCost {
+    /// Cost of one event in nanoseconds: the median over interleaved rounds with tracing on and off.
+    pub event_ns: f64,
+    /// The lower and upper quartile of the rounds' differences.
+    pub event_ns_quartiles: (f64, f64),
+    pub round_count: u32,
+}
 
 impl TracingCost {
     /// The cost of one event from pairs of consecutive rounds: nanoseconds per event with tracing on, and

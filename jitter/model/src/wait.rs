@@ -10,7 +10,7 @@ const LONGER_MIN: f64 = 6.0;
 
 /// Time lost on a CPU, or on several together.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Lost<'a> {
+pub(super) struct LostTime<'a> {
     /// Lengths of the interruptions; `None` if there was none.
     pub lengths: Option<&'a Histogram<u64>>,
     /// The longest; 0 if there was none.
@@ -35,7 +35,7 @@ pub(super) struct Lost<'a> {
 /// Only these are included:
 /// * a wait above zero if at least 6 interruptions are longer;
 /// * a wait of zero if even the upper limit of the lost share ([`lost_ns_high`]) is at most `1 - q`.
-pub(super) fn time_percentiles(lost: &Lost<'_>) -> Vec<Percentile> {
+pub(super) fn time_percentiles(lost: &LostTime<'_>) -> Vec<Percentile> {
     if lost.runtime_ns == 0 {
         return Vec::new();
     }
@@ -61,7 +61,7 @@ pub(super) struct Cell {
     pub(super) count: f64,
 }
 
-fn cells_longest_first(lost: &Lost<'_>) -> Vec<Cell> {
+fn cells_longest_first(lost: &LostTime<'_>) -> Vec<Cell> {
     lost.lengths.map(|lengths| cells_of(lengths, lost.length_ns_max)).unwrap_or_default()
 }
 
@@ -116,7 +116,7 @@ fn whole_ns(ns: f64) -> u64 {
 /// longest, or times the threshold if there was none. The second is tighter for many: that of a weighted sum
 /// of Poisson counts (Dobson, Kuulasmaa, Eberle, Scherer, Statistics in Medicine 10, 1991), plus as many of
 /// the longest as can go unseen in such a run.
-fn lost_ns_high(lost: &Lost<'_>, cells: &[Cell]) -> f64 {
+fn lost_ns_high(lost: &LostTime<'_>, cells: &[Cell]) -> f64 {
     let count = lost.lengths.map_or(0, Histogram::len);
     let count_high = poisson_mean_interval(count).1;
     if count == 0 {
@@ -144,7 +144,7 @@ mod tests {
 
     fn waits(lengths: &[u64], runtime_ns: u64) -> Vec<(f64, u64)> {
         let held = held(lengths);
-        let lost = Lost {
+        let lost = LostTime {
             lengths: (!lengths.is_empty()).then_some(&held),
             length_ns_max: lengths.iter().copied().max().unwrap_or(0),
             threshold_ns: 100,
@@ -195,7 +195,7 @@ mod tests {
         let mut lengths = vec![3_000; 15_000];
         lengths.push(50_000);
         let many = held(&lengths);
-        let lost = Lost {
+        let lost = LostTime {
             lengths: Some(&many),
             length_ns_max: 50_000,
             threshold_ns: 100,
@@ -206,7 +206,7 @@ mod tests {
         assert!(high > sum as f64 && high < sum as f64 * 1.05, "{high} of {sum}");
         // For equal lengths the first limit is exact, and the second must not undercut it.
         let equal = held(&[1_000; 10]);
-        let lost = Lost {
+        let lost = LostTime {
             lengths: Some(&equal),
             length_ns_max: 1_000,
             threshold_ns: 100,
@@ -284,7 +284,7 @@ mod tests {
             for (length, count) in lengths {
                 held.saturating_record_n(length, count);
             }
-            let lost = Lost { lengths: Some(&held), length_ns_max: max, threshold_ns, runtime_ns };
+            let lost = LostTime { lengths: Some(&held), length_ns_max: max, threshold_ns, runtime_ns };
             prop_assert!(time_percentiles(&lost).len() <= QUANTILES.len());
         }
     }

@@ -1,6 +1,6 @@
 //! Causes in a part of a longer interruption, by its timeline.
 
-use super::{Cause, CauseKind, CausePart, Change, Explained};
+use super::{Cause, CauseKind, CausePart, Explained, TimelineChange};
 use std::cmp::Reverse;
 
 impl Explained {
@@ -17,13 +17,13 @@ impl Explained {
             cursor = at;
             let depth = usize::from(step.depth);
             match step.change {
-                Change::Begins => {
+                TimelineChange::Begins => {
                     stack.truncate(depth);
                     stack.push(&step.cause);
                 }
-                Change::Ends => stack.truncate(depth),
-                Change::Returns | Change::Lost => stack.clear(),
-                Change::Happens => {}
+                TimelineChange::Ends => stack.truncate(depth),
+                TimelineChange::Returns | TimelineChange::Lost => stack.clear(),
+                TimelineChange::Happens => {}
             }
         }
         let rest = Cause::of(CauseKind::NotTraced);
@@ -60,8 +60,8 @@ mod tests {
     use super::*;
     use crate::{Interruption, TimelineStep};
 
-    fn explained(steps: &[(i64, u8, Change, &str)]) -> Explained {
-        let step = |&(offset_ns, depth, change, name): &(i64, u8, Change, &str)| TimelineStep {
+    fn explained(steps: &[(i64, u8, TimelineChange, &str)]) -> Explained {
+        let step = |&(offset_ns, depth, change, name): &(i64, u8, TimelineChange, &str)| TimelineStep {
             offset_ns,
             depth,
             change,
@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn the_innermost_activity_counts_within_the_window() {
-        use Change::{Begins, Ends, Returns};
+        use TimelineChange::{Begins, Ends, Returns};
         let of = explained(&[
             (-5, 0, Begins, "idle"),
             (300, 1, Begins, "timer"),
@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn what_never_ended_lasts_and_what_was_cut_is_not_traced() {
-        let mut of = explained(&[(900, 0, Change::Begins, "x")]);
+        let mut of = explained(&[(900, 0, TimelineChange::Begins, "x")]);
         assert_eq!(names(&of, 0, 2_000), [("x".to_owned(), 100)]);
         of.timeline_cut_count = 1;
         assert_eq!(of.within(0, 2_000)[0].cause.kind, CauseKind::NotTraced);

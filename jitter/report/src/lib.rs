@@ -2,16 +2,10 @@
 //! terminal, as JSON and as metrics. Pure: no I/O, no clock.
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
-#![allow(
-    clippy::format_push_string,
-    clippy::format_collect,
-    reason = "texts are short and built once; a formatted piece reads better than a write that cannot fail"
-)]
 
 pub mod causes;
 pub mod figures;
 pub mod html;
-mod reference;
 pub mod terminal;
 mod view;
 pub mod watch;

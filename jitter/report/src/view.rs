@@ -7,7 +7,7 @@ use super::terminal::summary;
 use crate::figures::JitterRun;
 use lowlat_jitter::JitterMeasurement;
 use lowlat_text::page::Section;
-use lowlat_text::view::{Head, View};
+use lowlat_text::view::{PageHead, View};
 use maud::Markup;
 
 struct JitterView<'a> {
@@ -47,7 +47,7 @@ impl View for JitterView<'_> {
         html::sections(&self.run, self.jitter.as_ref())
     }
 
-    fn head(&self) -> Head {
+    fn head(&self) -> PageHead {
         html::head::head(&self.run, self.jitter.as_ref())
     }
 

@@ -2,10 +2,10 @@
 
 use crate::host::{bad_step, bad_watch, quiet_step, sampled_watch, settings, subject};
 use lowlat_jitter::watch::Interval;
-use lowlat_jitter_report::watch::{Settings, Sort, Step, Subject, View, Watch, frame, plain_text};
+use lowlat_jitter_report::watch::{DisplayOptions, Settings, Sort, Step, Subject, Watch, frame, plain_text};
 use ratatui::{Terminal, backend::TestBackend, buffer::Buffer, style::Color};
 
-fn drawn(watch: &Watch, view: &View, width: u16, height: u16) -> Buffer {
+fn drawn(watch: &Watch, view: &DisplayOptions, width: u16, height: u16) -> Buffer {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
     terminal.draw(|out| out.render_widget(frame(watch, view, width, height), out.area())).unwrap();
     terminal.backend().buffer().clone()
@@ -17,13 +17,13 @@ fn text(buffer: &Buffer) -> String {
     lines.map(|line| line.trim_end().to_owned()).collect::<Vec<_>>().join("\n")
 }
 
-fn shown(watch: &Watch, view: &View) -> String {
+fn shown(watch: &Watch, view: &DisplayOptions) -> String {
     text(&drawn(watch, view, 80, 24))
 }
 
 #[test]
 fn a_disturbed_host_fits_80_by_24() {
-    insta::assert_snapshot!(shown(&bad_watch(), &View::default()));
+    insta::assert_snapshot!(shown(&bad_watch(), &DisplayOptions::default()));
 }
 
 #[test]
@@ -32,17 +32,20 @@ fn a_quiet_host_fits_80_by_24() {
     for number in 0..3 {
         watch.take(Step { settings: Some(settings(Vec::new())), ..quiet_step(number) });
     }
-    insta::assert_snapshot!(shown(&watch, &View::default()));
+    insta::assert_snapshot!(shown(&watch, &DisplayOptions::default()));
 }
 
 #[test]
 fn sampled_cpus_show_lengths() {
-    insta::assert_snapshot!(shown(&sampled_watch(), &View { sort: Sort::Rate, ..View::default() }));
+    insta::assert_snapshot!(shown(
+        &sampled_watch(),
+        &DisplayOptions { sort: Sort::Rate, ..DisplayOptions::default() }
+    ));
 }
 
 #[test]
 fn a_frame_before_the_first_interval_claims_nothing() {
-    insta::assert_snapshot!(shown(&Watch::new(subject("0-3", "")), &View::default()));
+    insta::assert_snapshot!(shown(&Watch::new(subject("0-3", "")), &DisplayOptions::default()));
 }
 
 #[test]
@@ -67,21 +70,21 @@ fn large() -> Watch {
 #[test]
 fn many_cpus_scroll_and_the_worst_come_first_on_demand() {
     let watch = large();
-    let top = shown(&watch, &View::default());
+    let top = shown(&watch, &DisplayOptions::default());
     assert!(
         top.contains("rows 1-") && top.contains(" of 64") && !top.contains("ticking      1,000"),
         "{top}"
     );
-    let down = shown(&watch, &View { scroll: 60, ..View::default() });
+    let down = shown(&watch, &DisplayOptions { scroll: 60, ..DisplayOptions::default() });
     assert!(down.contains("\n 63  quiet") && !down.contains("\n  0  quiet"), "the end stays in view\n{down}");
-    let worst = shown(&watch, &View { sort: Sort::State, ..View::default() });
+    let worst = shown(&watch, &DisplayOptions { sort: Sort::State, ..DisplayOptions::default() });
     let first = worst.lines().nth(4).unwrap();
     assert!(first.starts_with(" 40  ticking"), "{worst}");
 }
 
 #[test]
 fn a_paused_view_says_so() {
-    let paused = shown(&bad_watch(), &View { is_paused: true, ..View::default() });
+    let paused = shown(&bad_watch(), &DisplayOptions { is_paused: true, ..DisplayOptions::default() });
     assert!(paused.lines().next().unwrap().ends_with("PAUSED") && paused.contains("p resume"), "{paused}");
 }
 
@@ -89,7 +92,7 @@ fn a_paused_view_says_so() {
 fn every_frame_has_the_terminals_size_and_no_line_is_wider() {
     for watch in [bad_watch(), sampled_watch(), large(), Watch::new(Subject::default())] {
         for (width, height) in [(80, 24), (60, 20), (132, 50), (200, 12)] {
-            let frame = frame(&watch, &View::default(), width, height);
+            let frame = frame(&watch, &DisplayOptions::default(), width, height);
             assert_eq!(frame.lines.len(), usize::from(height), "{width}x{height}");
             for line in &frame.lines {
                 assert!(line.width() <= usize::from(width), "{width}x{height}: {line}");
@@ -97,14 +100,14 @@ fn every_frame_has_the_terminals_size_and_no_line_is_wider() {
             assert!(frame.lines.last().unwrap().to_string().starts_with("q quit"));
         }
         // Too small for anything: it must not panic.
-        frame(&watch, &View::default(), 1, 1);
-        frame(&watch, &View::default(), 0, 0);
+        frame(&watch, &DisplayOptions::default(), 1, 1);
+        frame(&watch, &DisplayOptions::default(), 0, 0);
     }
 }
 
 #[test]
 fn colours_repeat_what_words_say() {
-    let buffer = drawn(&bad_watch(), &View::default(), 80, 24);
+    let buffer = drawn(&bad_watch(), &DisplayOptions::default(), 80, 24);
     let colour_of = |word: &str| {
         let lines = text(&buffer);
         let (row, line) = lines.lines().enumerate().find(|(_, line)| line.contains(word)).unwrap();

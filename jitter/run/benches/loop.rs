@@ -7,7 +7,7 @@ use criterion::{Criterion, Throughput, criterion_group};
 use lowlat_host::CpuSet;
 use lowlat_host_run::{affinity, affinity::pin_to};
 use lowlat_jitter_run::{
-    clock::{ArchCounter, Counter},
+    clock::{ArchCounter, MonotonicCounter},
     jitter::{STRETCH_TURNS, spin},
 };
 use std::{

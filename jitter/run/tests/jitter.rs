@@ -11,7 +11,7 @@ use lowlat_jitter::{
     sysjitter::{raw_file_name, testing::parse_raw},
 };
 use lowlat_jitter_run::{
-    clock::{ArchCounter, Counter, TickScale},
+    clock::{ArchCounter, MonotonicCounter, TickScale},
     jitter::{
         Companion, JitterError, JitterOptions, JitterProgress, Lane, RawFiles, RealTime, RealTimePolicy,
         Started, run, run_beside,

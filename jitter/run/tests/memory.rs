@@ -7,7 +7,7 @@ use lowlat_host::CpuSet;
 use lowlat_jitter::{JitterCpu, JitterRecord};
 use lowlat_jitter_run::{
     clock::TickScale,
-    jitter::{Companion, Lane, RawFiles, Recorder, SeriesPlan, capacity_for, ring},
+    jitter::{Companion, CpuRecorder, Lane, RawFiles, SeriesPlan, capacity_for, ring},
 };
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ fn a_day_allocates_nothing() {
     let mut files = RawFiles::create(&directory.path().join("raw"), &CpuSet::of(0)).unwrap();
     let (producer, consumer) = ring(capacity_for(1));
     let scale = TickScale::NANOSECONDS;
-    let mut recorder = Recorder::new(scale, SeriesPlan::of(DAY, 1), KEPT, KEPT).with_ring(Some(producer));
+    let mut recorder = CpuRecorder::new(scale, SeriesPlan::of(DAY, 1), KEPT, KEPT).with_ring(Some(producer));
     let mut lanes = [Lane { cpu: 0, thread_id: 1, ring: consumer }];
     let epoch = 5_000_000_000;
     recorder.begin(epoch);
@@ -94,7 +94,7 @@ fn a_sampler_takes_the_documented_memory() {
         let cpus = cpus as usize;
         let series = SeriesPlan::of(Duration::from_secs(seconds), cpus);
         let (asked, _kept) = asked(|| {
-            let recorder = Recorder::new(TickScale::NANOSECONDS, series, KEPT, KEPT);
+            let recorder = CpuRecorder::new(TickScale::NANOSECONDS, series, KEPT, KEPT);
             (recorder, ring(capacity_for(cpus)))
         });
         (asked.bytes_max + 1_023) / 1_024

@@ -1,7 +1,7 @@
 //! Decodes sub-buffers to events in the sampler's ticks.
 
 use super::{
-    Activity, Entry, Hold, Missed, Page, PageError, PageLayout, TickMap, TraceEvent, TraceFormats,
+    Activity, Entry, Hold, MissedEvents, Page, PageError, PageLayout, TickMap, TraceEvent, TraceFormats,
     TraceNames, TraceStep, Vector,
     events::{Says, signal},
     formats::{Known, Threads},
@@ -137,8 +137,8 @@ impl Decoder {
             Ok(page) => page,
             Err(error) => return self.note_damage(error, cursor, events),
         };
-        if page.missed != Missed::Nothing {
-            let count = if let Missed::Count(count) = page.missed { count } else { 0 };
+        if page.missed != MissedEvents::Nothing {
+            let count = if let MissedEvents::Count(count) = page.missed { count } else { 0 };
             self.counts.loss_count += 1;
             self.counts.lost_count = self.counts.lost_count.saturating_add(count);
             cursor.lost_count = cursor.lost_count.saturating_add(count);

@@ -25,7 +25,7 @@ pub use decode::{CpuCursor, Decoder, DecoderCounts, FUNCTIONS_MAX, IRQS_MAX, THR
 pub use events::{TRACEPOINTS, Tracepoint};
 pub use format::{EventFormat, Field, FormatError, PageLayout, Place, check_entry_layout};
 pub use formats::TraceFormats;
-pub use page::{Entries, Entry, Missed, Page, PageError};
+pub use page::{Entries, Entry, MissedEvents, Page, PageError};
 pub use sends::{
     Channel, Frames, Level, SEND_EVENTS, Send, SendCursor, SendDecoder, SendEvent, SendFormats, SendStep,
     Targets,

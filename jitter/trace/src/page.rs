@@ -36,13 +36,13 @@ const ENTRY_BYTES_MIN: usize = 8;
 pub struct Page<'a> {
     /// The trace clock at its first entry, before that entry's delta.
     pub stamp: u64,
-    pub missed: Missed,
+    pub missed: MissedEvents,
     data: &'a [u8],
 }
 
 /// Events that the kernel overwrote before they were read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Missed {
+pub enum MissedEvents {
     Nothing,
     Count(u64),
     /// Some; the kernel does not report how many.
@@ -99,9 +99,9 @@ impl<'a> Page<'a> {
             .filter(|_| commit & MISSED_STORED != 0);
         let missed = match (commit & EVENTS_MISSED != 0, stored.and_then(|bytes| native_number(bytes, false)))
         {
-            (false, _) => Missed::Nothing,
-            (true, Some(count)) if count > 0 => Missed::Count(count),
-            (true, _) => Missed::Some,
+            (false, _) => MissedEvents::Nothing,
+            (true, Some(count)) if count > 0 => MissedEvents::Count(count),
+            (true, _) => MissedEvents::Some,
         };
         Ok(Self { stamp, missed, data })
     }

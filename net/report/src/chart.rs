@@ -13,7 +13,7 @@ const TOP: f64 = 20.0;
 const BOTTOM: f64 = 44.0;
 
 /// One column of a chart.
-pub struct Mark {
+pub struct ChartColumn {
     pub label: String,
     /// Text shown while the pointer is on it.
     pub title: String,
@@ -24,7 +24,7 @@ pub struct Mark {
 }
 
 /// Draws the columns, with a line at `goal` if there is one. `said` describes the chart for those who do not see it.
-pub fn chart(marks: &[Mark], goal: Option<f64>, said: &str) -> Markup {
+pub fn chart(marks: &[ChartColumn], goal: Option<f64>, said: &str) -> Markup {
     let bars = marks.iter().filter_map(|mark| mark.bar).flat_map(|(low, high)| [low, high]);
     let values = || marks.iter().flat_map(|mark| mark.dots.iter().copied()).chain(bars.clone()).chain(goal);
     let low = values().fold(f64::INFINITY, f64::min);

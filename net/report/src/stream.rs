@@ -1,7 +1,7 @@
 //! A run of rising rates as text, and its part of the page of a run.
 
 use super::{
-    chart::{Mark, chart},
+    chart::{ChartColumn, chart},
     html::{NONE, STYLE},
     pingpong::{bytes, control, doubts as set_up_doubts, set_up},
 };
@@ -9,7 +9,7 @@ use lowlat_net::{
     pingpong::Muxer,
     stream::{LatencyKind, RateSummary, StreamMeasurement, StreamRecord, verdict},
 };
-use lowlat_text::view::{Head, View};
+use lowlat_text::view::{PageHead, View};
 use lowlat_text::{
     columns::Table,
     page::{Section, data_table, micro, note, section as page_section, tile},
@@ -170,7 +170,7 @@ impl View for StreamView<'_> {
         vec![section(self.record)]
     }
 
-    fn head(&self) -> Head {
+    fn head(&self) -> PageHead {
         let record = self.record;
         let verdict = html! {
             p class="verdict" { (micro(&clean(&headline(record)))) "." }
@@ -181,7 +181,7 @@ impl View for StreamView<'_> {
             p { (micro(&control(&record.set_up))) }
             div class="tiles" { (self.tiles()) }
         };
-        Head { title: "Rising rates", verdict }
+        PageHead { title: "Rising rates", verdict }
     }
 
     fn parameters(&self) -> Option<Markup> {
@@ -199,7 +199,7 @@ fn section(record: &StreamRecord) -> Section {
     };
     let (rates, doubts) = (record.by_rate(), doubts(record));
     let goal = record.options.p99_ns_max.map(|ns| ns as f64);
-    let marks: Vec<Mark> = rates.iter().filter_map(mark).collect();
+    let marks: Vec<ChartColumn> = rates.iter().filter_map(mark).collect();
     let body = html! {
         (note("Caveats", &doubts))
         @if rates.is_empty() {
@@ -218,7 +218,7 @@ fn section(record: &StreamRecord) -> Section {
         .with_style(STYLE)
 }
 
-fn mark(summary: &RateSummary) -> Option<Mark> {
+fn mark(summary: &RateSummary) -> Option<ChartColumn> {
     let latency = summary.latency.as_ref()?;
     let figures = &latency.figures;
     let said = |quantile: f64| latency.quantile_ns(quantile).map_or_else(|| NONE.to_owned(), duration);
@@ -230,7 +230,7 @@ fn mark(summary: &RateSummary) -> Option<Mark> {
         said(0.999),
         duration(figures.max_ns)
     );
-    Some(Mark {
+    Some(ChartColumn {
         label: rate(summary.target_per_s),
         title: micro(&title),
         dots: vec![figures.median_ns as f64, figures.max_ns as f64],

@@ -4,7 +4,7 @@ use super::{html, parts_html, pingpong};
 use lowlat_net::pingpong::{PingpongMeasurement, PingpongRecord};
 use lowlat_text::page::{Section, micro, tile};
 use lowlat_text::units::{clean, count, duration};
-use lowlat_text::view::{Head, View};
+use lowlat_text::view::{PageHead, View};
 use maud::{Markup, html};
 
 struct PingpongView<'a> {
@@ -46,7 +46,7 @@ impl View for PingpongView<'_> {
         [Some(html::section(self.record)), parts_html::section(self.record)].into_iter().flatten().collect()
     }
 
-    fn head(&self) -> Head {
+    fn head(&self) -> PageHead {
         let record = self.record;
         let verdict = html! {
             p class="verdict" { (micro(&clean(&pingpong::headline(record)))) "." }
@@ -57,7 +57,7 @@ impl View for PingpongView<'_> {
             p { (micro(&pingpong::control(record))) }
             div class="tiles" { (self.tiles()) (round_trips(record)) }
         };
-        Head { title: "Round trips", verdict }
+        PageHead { title: "Round trips", verdict }
     }
 
     fn parameters(&self) -> Option<Markup> {

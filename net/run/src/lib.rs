@@ -8,7 +8,6 @@ mod client;
 mod compare;
 mod control;
 mod core_to_core;
-mod cpu_time;
 mod error;
 mod facts;
 mod foreign;

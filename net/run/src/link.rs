@@ -12,7 +12,7 @@ use super::{
 };
 use lowlat_host::CpuId;
 use lowlat_net::pingpong::{Muxer, Scenario, Transport, Waiting};
-use numbers::Numbers;
+use numbers::MessageNumbers;
 pub use numbers::{Side, Strays};
 use std::{
     fmt, io,
@@ -176,7 +176,7 @@ impl Wires {
 
 /// Call or rings in which an end waits.
 #[derive(Debug)]
-enum Waiter {
+enum LinkWaiter {
     Receive(Wait),
     /// `select` or `poll`, before the receiving call.
     Call(fn(BorrowedFd<'_>, Wait) -> io::Result<bool>, Wait),
@@ -190,7 +190,7 @@ enum Waiter {
 #[derive(Debug)]
 pub struct Link {
     wires: Wires,
-    waiter: Waiter,
+    waiter: LinkWaiter,
     shared: Arc<Shared>,
     buffer: Vec<u8>,
     is_stream: bool,
@@ -201,7 +201,7 @@ pub struct Link {
     /// The scenario's sizes, by which a late message is known.
     sizes: Vec<usize>,
     /// Numbers of the messages, where one can be lost or repeated; `None` until the first batch.
-    numbers: Option<Numbers>,
+    numbers: Option<MessageNumbers>,
     /// Time stamps of the batch in progress, if it is to have some.
     stamper: Option<Box<Stamper>>,
 }
@@ -249,7 +249,7 @@ impl Link {
     /// Returns the id of the queue that delivered the last message; `None` where the kernel knows none.
     pub fn napi_id(&self) -> Option<u32> {
         let socket = match (&self.wires, &self.waiter) {
-            (_, Waiter::Xdp(port)) => port.active()?,
+            (_, LinkWaiter::Xdp(port)) => port.active()?,
             (Wires::Sockets { receive, .. }, _) => receive.as_fd(),
             _ => return None,
         };
@@ -284,7 +284,7 @@ impl Link {
             numbers.send(message);
         }
         let mut left = self.buffer.get(..bytes).unwrap_or_default();
-        if let Waiter::Xdp(port) = &mut self.waiter {
+        if let LinkWaiter::Xdp(port) = &mut self.waiter {
             return port.send(left, || self.shared.is_stopped());
         }
         loop {
@@ -384,22 +384,22 @@ impl Link {
     fn receive_some(&mut self, from: usize, to: usize) -> Result<usize, Ended> {
         let Self { wires, waiter, shared, buffer, stamper, .. } = self;
         let into = buffer.get_mut(from..to).unwrap_or_default();
-        if let Waiter::Xdp(port) = waiter {
+        if let LinkWaiter::Xdp(port) = waiter {
             return port.receive(into, || shared.is_stopped());
         }
         let fd = wires.receiving();
-        if let Waiter::Ring(ring, wait) = waiter {
+        if let LinkWaiter::Ring(ring, wait) = waiter {
             return ring.receive(fd, into, *wait, || shared.is_stopped());
         }
         loop {
             let is_ready = match waiter {
-                Waiter::Receive(_) => Ok(true),
-                Waiter::Call(call, wait) => call(fd, *wait),
-                Waiter::Epoll(epoll, wait) => calls::epoll_in(epoll.as_fd(), *wait),
-                Waiter::Ring(..) | Waiter::Xdp(_) => Ok(false),
+                LinkWaiter::Receive(_) => Ok(true),
+                LinkWaiter::Call(call, wait) => call(fd, *wait),
+                LinkWaiter::Epoll(epoll, wait) => calls::epoll_in(epoll.as_fd(), *wait),
+                LinkWaiter::Ring(..) | LinkWaiter::Xdp(_) => Ok(false),
             };
-            let is_muxed = !matches!(waiter, Waiter::Receive(_)) && matches!(is_ready, Ok(true));
-            let wait = if let Waiter::Receive(wait) = waiter { *wait } else { Wait::Not };
+            let is_muxed = !matches!(waiter, LinkWaiter::Receive(_)) && matches!(is_ready, Ok(true));
+            let wait = if let LinkWaiter::Receive(wait) = waiter { *wait } else { Wait::Not };
             let received = match is_ready {
                 Ok(true) if wires.is_pipe() => calls::read(fd, into),
                 Ok(true) => match stamper.as_mut() {
@@ -450,10 +450,10 @@ fn prefer_busy_poll(fd: BorrowedFd<'_>) {
 }
 
 /// Sets the waiting mode on the descriptors.
-fn waiter(wires: &Wires, scenario: &Scenario) -> io::Result<Waiter> {
+fn waiter(wires: &Wires, scenario: &Scenario) -> io::Result<LinkWaiter> {
     if let Wires::Xdp { port, .. } = wires {
         let taken = port.lock().unwrap_or_else(PoisonError::into_inner).take();
-        return taken.map(Waiter::Xdp).ok_or_else(|| io::Error::other("the AF_XDP sockets are in use"));
+        return taken.map(LinkWaiter::Xdp).ok_or_else(|| io::Error::other("the AF_XDP sockets are in use"));
     }
     let fd = wires.receiving();
     let (waiting, busy_poll_us) = (scenario.waiting, scenario.busy_poll_us);
@@ -472,20 +472,20 @@ fn waiter(wires: &Wires, scenario: &Scenario) -> io::Result<Waiter> {
         rustix::fs::fcntl_setfl(fd, flags | rustix::fs::OFlags::NONBLOCK)?;
     }
     Ok(match scenario.muxer {
-        Muxer::None => Waiter::Receive(wait),
-        Muxer::Select => Waiter::Call(calls::select_in, wait),
-        Muxer::Poll => Waiter::Call(calls::poll_in, wait),
+        Muxer::None => LinkWaiter::Receive(wait),
+        Muxer::Select => LinkWaiter::Call(calls::select_in, wait),
+        Muxer::Poll => LinkWaiter::Call(calls::poll_in, wait),
         Muxer::Epoll => {
             let epoll = calls::epoll_of(fd)?;
             if waiting.polls_queue() {
                 let is_preferred = waiting == Waiting::SuspendedIrq;
                 calls::epoll_busy_poll(epoll.as_fd(), busy_poll_us, is_preferred)?;
             }
-            Waiter::Epoll(epoll, wait)
+            LinkWaiter::Epoll(epoll, wait)
         }
         Muxer::IoUring => {
             let busy_poll = (waiting == Waiting::BusyPoll).then_some(busy_poll_us);
-            Waiter::Ring(Box::new(Ring::new(wires.is_pipe(), busy_poll)?), wait)
+            LinkWaiter::Ring(Box::new(Ring::new(wires.is_pipe(), busy_poll)?), wait)
         }
     })
 }

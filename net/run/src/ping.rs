@@ -4,13 +4,12 @@ mod stamped;
 
 use super::{
     control::{Control, ControlError, unexpected},
-    cpu_time::CpuClock,
     link::{Ended, Link, Side, Strays},
     parts::{PartsRun, Thread},
-    pong::Batch,
+    pong::{Batch, CpuTimer},
 };
 use lowlat_host_run::{Root, control_group::Throttled};
-use lowlat_jitter_run::clock::{ArchCounter, Counter, TickScale};
+use lowlat_jitter_run::clock::{ArchCounter, MonotonicCounter, TickScale};
 use lowlat_net::pingpong::{
     CpuUse, Figures, IrqSuspend, Scenario, SizeRecord, parts::PartsFacts, protocol::Message,
 };
@@ -242,7 +241,7 @@ impl<'a> Pinger<'a> {
         let bytes = usize::try_from(size_bytes).unwrap_or(usize::MAX);
         let batch = self.batch;
         self.paced = 0;
-        let clock = CpuClock::start();
+        let clock = CpuTimer::start();
         let passed = batch.during(size_bytes, || {
             self.link.send(bytes)?;
             self.link.receive(bytes)?;

@@ -2,7 +2,6 @@
 
 use super::{
     control::{Control, ControlError, unexpected},
-    cpu_time::CpuClock,
     facts,
     link::{Ended, Link, Shared, Side},
     stream::{RoundPlan, receive_round},
@@ -11,16 +10,17 @@ use lowlat_host_run::{Root, control_group::Throttled};
 use lowlat_jitter_run::clock::TickScale;
 use lowlat_net::{
     pingpong::{
-        Scenario, Waiting,
+        CpuUse, Scenario, Waiting,
         parts::Stamps,
         protocol::{Message, STAMPED_BATCH_MAX, STAMPS_PER_FRAME},
     },
     stream::HEADER_BYTES,
 };
+use rustix::time::{ClockId, clock_gettime};
 use std::{
     fmt,
     sync::atomic::{AtomicBool, AtomicU32, Ordering},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 /// Longest time between two batches.
@@ -90,6 +90,31 @@ impl Batch {
     }
 }
 
+/// The start of a batch on the calling thread.
+#[derive(Debug)]
+pub struct CpuTimer {
+    cpu: Duration,
+    wall: Instant,
+}
+
+impl CpuTimer {
+    pub fn start() -> Self {
+        Self { cpu: cpu_time(), wall: Instant::now() }
+    }
+
+    /// Returns what the thread has used since the start. Call it on the same thread.
+    pub fn used(&self) -> CpuUse {
+        let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        CpuUse { cpu_ns: ns(cpu_time().saturating_sub(self.cpu)), elapsed_ns: ns(self.wall.elapsed()) }
+    }
+}
+
+/// CPU time of the calling thread.
+fn cpu_time() -> Duration {
+    // The kernel's clock never returns a negative time.
+    Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default()
+}
+
 /// Answers batches until the client ends the run. Returns the messages answered, with the error that ended it early.
 pub fn serve(
     control: &Control,
@@ -129,7 +154,7 @@ fn serve_batches(
                     link.start_stamps(count, size_bytes).map_err(ControlError::Io)?;
                 }
                 control.send(&ready)?;
-                let (clock, throttled) = (CpuClock::start(), Throttled::read(&Root::live()));
+                let (clock, throttled) = (CpuTimer::start(), Throttled::read(&Root::live()));
                 let echoed = batch.during(size_bytes, || echo(link, size_bytes, count, is_stamped));
                 let used = clock.used();
                 let rows = link.end_stamps().map_err(ControlError::Io)?;
@@ -189,4 +214,22 @@ fn send_stamps(control: &Control, rows: &[Stamps]) -> Result<(), ControlError> {
         control.send(&Message::Stamps { rows: rows.to_vec() })?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sleep_is_not_use_and_work_is() {
+        let clock = CpuTimer::start();
+        std::thread::sleep(Duration::from_millis(20));
+        let slept = clock.used();
+        assert!(slept.elapsed_ns >= 20_000_000 && slept.cpu_ns < slept.elapsed_ns / 2, "{slept:?}");
+        let clock = CpuTimer::start();
+        while clock.used().cpu_ns < 2_000_000 {
+            std::hint::spin_loop();
+        }
+        assert!(clock.used().elapsed_ns >= 2_000_000);
+    }
 }

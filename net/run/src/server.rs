@@ -6,7 +6,7 @@
 use super::{
     control::{Control, ControlError, unexpected},
     error::PingpongError,
-    session::{Ends, run_session},
+    session::{ClientEnd, run_session},
     sockets,
 };
 use lowlat_host::CpuId;
@@ -217,7 +217,7 @@ impl State<'_> {
             return self.refuse(control, peer, "the server measures with another client");
         }
         let what = describe(&scenario);
-        let ends = Ends { control, client };
+        let ends = ClientEnd { control, client };
         let started =
             |cpu| (self.on_event)(&ServerEvent::Started { peer: peer.clone(), what: what.clone(), cpu });
         let (answered, result) = run_session(self, &ends, scenario, &started);

@@ -35,7 +35,7 @@ const SILENCE_MAX: Duration = Duration::from_secs(30);
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 /// The client of a run, for its server.
-pub struct Ends<'a> {
+pub struct ClientEnd<'a> {
     pub control: &'a Control,
     pub client: &'a EndFacts,
 }
@@ -43,7 +43,7 @@ pub struct Ends<'a> {
 /// Runs a scenario. Returns the messages answered, with the error that ended it early.
 pub fn run_session(
     state: &State<'_>,
-    ends: &Ends<'_>,
+    ends: &ClientEnd<'_>,
     mut scenario: Scenario,
     on_start: &dyn Fn(Option<CpuId>),
 ) -> (u64, Result<(), ServeError>) {
@@ -93,7 +93,7 @@ pub fn run_session(
 /// Chooses the CPU, holds idle states off, and collects the facts.
 fn prepare(
     state: &State<'_>,
-    ends: &Ends<'_>,
+    ends: &ClientEnd<'_>,
     scenario: &mut Scenario,
 ) -> Result<(EndFacts, Option<IdleHold>), ControlError> {
     let mut server = facts::of_this_end(state.root, None);
@@ -116,7 +116,7 @@ fn prepare(
 /// Accepts the run and connects its data path.
 fn connect(
     state: &State<'_>,
-    ends: &Ends<'_>,
+    ends: &ClientEnd<'_>,
     scenario: &Scenario,
     server: &mut EndFacts,
 ) -> Result<Wires, ControlError> {

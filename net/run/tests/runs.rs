@@ -163,7 +163,7 @@ fn runs_leave_no_descriptors_behind() {
     // In a process of its own, because other tests open some too.
     const IN_OWN_PROCESS: &str = "LOWLAT_TEST_IN_OWN_PROCESS";
     if std::env::var_os(IN_OWN_PROCESS).is_none() {
-        let name = "net::runs::runs_leave_no_descriptors_behind";
+        let name = "runs::runs_leave_no_descriptors_behind";
         let output = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", name, "--nocapture"])
             .env(IN_OWN_PROCESS, "1")

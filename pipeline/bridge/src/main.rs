@@ -15,24 +15,24 @@ use std::process::ExitCode;
 )]
 struct Arguments {
     #[command(subcommand)]
-    command: Command,
+    command: BridgeCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum BridgeCommand {
     /// Run Aeron's media driver, one per host; any other driver of Aeron works too
-    Driver(cli::driver::Arguments),
+    Driver(cli::driver::DriverArgs),
     /// Send streams of this host's run
-    Send(cli::send::Arguments),
+    Send(cli::send::SendArgs),
     /// Publish streams of another host in this host's run
-    Receive(cli::receive::Arguments),
+    Receive(cli::receive::ReceiveArgs),
 }
 
 fn main() -> ExitCode {
     let done = match Arguments::parse().command {
-        Command::Driver(arguments) => cli::driver::run(&arguments),
-        Command::Send(arguments) => cli::send::run(&arguments),
-        Command::Receive(arguments) => cli::receive::run(&arguments),
+        BridgeCommand::Driver(arguments) => cli::driver::run(&arguments),
+        BridgeCommand::Send(arguments) => cli::send::run(&arguments),
+        BridgeCommand::Receive(arguments) => cli::receive::run(&arguments),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -130,7 +130,7 @@ fn why_of(code: u16) -> Option<Why> {
 
 /// Marks of one stream: the current one, and which instruments have got it.
 #[derive(Debug)]
-pub struct Marks {
+pub struct StreamMarks {
     told: Option<Notice>,
     number: u32,
     /// By instrument, the number of its last mark; the last entry covers all instruments that the stream does
@@ -138,7 +138,7 @@ pub struct Marks {
     by_instrument: Vec<u32>,
 }
 
-impl Marks {
+impl StreamMarks {
     /// For a stream with instruments below `keys`.
     pub fn new(keys: u32) -> Self {
         let keys = usize::try_from(keys).unwrap_or(0);
@@ -212,9 +212,9 @@ mod tests {
 
     #[test]
     fn each_instrument_gets_each_mark_once() {
-        let mut marks = Marks::new(2);
+        let mut marks = StreamMarks::new(2);
         let head = FrameHead { sequence: 9, ..FrameHead::default() };
-        let before = |marks: &mut Marks, instrument| {
+        let before = |marks: &mut StreamMarks, instrument| {
             marks.before(instrument, &head, (5, 0)).map(|mark| (mark.number, mark.lost, mark.sequence))
         };
         assert_eq!(before(&mut marks, 0), None, "no notice");

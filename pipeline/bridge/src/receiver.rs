@@ -4,13 +4,13 @@ use crate::{
     Hop, HopFigures,
     accounts::{Incoming, Notice, Verdict},
     frame::{Body, Frame, FrameError, FrameHead, STREAMS_MAX},
-    mark::{self, Marks},
+    mark::{self, StreamMarks},
 };
 use lowlat_ipc::stream::{self, Stamp};
 use lowlat_trade::{
     Refusal,
     clock::now_ns,
-    node::{Event, Join, JoinError, Node, PublishError, Wait, Writes},
+    node::{Event, Join, JoinError, Node, NodePublishError, Wait, Writes},
 };
 use std::{fmt, path::Path};
 
@@ -18,7 +18,7 @@ use std::{fmt, path::Path};
 const BEAT_NS: u64 = 100_000_000;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StreamOptions {
+pub struct BridgedStreamOptions {
     /// Its name, on both hosts.
     pub stream: String,
     /// Upper bound of its instruments.
@@ -31,7 +31,7 @@ pub struct StreamOptions {
 pub struct Options {
     /// Prefix of its nodes' names, followed by the stream's name.
     pub name: String,
-    pub streams: Vec<StreamOptions>,
+    pub streams: Vec<BridgedStreamOptions>,
     /// Waiting mode shown for its nodes.
     pub wait: Wait,
     /// Notices are published in the stream ([`mark`]); otherwise they are only counted and reported.
@@ -65,7 +65,7 @@ pub struct Counts {
 
 /// Event of a receiver, to be reported by its caller.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Says {
+pub enum ReceiverEvent {
     /// A notice about a stream.
     Notice {
         stream: String,
@@ -77,7 +77,7 @@ pub enum Says {
     Refused(FrameError),
 }
 
-impl fmt::Display for Says {
+impl fmt::Display for ReceiverEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Notice { stream, told: Notice { why, lost, void }, head } => {
@@ -110,7 +110,7 @@ struct Stream {
     name: String,
     node: Node,
     account: Incoming,
-    marks: Marks,
+    marks: StreamMarks,
     keys: u32,
     has_begun: bool,
 }
@@ -119,7 +119,7 @@ impl Receiver {
     /// Joins the run whose master listens at this socket, once per stream.
     pub fn join(master: &Path, options: &Options) -> Result<Self, Refusal> {
         let streams = options.streams.iter().map(|asked| {
-            let StreamOptions { stream, keys, capacity_bytes } = asked.clone();
+            let BridgedStreamOptions { stream, keys, capacity_bytes } = asked.clone();
             let join = Join {
                 name: format!("{}.{stream}", options.name),
                 role: "bridge-receiver".to_owned(),
@@ -129,7 +129,7 @@ impl Receiver {
                 ..Join::default()
             };
             let node = Node::join(master, &join)?;
-            let (account, marks) = (Incoming::default(), Marks::new(keys));
+            let (account, marks) = (Incoming::default(), StreamMarks::new(keys));
             Ok(Stream { name: stream, node, account, marks, keys, has_begun: false })
         });
         Ok(Self {
@@ -192,14 +192,14 @@ impl Receiver {
     }
 
     /// Handles a message of the carrier.
-    pub fn take(&mut self, message: &[u8], say: &mut impl FnMut(Says)) -> Result<(), Refusal> {
+    pub fn take(&mut self, message: &[u8], say: &mut impl FnMut(ReceiverEvent)) -> Result<(), Refusal> {
         let taken_ns = now_ns();
         let frame = match Frame::decode(message) {
             Ok(frame) => frame,
             Err(error) => {
                 self.counts.refused += 1;
                 if !std::mem::replace(&mut self.has_refused, true) {
-                    say(Says::Refused(error));
+                    say(ReceiverEvent::Refused(error));
                 }
                 return Ok(());
             }
@@ -221,7 +221,7 @@ impl Receiver {
             Verdict::Accept(told) => {
                 if let Some(told) = told {
                     stream.marks.set(told);
-                    say(Says::Notice { stream: stream.name.clone(), told, head: frame.head });
+                    say(ReceiverEvent::Notice { stream: stream.name.clone(), told, head: frame.head });
                 }
                 if let Body::Record { stamp, payload } = frame.body {
                     stream.publish(&frame.head, &stamp, payload, self.has_marks, &mut self.counts)?;
@@ -283,7 +283,7 @@ impl Stream {
     fn append(&mut self, stamp: &Stamp, payload: &[u8]) -> Result<bool, Refusal> {
         match self.node.publisher().publish(stamp, payload) {
             Ok(_) => Ok(true),
-            Err(PublishError::Refused(stream::PublishError::TooLong { .. })) => Ok(false),
+            Err(NodePublishError::Refused(stream::PublishError::TooLong { .. })) => Ok(false),
             Err(source) => Err(of_stream(&self.name, source)),
         }
     }

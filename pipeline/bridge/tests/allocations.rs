@@ -4,7 +4,7 @@ use crate::allocator;
 use crate::run::{Run, publish};
 use lowlat_bridge::{
     Carrier, Offered,
-    receiver::{self, Receiver, StreamOptions},
+    receiver::{self, BridgedStreamOptions, Receiver},
     sender::{self, Sender},
 };
 use lowlat_trade::{clock::now_ns, master::Master, node::Wait};
@@ -56,7 +56,7 @@ fn both_ends_allocate_nothing() {
     };
     let mut sender = Sender::join(&here.socket(), &options, tape.clone()).unwrap();
     md.poll(&mut |_, _| ());
-    let stream = StreamOptions { stream: "md".to_owned(), keys: 4, capacity_bytes: 1 << 20 };
+    let stream = BridgedStreamOptions { stream: "md".to_owned(), keys: 4, capacity_bytes: 1 << 20 };
     let options = receiver::Options {
         name: "bridge".to_owned(),
         streams: vec![stream],

@@ -7,7 +7,7 @@ use crate::{
         side_code,
     },
 };
-use lowlat_trade::records::{self, DecodeError};
+use lowlat_trade::records::{self, PayloadError};
 
 /// Decodes the quote in a record. Returns LOWLAT_STATUS_WRONG_RECORD if it is not a quote.
 #[unsafe(no_mangle)]
@@ -44,7 +44,7 @@ unsafe fn decode<T>(
     record: *const Record,
     into: *mut T,
     (kind, what): (u16, &str),
-    read: impl FnOnce(&Record, &[u8]) -> Result<T, DecodeError>,
+    read: impl FnOnce(&Record, &[u8]) -> Result<T, PayloadError>,
 ) -> Result<(), Status> {
     // SAFETY: NULL, or a record that is valid until the handler returns, as the caller guarantees.
     let record = unsafe { record.as_ref() }.ok_or_else(|| null("record"))?;
@@ -85,20 +85,20 @@ pub unsafe fn bytes_at<'a>(first: *const u8, count: usize) -> &'a [u8] {
     unsafe { std::slice::from_raw_parts(first, count) }
 }
 
-fn quote_in(payload: &[u8]) -> Result<Quote, DecodeError> {
+fn quote_in(payload: &[u8]) -> Result<Quote, PayloadError> {
     let records::Quote { scheduled_ns, bid, ask, last, bid_size, ask_size, .. } =
         records::Quote::decode(payload)?;
     Ok(Quote { scheduled_ns, bid, ask, last, bid_size, ask_size })
 }
 
-fn order_in(record: &Record, payload: &[u8]) -> Result<Order, DecodeError> {
+fn order_in(record: &Record, payload: &[u8]) -> Result<Order, PayloadError> {
     let records::Order { number, scheduled_ns, received_ns, price, quantity, side, .. } =
         records::Order::decode(payload)?;
     let (side, instrument) = (side_code(side), record.stamp.instrument);
     Ok(Order { number, scheduled_ns, received_ns, price, quantity, side, instrument, reserved: 0 })
 }
 
-fn answer_in(payload: &[u8]) -> Result<Answer, DecodeError> {
+fn answer_in(payload: &[u8]) -> Result<Answer, PayloadError> {
     let records::Answer { order_number, outcome, received_ns, price, quantity, instrument, side } =
         records::Answer::decode(payload)?;
     let (outcome, side) = (outcome_code(outcome), side_code(side));
@@ -108,12 +108,12 @@ fn answer_in(payload: &[u8]) -> Result<Answer, DecodeError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{LOWLAT_SIDE_SELL, Stamp};
+    use crate::{LOWLAT_SIDE_SELL, RecordStamp};
     use lowlat_trade::records::{Outcome, Reject, Side};
     use std::ptr;
 
     fn record(kind: u16, payload: &[u8]) -> Record {
-        let stamp = Stamp { kind, instrument: 4, ..Stamp::default() };
+        let stamp = RecordStamp { kind, instrument: 4, ..RecordStamp::default() };
         let stream = c"md".as_ptr();
         Record {
             stream,

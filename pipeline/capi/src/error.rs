@@ -2,7 +2,7 @@
 
 use crate::text::Text;
 use lowlat_ipc::stream;
-use lowlat_trade::node::{Ended, JoinError, PublishError};
+use lowlat_trade::node::{JoinError, NodeEnded, NodePublishError};
 use std::{
     any::Any,
     cell::RefCell,
@@ -128,24 +128,24 @@ pub fn of_join(error: &JoinError) -> Status {
     fail(status, error)
 }
 
-pub fn of_publish(error: PublishError) -> Status {
+pub fn of_publish(error: NodePublishError) -> Status {
     let status = match error {
-        PublishError::NoStream => Status::NoStream,
-        PublishError::Forked { .. } => Status::Forked,
-        PublishError::Refused(stream::PublishError::Fenced { .. }) => Status::Fenced,
-        PublishError::Refused(stream::PublishError::TooLong { .. }) => Status::TooLong,
-        PublishError::Refused(stream::PublishError::NoCredit { .. }) => Status::NoCredit,
-        PublishError::Refused(_) => Status::Refused,
+        NodePublishError::NoStream => Status::NoStream,
+        NodePublishError::Forked { .. } => Status::Forked,
+        NodePublishError::Refused(stream::PublishError::Fenced { .. }) => Status::Fenced,
+        NodePublishError::Refused(stream::PublishError::TooLong { .. }) => Status::TooLong,
+        NodePublishError::Refused(stream::PublishError::NoCredit { .. }) => Status::NoCredit,
+        NodePublishError::Refused(_) => Status::Refused,
     };
     fail(status, &error)
 }
 
-pub fn of_ended(ended: &Ended) -> Status {
+pub fn of_ended(ended: &NodeEnded) -> Status {
     let status = match ended {
-        Ended::Fenced => Status::Fenced,
-        Ended::Refused { .. } => Status::Refused,
-        Ended::MasterGone => Status::MasterGone,
-        Ended::Forked { .. } => Status::Forked,
+        NodeEnded::Fenced => Status::Fenced,
+        NodeEnded::Refused { .. } => Status::Refused,
+        NodeEnded::MasterGone => Status::MasterGone,
+        NodeEnded::Forked { .. } => Status::Forked,
     };
     fail(status, ended)
 }
@@ -182,8 +182,8 @@ mod tests {
     fn refusals_have_distinct_statuses() {
         let too_long = stream::PublishError::TooLong { bytes: 9, bytes_max: 8 };
         for (error, status) in [
-            (PublishError::NoStream, Status::NoStream),
-            (PublishError::Forked { pid: 7 }, Status::Forked),
+            (NodePublishError::NoStream, Status::NoStream),
+            (NodePublishError::Forked { pid: 7 }, Status::Forked),
             (stream::PublishError::Fenced { successor: 2 }.into(), Status::Fenced),
             (too_long.into(), Status::TooLong),
             (stream::PublishError::NoCredit { subscriber: 3 }.into(), Status::NoCredit),
@@ -193,10 +193,10 @@ mod tests {
             assert_eq!(last(), error.to_string());
         }
         for (ended, status) in [
-            (Ended::Fenced, Status::Fenced),
-            (Ended::Refused { reason: "join once".to_owned() }, Status::Refused),
-            (Ended::MasterGone, Status::MasterGone),
-            (Ended::Forked { pid: 7 }, Status::Forked),
+            (NodeEnded::Fenced, Status::Fenced),
+            (NodeEnded::Refused { reason: "join once".to_owned() }, Status::Refused),
+            (NodeEnded::MasterGone, Status::MasterGone),
+            (NodeEnded::Forked { pid: 7 }, Status::Forked),
         ] {
             assert_eq!(of_ended(&ended), status);
             assert_eq!(last(), ended.to_string());

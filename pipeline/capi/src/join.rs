@@ -40,7 +40,7 @@ const CAPACITY_BYTES: u64 = 1 << 20;
 /// Streams that a node reads.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
-pub struct Reads {
+pub struct NodeReads {
     /// A stream's name, or a prefix and a star: "orders.*". The streams need not exist yet.
     pub streams: *const c_char,
     /// Instruments, with LOWLAT_KEYS_ONLY.
@@ -76,7 +76,7 @@ pub struct NodeOptions {
     /// LOWLAT_WAIT_...
     pub wait: u32,
     /// The streams that it reads.
-    pub reads: *const Reads,
+    pub reads: *const NodeReads,
     /// Number of reads.
     pub reads_count: usize,
 }
@@ -86,7 +86,7 @@ pub struct NodeOptions {
 /// LOWLAT_NUMBER_FREE.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
-pub struct StrategyOptions {
+pub struct StrategyNodeOptions {
     /// sizeof(lowlat_strategy_options).
     pub size_bytes: u32,
     /// LOWLAT_ABI_VERSION.
@@ -149,7 +149,7 @@ pub unsafe extern "C" fn lowlat_join(options: *const NodeOptions, node: *mut *mu
 /// Joins as a strategy, and returns a node, to be released with lowlat_leave. Otherwise like lowlat_join.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lowlat_join_strategy(
-    options: *const StrategyOptions,
+    options: *const StrategyNodeOptions,
     node: *mut *mut Node,
 ) -> Status {
     let join = || {
@@ -269,7 +269,7 @@ unsafe fn list<'a, T>(first: *const T, count: usize, what: &str) -> Result<&'a [
 
 /// # Safety
 /// Its pointers are as documented for [`Reads`], or NULL.
-unsafe fn reads_of(reads: &Reads) -> Result<node::Reads, Status> {
+unsafe fn reads_of(reads: &NodeReads) -> Result<node::Reads, Status> {
     // SAFETY: guaranteed by the caller.
     let (streams, keys) =
         unsafe { (text(reads.streams, "streams")?, list(reads.keys, reads.key_count, "keys")?) };

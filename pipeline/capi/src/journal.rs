@@ -3,10 +3,10 @@
 use crate::{
     error::{Status, fail, guard, null},
     join::optional,
-    records::{Event, LOWLAT_EVENT_DAMAGE, LOWLAT_EVENT_LOST, Record, Stamp},
+    records::{Event, LOWLAT_EVENT_DAMAGE, LOWLAT_EVENT_LOST, Record, RecordStamp},
     text::Text,
 };
-use lowlat_journal::read::{Merge, OpenError, Read, Recording};
+use lowlat_journal::read::{JournalRead, Merge, OpenError, Recording};
 use self_cell::self_cell;
 use std::{
     ffi::{CStr, OsStr, c_char},
@@ -29,7 +29,7 @@ self_cell!(
 );
 
 /// A recording that is read from start to end, with the records of the selected streams in order of time.
-pub struct Journal {
+pub struct JournalHandle {
     reading: Reading,
     payload: Vec<u8>,
     name: Text<NAME_BYTES>,
@@ -45,7 +45,7 @@ pub struct Journal {
 pub unsafe extern "C" fn lowlat_journal_open(
     folder: *const c_char,
     streams: *const c_char,
-    journal: *mut *mut Journal,
+    journal: *mut *mut JournalHandle,
 ) -> Status {
     let open = || {
         if folder.is_null() || journal.is_null() {
@@ -55,7 +55,7 @@ pub unsafe extern "C" fn lowlat_journal_open(
         let folder = Path::new(OsStr::from_bytes(unsafe { CStr::from_ptr(folder) }.to_bytes()));
         // SAFETY: NULL, or a zero-terminated text, as the caller guarantees.
         let pattern = unsafe { optional(streams, "streams") }?.unwrap_or("*");
-        let made = Journal::open(folder, pattern).map_err(|error| fail(Status::Journal, &error))?;
+        let made = JournalHandle::open(folder, pattern).map_err(|error| fail(Status::Journal, &error))?;
         // SAFETY: not NULL, and the caller guarantees space for a pointer.
         unsafe { journal.write(Box::into_raw(Box::new(made))) };
         Ok(())
@@ -66,7 +66,10 @@ pub unsafe extern "C" fn lowlat_journal_open(
 /// Returns the next event: LOWLAT_EVENT_RECORD, LOWLAT_EVENT_LOST or LOWLAT_EVENT_DAMAGE. The status is
 /// LOWLAT_STATUS_END if there is none. The event is valid until the next call.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn lowlat_journal_next(journal: *mut Journal, event: *mut *const Event) -> Status {
+pub unsafe extern "C" fn lowlat_journal_next(
+    journal: *mut JournalHandle,
+    event: *mut *const Event,
+) -> Status {
     // SAFETY: NULL or a journal that is not in use otherwise, as the caller guarantees.
     let Some(journal) = (unsafe { journal.as_mut() }) else { return null("journal") };
     if journal.is_broken {
@@ -93,7 +96,7 @@ pub unsafe extern "C" fn lowlat_journal_next(journal: *mut Journal, event: *mut 
 
 /// Releases a recording. NULL is ignored.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn lowlat_journal_close(journal: *mut Journal) -> Status {
+pub unsafe extern "C" fn lowlat_journal_close(journal: *mut JournalHandle) -> Status {
     let close = || {
         if !journal.is_null() {
             // SAFETY: it came from Box::into_raw in `lowlat_journal_open`, and the caller does not use it any
@@ -105,11 +108,11 @@ pub unsafe extern "C" fn lowlat_journal_close(journal: *mut Journal) -> Status {
     guard(close, || ())
 }
 
-impl Journal {
+impl JournalHandle {
     fn open(folder: &Path, pattern: &str) -> Result<Self, OpenError> {
         let recording = Recording::open(folder)?;
         let chosen = recording.choose(&[pattern])?;
-        let stamp = Stamp::default();
+        let stamp = RecordStamp::default();
         let (stream, payload) = (ptr::null(), ptr::null());
         Ok(Self {
             reading: Reading::new(recording, |recording| Merge::new(recording, &chosen)),
@@ -126,7 +129,7 @@ impl Journal {
         let payload = &mut self.payload;
         let read = self.reading.with_dependent_mut(|_, merge| merge.next(payload));
         self.event = match read {
-            Read::Record(found) => {
+            JournalRead::Record(found) => {
                 self.set_name(found.stream);
                 self.record = Record {
                     stream: self.name.as_ptr(),
@@ -134,21 +137,21 @@ impl Journal {
                     payload_bytes: self.payload.len(),
                     sequence: found.record.sequence,
                     received_ns: 0,
-                    stamp: Stamp::of(&found.record.stamp),
+                    stamp: RecordStamp::of(&found.record.stamp),
                 };
                 Event::of_record(&self.record)
             }
-            Read::Gap(gap) => {
+            JournalRead::Gap(gap) => {
                 self.set_name(gap.stream);
                 self.words.set(gap.why());
                 let (stream, text) = (self.name.as_ptr(), self.words.as_ptr());
                 Event { stream, text, lost: gap.count(), ..Event::new(LOWLAT_EVENT_LOST) }
             }
-            Read::Damaged(damage) => {
+            JournalRead::Damaged(damage) => {
                 self.words.set_to(&damage);
                 Event { text: self.words.as_ptr(), ..Event::new(LOWLAT_EVENT_DAMAGE) }
             }
-            Read::Nothing | Read::Ended => return None,
+            JournalRead::Nothing | JournalRead::Ended => return None,
         };
         Some(ptr::from_ref(&self.event))
     }

@@ -3,14 +3,15 @@
 use crate::{
     error::{Status, fail, guard, null, of_ended, this_thread},
     records::{
-        Event, LOWLAT_EVENT_BEGIN, LOWLAT_EVENT_COMMAND, LOWLAT_EVENT_LOST, LOWLAT_EVENT_STOP, Record, Stamp,
+        Event, LOWLAT_EVENT_BEGIN, LOWLAT_EVENT_COMMAND, LOWLAT_EVENT_LOST, LOWLAT_EVENT_STOP, Record,
+        RecordStamp,
     },
     text::Text,
 };
 use lowlat_ipc::fork::ForkMark;
 use lowlat_trade::{
     clock::now_ns,
-    node::{self, Ended, Publisher},
+    node::{self, NodeEnded, Publisher},
     roles::numbers_of,
     strategy::Numbers,
 };
@@ -45,7 +46,7 @@ pub struct Node {
     inner: UnsafeCell<Inner>,
     /// The publisher, while the handler runs.
     current: Cell<*mut Publisher>,
-    pub(crate) strategy: RefCell<Option<Strategy>>,
+    pub(crate) strategy: RefCell<Option<StrategyState>>,
     mark: Arc<ForkMark>,
     /// The thread in a function of this node ([`this_thread`]); 0: none.
     user: AtomicUsize,
@@ -63,7 +64,7 @@ struct Inner {
 }
 
 /// Additional state of a strategy's node.
-pub struct Strategy {
+pub struct StrategyState {
     pub number: u32,
     pub numbers: Numbers,
 }
@@ -92,7 +93,8 @@ impl Drop for Entered<'_> {
 impl Node {
     pub(crate) fn new(node: node::Node) -> Self {
         let strategy_number = node.strategies().first().copied();
-        let strategy = strategy_number.map(|number| Strategy { number, numbers: numbers_of(&node, number) });
+        let strategy =
+            strategy_number.map(|number| StrategyState { number, numbers: numbers_of(&node, number) });
         let (number, epoch, mark) = (node.number(), node.epoch(), Arc::clone(node.mark()));
         Self {
             inner: UnsafeCell::new(Inner { node, stream: Text::new(), command: Text::new() }),
@@ -155,7 +157,7 @@ impl Node {
     ///
     /// # Safety
     /// `to.node` is the pointer of this node, and the handler keeps its guarantees.
-    unsafe fn hand(&self, to: &Receiver, publisher: &mut Publisher, event: &Event) {
+    unsafe fn hand(&self, to: &EventHandler, publisher: &mut Publisher, event: &Event) {
         if self.is_broken() {
             return;
         }
@@ -172,7 +174,7 @@ impl Node {
     }
 }
 
-struct Receiver {
+struct EventHandler {
     handler: unsafe extern "C" fn(*mut c_void, *mut Node, *const Event),
     user: *mut c_void,
     node: *mut Node,
@@ -184,7 +186,7 @@ pub unsafe fn with(node: *const Node, work: impl FnOnce(&Node) -> Result<(), Sta
     // SAFETY: guaranteed by the caller; it is only ever borrowed shared, its state is in cells.
     let Some(node) = (unsafe { node.as_ref() }) else { return null("node") };
     if !node.mark.is_this_process() {
-        return of_ended(&Ended::Forked { pid: node.mark.pid() });
+        return of_ended(&NodeEnded::Forked { pid: node.mark.pid() });
     }
     if node.is_broken() {
         return broken();
@@ -206,7 +208,7 @@ pub unsafe extern "C" fn lowlat_poll(
 ) -> Status {
     let poll = |this: &Node| {
         let handler = handler.ok_or_else(|| null("handler"))?;
-        let to = Receiver { handler, user, node };
+        let to = EventHandler { handler, user, node };
         let mut entered = this.enter("lowlat_poll")?;
         let Inner { node, stream: name, command } = entered.inner();
         let count = node.poll(&mut |publisher, event| {
@@ -224,7 +226,7 @@ pub unsafe extern "C" fn lowlat_poll(
                         payload_bytes: payload.len(),
                         sequence: record.sequence,
                         received_ns: now_ns(),
-                        stamp: Stamp::of(&record.stamp),
+                        stamp: RecordStamp::of(&record.stamp),
                     };
                     give(&Event::of_record(&record));
                 }
@@ -328,7 +330,7 @@ const _: () = {
     // A node may be joined in one thread and used in another.
     const fn is_send<T: Send>() {}
     is_send::<Inner>();
-    is_send::<Strategy>();
+    is_send::<StrategyState>();
 };
 
 #[cfg(test)]

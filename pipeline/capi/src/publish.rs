@@ -3,14 +3,14 @@
 use crate::{
     decode::{bytes_at, payload_of},
     error::{Status, fail, null, of_publish},
-    node::{Node, Strategy, with},
-    records::{LOWLAT_KIND_QUOTE, LOWLAT_SIDE_BUY, LOWLAT_SIDE_SELL, Order, Record, Stamp},
+    node::{Node, StrategyState, with},
+    records::{LOWLAT_KIND_QUOTE, LOWLAT_SIDE_BUY, LOWLAT_SIDE_SELL, Order, Record, RecordStamp},
 };
 use lowlat_trade::{
     clock::now_ns,
     records::{self, Side},
     roles::OrderStream,
-    strategy::{Cause, Orders},
+    strategy::{OrderCause, Orders},
 };
 use std::ffi::c_void;
 
@@ -20,7 +20,7 @@ use std::ffi::c_void;
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lowlat_publish(
     node: *mut Node,
-    stamp: *const Stamp,
+    stamp: *const RecordStamp,
     payload: *const c_void,
     payload_bytes: usize,
     sequence: *mut u64,
@@ -59,8 +59,8 @@ pub unsafe extern "C" fn lowlat_send_order(
         // SAFETY: NULL or an order, as the caller guarantees.
         let order = unsafe { order.as_mut() }.ok_or_else(|| null("order"))?;
         // SAFETY: NULL or a valid record, as the caller guarantees.
-        let cause =
-            unsafe { cause.as_ref().map(|record| cause_of(record)) }.unwrap_or_else(|| Cause::at(now_ns()));
+        let cause = unsafe { cause.as_ref().map(|record| cause_of(record)) }
+            .unwrap_or_else(|| OrderCause::at(now_ns()));
         let side = match order.side {
             LOWLAT_SIDE_BUY => Side::Buy,
             LOWLAT_SIDE_SELL => Side::Sell,
@@ -73,7 +73,7 @@ pub unsafe extern "C" fn lowlat_send_order(
             || fail(Status::Argument, &"this node is not a strategy\nhint: join with lowlat_join_strategy");
         node.publish_with("lowlat_send_order", |publisher| {
             let mut strategy = node.strategy.borrow_mut();
-            let Strategy { number, numbers } = strategy.as_mut().ok_or_else(no_strategy)?;
+            let StrategyState { number, numbers } = strategy.as_mut().ok_or_else(no_strategy)?;
             let mut failed = None;
             let mut sink = OrderStream::new(publisher, numbers, |error| failed = Some(error));
             let sent = Orders::new(&mut sink, *number, cause).send(
@@ -84,7 +84,7 @@ pub unsafe extern "C" fn lowlat_send_order(
             );
             match (sent, failed) {
                 (Ok(number), _) => {
-                    let Cause { scheduled_ns, received_ns, .. } = cause;
+                    let OrderCause { scheduled_ns, received_ns, .. } = cause;
                     *order = Order { number, scheduled_ns, received_ns, reserved: 0, ..*order };
                     Ok(())
                 }
@@ -99,12 +99,12 @@ pub unsafe extern "C" fn lowlat_send_order(
 
 /// # Safety
 /// The record's payload is NULL or valid.
-unsafe fn cause_of(record: &Record) -> Cause {
-    let Stamp { generated_ns, kind, .. } = record.stamp;
+unsafe fn cause_of(record: &Record) -> OrderCause {
+    let RecordStamp { generated_ns, kind, .. } = record.stamp;
     // SAFETY: guaranteed by the caller.
     let payload = unsafe { payload_of(record) };
     let quote = if kind == LOWLAT_KIND_QUOTE { records::Quote::decode(payload).ok() } else { None };
-    Cause {
+    OrderCause {
         generated_ns,
         scheduled_ns: quote.map_or(generated_ns, |quote| quote.scheduled_ns),
         received_ns: record.received_ns,

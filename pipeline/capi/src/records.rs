@@ -54,7 +54,7 @@ pub const LOWLAT_EVENT_DAMAGE: u32 = 6;
 /// Header fields of a record, besides its payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(C)]
-pub struct Stamp {
+pub struct RecordStamp {
     /// Kind of the payload: LOWLAT_KIND_..., or a custom kind below 0xff00.
     pub kind: u16,
     /// Version of the payload's format.
@@ -89,7 +89,7 @@ pub struct Record {
     /// When this process had read it, ns of the pipeline's clock; 0 in a recording.
     pub received_ns: u64,
     /// Its header fields.
-    pub stamp: Stamp,
+    pub stamp: RecordStamp,
 }
 
 /// An event of a node or a recording. It and what it points to are valid as long as a record is.
@@ -170,7 +170,7 @@ pub struct Answer {
     pub side: u32,
 }
 
-impl Stamp {
+impl RecordStamp {
     pub(crate) fn of(stamp: &stream::Stamp) -> Self {
         Self {
             kind: stamp.kind,

@@ -72,11 +72,11 @@ fn c_and_rust_read_the_same_from_a_recording() {
     let (mut merge, mut payload, mut expected) = (read::Merge::of_all(&recording), Vec::new(), Vec::new());
     loop {
         match merge.next(&mut payload) {
-            read::Read::Record(found) => {
+            read::JournalRead::Record(found) => {
                 expected.push((name(found.stream), found.record.sequence, payload.clone()));
             }
-            read::Read::Gap(gap) => expected.push((name(gap.stream), gap.count(), Vec::new())),
-            read::Read::Ended => break,
+            read::JournalRead::Gap(gap) => expected.push((name(gap.stream), gap.count(), Vec::new())),
+            read::JournalRead::Ended => break,
             other => panic!("{other:?}"),
         }
     }

@@ -103,7 +103,7 @@ fn poll_until(node: *mut Node, seen: &mut EventCounts, what: &str, is_so: impl F
 }
 
 fn publish(node: *mut Node, instrument: u32, payload: &[u8]) -> (Status, u64) {
-    let stamp = Stamp { kind: 77, instrument, ..Stamp::default() };
+    let stamp = RecordStamp { kind: 77, instrument, ..RecordStamp::default() };
     let mut sequence = u64::MAX;
     // SAFETY: the node lives, and the rest is local.
     let status =
@@ -118,7 +118,8 @@ fn published_records_are_read_without_allocating() {
     let socket = c_path(&master.socket());
     let writer = join(&NodeOptions { writes: c"numbers".as_ptr(), ..options(&socket, c"writer") }).unwrap();
     let (keys, streams) = ([1, 3], c"num*".as_ptr());
-    let wants = Reads { streams, keys: keys.as_ptr(), key_count: 2, which: LOWLAT_KEYS_ONLY, reserved: 0 };
+    let wants =
+        NodeReads { streams, keys: keys.as_ptr(), key_count: 2, which: LOWLAT_KEYS_ONLY, reserved: 0 };
     let reader = NodeOptions { reads: &raw const wants, reads_count: 1, ..options(&socket, c"reader") };
     // The writer learns of the reader by polling, after the begin; before that it waits for no reader.
     let reader = join(&reader).unwrap();
@@ -189,7 +190,7 @@ fn failed_joins_are_reported() {
     check(NodeOptions { name: c"\xff".as_ptr(), ..good }, Status::Argument, "UTF-8");
     check(NodeOptions { wait: 3, ..good }, Status::Argument, "wait 3");
     check(NodeOptions { reads_count: 1, ..good }, Status::Argument, "reads is NULL");
-    let wants = Reads { streams: c"md".as_ptr(), keys: ptr::null(), key_count: 0, which: 9, reserved: 0 };
+    let wants = NodeReads { streams: c"md".as_ptr(), keys: ptr::null(), key_count: 0, which: 9, reserved: 0 };
     check(NodeOptions { reads: &raw const wants, reads_count: 1, ..good }, Status::Argument, "which 9");
     // SAFETY: NULL is reported, whatever it stands for.
     unsafe {
@@ -212,8 +213,8 @@ fn failed_joins_are_reported() {
 fn strategies_and_names_are_refused_with_a_reason() {
     let master = MasterThread::start(|_| ());
     let socket = c_path(&master.socket());
-    let strategy = |name: &'static CStr, number| StrategyOptions {
-        size_bytes: u32::try_from(size_of::<StrategyOptions>()).unwrap(),
+    let strategy = |name: &'static CStr, number| StrategyNodeOptions {
+        size_bytes: u32::try_from(size_of::<StrategyNodeOptions>()).unwrap(),
         abi_version: LOWLAT_ABI_VERSION,
         socket: socket.as_ptr(),
         name: name.as_ptr(),

@@ -1,9 +1,6 @@
 //! Messages between td and an exchange over TCP: 48 bytes each, little endian.
 
-use crate::{
-    DecodeError,
-    bytes::{array, put},
-};
+use crate::{DecodeError, array, put};
 
 pub const VERSION: u8 = 1;
 pub const MESSAGE_BYTES: usize = 48;

@@ -5,7 +5,6 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
-mod bytes;
 pub mod gateway;
 pub mod itch;
 pub mod quotes;
@@ -80,5 +79,17 @@ impl Content {
             Self::End => u16::MAX,
             Self::Messages(count) => count,
         }
+    }
+}
+
+/// The bytes of a number at a place. What is beyond the end is 0: callers check lengths first.
+fn array<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
+    bytes.get(at..).and_then(<[u8]>::first_chunk).copied().unwrap_or([0; N])
+}
+
+/// Writes bytes at a place; nothing if they do not fit.
+fn put(into: &mut [u8], at: usize, bytes: &[u8]) {
+    if let Some(into) = at.checked_add(bytes.len()).and_then(|end| into.get_mut(at..end)) {
+        into.copy_from_slice(bytes);
     }
 }

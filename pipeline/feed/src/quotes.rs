@@ -1,9 +1,6 @@
 //! lowlat's own feed: datagrams of quotes, little endian.
 
-use crate::{
-    Content, DATAGRAM_BYTES_MAX, DecodeError, Head,
-    bytes::{array, put},
-};
+use crate::{Content, DATAGRAM_BYTES_MAX, DecodeError, Head, array, put};
 
 const MAGIC: u32 = u32::from_le_bytes(*b"LLFD");
 pub const VERSION: u16 = 1;

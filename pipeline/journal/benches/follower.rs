@@ -7,7 +7,7 @@ use lowlat_ipc::{
     stream::{Owner, Read, Reader, Record, Segment, Stamp, Writer},
 };
 use lowlat_journal::record::{
-    Buffer, Disk, Follower, Options, Recorder, Source, Storage, StoredFile, SyncPolicy,
+    BlockBuffer, CachedDisk, Follower, Options, Recorder, Source, Storage, StoredFile, SyncPolicy,
 };
 use std::{
     hint::black_box,
@@ -39,7 +39,7 @@ impl Storage for Nowhere {
     }
 
     fn sync_folder(&self, folder: &Path) -> io::Result<()> {
-        Disk.sync_folder(folder)
+        CachedDisk.sync_folder(folder)
     }
 }
 
@@ -101,7 +101,7 @@ fn steps(criterion: &mut Criterion) {
             });
         });
         group.bench_function("put into a block", |bencher| {
-            let mut buffer = Buffer::new(Options::default().block_bytes);
+            let mut buffer = BlockBuffer::new(Options::default().block_bytes);
             let mut record = Record { position: 0, sequence: 0, stamp: Stamp::default() };
             buffer.begin(1, 0, 1);
             bencher.iter(|| {

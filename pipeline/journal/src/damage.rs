@@ -6,7 +6,7 @@ use std::{fmt, path::PathBuf};
 
 /// A damaged place in a recording.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Damage {
+pub struct DamagedPlace {
     pub file: PathBuf,
     /// Offset of its start in the file.
     pub offset: u64,
@@ -102,7 +102,7 @@ impl fmt::Display for Problem {
     }
 }
 
-impl fmt::Display for Damage {
+impl fmt::Display for DamagedPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} at byte {}: {}", self.file.display(), self.offset, self.problem)
     }

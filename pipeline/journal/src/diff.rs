@@ -28,7 +28,7 @@ pub struct Item {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Change {
+pub struct FieldChange {
     pub key: Key,
     pub field: &'static str,
     /// Its value on the left; `None` if missing.
@@ -39,7 +39,7 @@ pub struct Change {
 
 /// Distribution of signed nanoseconds. Keeps all values, so that every rank is exact.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
-pub struct Distribution {
+pub struct SignedDistribution {
     pub count: u64,
     pub ns_min: Option<i64>,
     /// Median; this and the percentiles are `None` if the values are too few for them.
@@ -50,7 +50,7 @@ pub struct Distribution {
     pub ns_max: Option<i64>,
 }
 
-impl Distribution {
+impl SignedDistribution {
     /// The distribution of these values.
     pub fn of(mut values: Vec<i64>) -> Self {
         values.sort_unstable();
@@ -92,13 +92,13 @@ pub struct Difference {
     /// The first items only on the right, by key.
     pub extra: Vec<Key>,
     /// The first changes, in the order of the right run.
-    pub changed: Vec<Change>,
+    pub changed: Vec<FieldChange>,
     /// Latencies of all items on the left.
-    pub left_latency: Distribution,
+    pub left_latency: SignedDistribution,
     /// Latencies of all items on the right.
-    pub right_latency: Distribution,
+    pub right_latency: SignedDistribution,
     /// Right minus left, for items in both: positive if the right run was slower.
-    pub latency_change: Distribution,
+    pub latency_change: SignedDistribution,
 }
 
 impl Difference {
@@ -149,9 +149,9 @@ pub fn diff(left: impl Iterator<Item = Item>, right: impl Iterator<Item = Item>)
     out.missing_count = crate::bytes::wide(missing.len());
     out.missing = first_of(missing);
     out.extra = first_of(extra.into_iter().collect());
-    out.left_latency = Distribution::of(lefts);
-    out.right_latency = Distribution::of(rights);
-    out.latency_change = Distribution::of(changes);
+    out.left_latency = SignedDistribution::of(lefts);
+    out.right_latency = SignedDistribution::of(rights);
+    out.latency_change = SignedDistribution::of(changes);
     out
 }
 
@@ -176,7 +176,7 @@ fn compare(left: &Item, right: &Item, out: &mut Difference) {
         if before != now {
             is_changed = true;
             if out.changed.len() < NAMED_MAX {
-                out.changed.push(Change { key: left.key.clone(), field, left: before, right: now });
+                out.changed.push(FieldChange { key: left.key.clone(), field, left: before, right: now });
             }
         }
     }
@@ -207,11 +207,11 @@ mod tests {
 
     #[test]
     fn percentiles_need_enough_values() {
-        let few = Distribution::of((0..367).collect());
+        let few = SignedDistribution::of((0..367).collect());
         assert_eq!((few.ns_p90, few.ns_p99), (Some(330), None));
-        assert_eq!(Distribution::of((0..368).collect()).ns_p99, Some(364));
-        let many = Distribution::of((0..10_000).rev().collect());
+        assert_eq!(SignedDistribution::of((0..368).collect()).ns_p99, Some(364));
+        let many = SignedDistribution::of((0..10_000).rev().collect());
         assert_eq!((many.ns_p50, many.ns_p99, many.ns_p999), (Some(4_999), Some(9_899), Some(9_989)));
-        assert_eq!(Distribution::of(vec![]).ns_p50, None);
+        assert_eq!(SignedDistribution::of(vec![]).ns_p50, None);
     }
 }

@@ -1,6 +1,6 @@
 //! Replays a recording at its original pace, or another one.
 
-use crate::read::{Read, Record};
+use crate::read::{JournalRead, Record};
 use lowlat_ipc::{
     layout,
     region::Region,
@@ -15,7 +15,7 @@ use std::{
 };
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Speed {
+pub enum ReplaySpeed {
     /// Multiple of the original speed; above 0.
     Times(f64),
     /// At full speed, without pauses.
@@ -56,10 +56,10 @@ const SPIN: Duration = Duration::from_micros(80);
 /// Passes every record of `next` (a merge or a reader) to `take` when it is due. Gaps and damage are passed on
 /// at once, in order. `take` may end the replay.
 pub fn replay(
-    mut next: impl FnMut(&mut Vec<u8>) -> Read,
-    speed: Speed,
+    mut next: impl FnMut(&mut Vec<u8>) -> JournalRead,
+    speed: ReplaySpeed,
     stop: &AtomicBool,
-    mut take: impl FnMut(&Read, &[u8]) -> ControlFlow<()>,
+    mut take: impl FnMut(&JournalRead, &[u8]) -> ControlFlow<()>,
 ) -> Replayed {
     let (mut replayed, mut payload) = (Replayed::default(), Vec::new());
     let started = Instant::now();
@@ -72,15 +72,15 @@ pub fn replay(
         }
         let read = next(&mut payload);
         match &read {
-            Read::Ended | Read::Nothing => break,
-            Read::Gap(gap) => {
+            JournalRead::Ended | JournalRead::Nothing => break,
+            JournalRead::Gap(gap) => {
                 replayed.lost = replayed.lost.saturating_add(gap.count());
                 if !gap.is_loss() {
                     replayed.missed = replayed.missed.saturating_add(gap.count());
                 }
             }
-            Read::Damaged(_) => replayed.damages += 1,
-            Read::Record(record) => {
+            JournalRead::Damaged(_) => replayed.damages += 1,
+            JournalRead::Record(record) => {
                 let generated = record.record.stamp.generated;
                 let since = generated.saturating_sub(*first.get_or_insert(generated));
                 replayed.recorded_ns = replayed.recorded_ns.max(since);
@@ -119,10 +119,10 @@ pub fn publish<R: Region>(
 }
 
 /// When a record is due after the start; `None` at full speed.
-fn due(since_ns: u64, speed: Speed) -> Option<Duration> {
+fn due(since_ns: u64, speed: ReplaySpeed) -> Option<Duration> {
     match speed {
-        Speed::Max => None,
-        Speed::Times(times) => {
+        ReplaySpeed::Max => None,
+        ReplaySpeed::Times(times) => {
             let seconds = since_ns as f64 / 1e9 / times;
             // A speed that makes it endless equals the longest possible wait.
             Some(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX))
@@ -186,10 +186,10 @@ mod tests {
         let stop = AtomicBool::new(false);
         let replayed = replay(
             |payload| merge.next(payload),
-            Speed::Max,
+            ReplaySpeed::Max,
             &stop,
             |read, payload| {
-                if let Read::Record(record) = read {
+                if let JournalRead::Record(record) = read {
                     publish(&mut writer, record, payload).unwrap();
                 }
                 ControlFlow::Continue(())
@@ -214,10 +214,10 @@ mod tests {
         let mut early = 0;
         let replayed = replay(
             |payload| merge.next(payload),
-            Speed::Times(1.0 / 50_000.0),
+            ReplaySpeed::Times(1.0 / 50_000.0),
             &AtomicBool::new(false),
             |read, _| {
-                if let Read::Record(record) = read {
+                if let JournalRead::Record(record) = read {
                     let due = Duration::from_nanos(record.record.stamp.generated * 50_000);
                     // Less a microsecond, because the replay started a little later than this test.
                     early += u32::from(started.elapsed() + Duration::from_micros(1) < due);
@@ -227,8 +227,12 @@ mod tests {
         );
         assert_eq!((early, replayed.records, replayed.is_stopped), (0, 30, false));
         assert!(replayed.took_ns >= 19_500_000);
-        let stopped =
-            replay(|_| Read::Ended, Speed::Max, &AtomicBool::new(true), |_, _| ControlFlow::Break(()));
+        let stopped = replay(
+            |_| JournalRead::Ended,
+            ReplaySpeed::Max,
+            &AtomicBool::new(true),
+            |_, _| ControlFlow::Break(()),
+        );
         assert!(stopped.is_stopped);
     }
 }

@@ -2,9 +2,9 @@
 
 use crate::{
     layout::{BlockHead, GapReason, data_name, manifest::StreamEntry},
-    read::{Merge, Read, Recording},
+    read::{JournalRead, Merge, Recording},
     record::{
-        Buffer, Disk, Files, Options, Place, SyncPolicy,
+        BlockBuffer, CachedDisk, Files, Options, Place, SyncPolicy,
         identity::{Clock, Identity},
     },
 };
@@ -53,8 +53,8 @@ pub fn payload(stream: u32, sequence: u64) -> Vec<u8> {
 
 /// Writes recordings block by block.
 pub struct Maker {
-    pub files: Files<Disk>,
-    buffer: Buffer,
+    pub files: Files<CachedDisk>,
+    buffer: BlockBuffer,
 }
 
 impl Maker {
@@ -62,8 +62,8 @@ impl Maker {
         fs::create_dir_all(folder).unwrap();
         let place = Place { streams: streams.iter().map(|name| entry(name)).collect(), ..Place::start() };
         let options = options.bounded();
-        let files = Files::new(Disk, folder, IDENTITY, options, place).unwrap();
-        Self { files, buffer: Buffer::new(options.block_bytes) }
+        let files = Files::new(CachedDisk, folder, IDENTITY, options, place).unwrap();
+        Self { files, buffer: BlockBuffer::new(options.block_bytes) }
     }
 
     pub fn records(&mut self, stream: u32, sequences: std::ops::Range<u64>) {
@@ -97,13 +97,13 @@ pub fn make_useless(folder: &Path, numbers: [u64; 3]) {
 }
 
 /// All records of a merge.
-pub fn read_all(recording: &Recording) -> Vec<Read> {
+pub fn read_all(recording: &Recording) -> Vec<JournalRead> {
     let (mut merge, mut bytes, mut reads) = (Merge::of_all(recording), Vec::new(), Vec::new());
     loop {
         match merge.next(&mut bytes) {
-            Read::Ended => return reads,
+            JournalRead::Ended => return reads,
             read => {
-                if let Read::Record(found) = &read {
+                if let JournalRead::Record(found) = &read {
                     assert_eq!(found.record.stamp, record(found.stream, found.record.sequence).stamp);
                     assert_eq!(bytes, payload(found.stream, found.record.sequence));
                 }
@@ -115,11 +115,11 @@ pub fn read_all(recording: &Recording) -> Vec<Read> {
 }
 
 /// (stream, sequence) of the records among the items.
-pub fn sequences(reads: &[Read]) -> Vec<(u32, u64)> {
+pub fn sequences(reads: &[JournalRead]) -> Vec<(u32, u64)> {
     reads
         .iter()
         .filter_map(|read| match read {
-            Read::Record(record) => Some((record.stream, record.record.sequence)),
+            JournalRead::Record(record) => Some((record.stream, record.record.sequence)),
             _ => None,
         })
         .collect()

@@ -3,9 +3,9 @@
 use lowlat_ipc::stream::{Record, Stamp};
 use lowlat_journal::{
     layout::{GapReason, data_name, index_name, manifest::StreamEntry},
-    read::{Gap, Merge, Read, Recording, verify},
+    read::{Gap, JournalRead, Merge, Recording, verify},
     record::{
-        Buffer, Disk, Files, Options, Place, SyncPolicy,
+        BlockBuffer, CachedDisk, Files, Options, Place, SyncPolicy,
         identity::{Clock, Identity},
     },
 };
@@ -47,8 +47,8 @@ fn write(folder: &Path) {
     let options =
         Options { block_bytes: 4096, file_bytes_max: 64 << 10, sync: SyncPolicy::None, ..Options::default() };
     let place = Place { streams: vec![entry("md", 1, 0), entry("orders.a", 2, 40)], ..Place::start() };
-    let mut files = Files::new(Disk, folder, identity, options, place).unwrap();
-    let mut buffer = Buffer::new(4096);
+    let mut files = Files::new(CachedDisk, folder, identity, options, place).unwrap();
+    let mut buffer = BlockBuffer::new(4096);
     for (stream, epoch, sequences) in [(0, 1, 0..12), (1, 1, 40..43), (0, 2, 15..18)] {
         buffer.begin(identity.recording, stream, epoch);
         for sequence in sequences {
@@ -77,14 +77,14 @@ fn layout_1_can_be_read() {
         (Merge::of_all(&recording), Vec::new(), Vec::new(), Vec::new());
     loop {
         match merge.next(&mut payload) {
-            Read::Record(found) => {
+            JournalRead::Record(found) => {
                 let wanted = record(found.stream, found.record.sequence);
                 assert_eq!((found.record, &payload), (wanted.0, &wanted.1));
                 assert_eq!(found.epoch, if found.record.sequence < 15 || found.stream == 1 { 1 } else { 2 });
                 records.push((found.stream, found.record.sequence));
             }
-            Read::Gap(gap) => gaps.push(gap),
-            Read::Ended => break,
+            JournalRead::Gap(gap) => gaps.push(gap),
+            JournalRead::Ended => break,
             other => panic!("{other:?}"),
         }
     }

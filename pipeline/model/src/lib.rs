@@ -7,7 +7,6 @@ mod balance;
 pub mod check;
 mod figures;
 pub mod matrix;
-mod node;
 mod record;
 pub mod reference;
 pub mod size;
@@ -18,9 +17,8 @@ mod wire;
 pub use balance::{Balance, Delivered, SentOrders, findings};
 pub use figures::{StageFigures, Stages};
 pub use matrix::{MatrixDocument, MatrixRow, RowFigures, StageRange};
-pub use node::NodeRow;
 pub use record::{
-    Mode, PipelineDocument, PipelineOptions, PipelineParameters, PipelineRecord, ProcessUse, QuoteOverrun,
-    RecordedTicks,
+    Mode, NodeRow, PipelineDocument, PipelineOptions, PipelineParameters, PipelineRecord, ProcessUse,
+    QuoteOverrun, RecordedTicks,
 };
 pub use wire::{ExchangeDocument, FeedFigures, GatewayFigures, SequenceRange, WireRecord, WireStages};

@@ -1,4 +1,4 @@
-//! Parameters and results of a run.
+//! Parameters and results of a run, and its processes.
 
 use super::{Balance, Stages, WireRecord};
 use serde::{Deserialize, Serialize};
@@ -150,6 +150,32 @@ pub struct ProcessUse {
     /// unknown, as in records of an earlier lowlat.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub private_bytes_max: Option<u64>,
+}
+
+/// A node of a run, as its master sees it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeRow {
+    pub name: String,
+    pub role: String,
+    pub pid: u32,
+    /// Number of processes under its name, including this one.
+    pub epoch: u64,
+    /// Its state: joining, running, silent, dead or left.
+    pub standing: String,
+    /// True if its process exists.
+    pub is_there: bool,
+    /// Time since it was admitted, ns.
+    pub joined_ns: u64,
+    /// Records in its stream; `None` without one.
+    pub published: Option<u64>,
+    /// Number of records that it read.
+    pub read: u64,
+    /// Number of records that it lost.
+    pub lost: u64,
+    /// Records delivered to it that it has not read.
+    pub waiting: u64,
+    /// Time since its last sign of life, ns.
+    pub silent_ns: u64,
 }
 
 /// Results of one pipeline run.

@@ -1,7 +1,7 @@
 //! Exceptions, each with what was found, what was expected, and what to do.
 
 use lowlat_ipc::stream;
-use lowlat_trade::node::{self, Ended};
+use lowlat_trade::node::{self, NodeEnded};
 use pyo3::{
     create_exception,
     exceptions::{PyException, PyValueError},
@@ -51,24 +51,24 @@ pub fn value(text: &dyn Display) -> PyErr {
     PyValueError::new_err(text.to_string())
 }
 
-pub fn of_publish(error: node::PublishError) -> PyErr {
+pub fn of_publish(error: node::NodePublishError) -> PyErr {
     match error {
-        node::PublishError::Refused(stream::PublishError::Fenced { .. }) => {
+        node::NodePublishError::Refused(stream::PublishError::Fenced { .. }) => {
             Fenced::new_err(error.to_string())
         }
-        node::PublishError::Forked { .. } => Forked::new_err(error.to_string()),
-        node::PublishError::NoStream => PublishError::new_err(
+        node::NodePublishError::Forked { .. } => Forked::new_err(error.to_string()),
+        node::NodePublishError::NoStream => PublishError::new_err(
             "cannot publish: this node joined without a stream\nhint: pass writes=NAME to join_node",
         ),
-        node::PublishError::Refused(_) => PublishError::new_err(error.to_string()),
+        node::NodePublishError::Refused(_) => PublishError::new_err(error.to_string()),
     }
 }
 
-pub fn of_ended(ended: &Ended) -> PyErr {
+pub fn of_ended(ended: &NodeEnded) -> PyErr {
     match ended {
-        Ended::Fenced => Fenced::new_err(ended.to_string()),
-        Ended::Refused { .. } => Refused::new_err(ended.to_string()),
-        Ended::MasterGone => MasterGone::new_err(ended.to_string()),
-        Ended::Forked { .. } => Forked::new_err(ended.to_string()),
+        NodeEnded::Fenced => Fenced::new_err(ended.to_string()),
+        NodeEnded::Refused { .. } => Refused::new_err(ended.to_string()),
+        NodeEnded::MasterGone => MasterGone::new_err(ended.to_string()),
+        NodeEnded::Forked { .. } => Forked::new_err(ended.to_string()),
     }
 }

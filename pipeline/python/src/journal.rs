@@ -4,7 +4,7 @@ use crate::{
     errors::{BusyError, JournalError},
     events::{Lost, Names, PendingEvent, Record},
 };
-use lowlat_journal::read::{Gap, Merge, OpenError, Read, Recording};
+use lowlat_journal::read::{Gap, JournalRead, Merge, OpenError, Recording};
 use pyo3::prelude::*;
 use self_cell::self_cell;
 use std::{
@@ -30,10 +30,10 @@ self_cell!(
 pub struct Journal {
     folder: PathBuf,
     streams: Vec<String>,
-    inner: Mutex<Inner>,
+    inner: Mutex<JournalState>,
 }
 
-struct Inner {
+struct JournalState {
     reading: Reading,
     names: Names,
     payload: Vec<u8>,
@@ -93,32 +93,32 @@ impl Journal {
             reading.with_dependent_mut(|_, merge| merge.seek_time(from_ns));
         }
         let (names, payload, events) = (Names::default(), Vec::new(), VecDeque::with_capacity(EVENTS));
-        let inner = Mutex::new(Inner { reading, names, payload, events, is_over: false });
+        let inner = Mutex::new(JournalState { reading, names, payload, events, is_over: false });
         Ok(Self { folder: folder.to_owned(), streams, inner })
     }
 
-    fn lock(&self) -> PyResult<MutexGuard<'_, Inner>> {
+    fn lock(&self) -> PyResult<MutexGuard<'_, JournalState>> {
         let busy =
             |_| BusyError::new_err("another thread is reading this journal\nhint: open one per thread");
         self.inner.try_lock().map_err(busy)
     }
 }
 
-impl Inner {
+impl JournalState {
     fn read(&mut self) {
         while !self.is_over && self.events.len() < EVENTS {
             let payload = &mut self.payload;
             let read = self.reading.with_dependent_mut(|_, merge| merge.next(payload));
             let event = match read {
-                Read::Record(found) => PendingEvent::Record(Record::new(
+                JournalRead::Record(found) => PendingEvent::Record(Record::new(
                     self.name(found.stream),
                     &found.record,
                     &self.payload,
                     None,
                 )),
-                Read::Gap(gap) => PendingEvent::Lost(self.lost(&gap)),
-                Read::Damaged(damage) => PendingEvent::Damage(damage.to_string()),
-                Read::Nothing | Read::Ended => {
+                JournalRead::Gap(gap) => PendingEvent::Lost(self.lost(&gap)),
+                JournalRead::Damaged(damage) => PendingEvent::Damage(damage.to_string()),
+                JournalRead::Nothing | JournalRead::Ended => {
                     self.is_over = true;
                     return;
                 }

@@ -17,7 +17,7 @@ use lowlat_trade::{
     records::{Outcome, PAYLOAD_BYTES, Price, Side},
     roles,
     scenario::Scenario,
-    strategy::{AnswerSeen, Gap, OrderSink, Orders, QuoteSeen, SendError, Strategy},
+    strategy::{AnswerSeen, OrderSink, Orders, QuoteSeen, SendError, Strategy, StrategyGap},
 };
 use std::path::Path;
 
@@ -101,10 +101,10 @@ impl Strategy for Crossover {
         }
     }
 
-    fn on_gap(&mut self, _: &mut Orders<'_>, gap: Gap) {
+    fn on_gap(&mut self, _: &mut Orders<'_>, gap: StrategyGap) {
         // Averages over missing quotes are wrong, and a missing answer would never arrive.
         match gap {
-            Gap::Quotes(_) => {
+            StrategyGap::Quotes(_) => {
                 *self = Self {
                     position: self.position,
                     waits_for: self.waits_for,
@@ -112,7 +112,7 @@ impl Strategy for Crossover {
                     ..Self::new()
                 }
             }
-            Gap::Answers(_) => self.waits_for = None,
+            StrategyGap::Answers(_) => self.waits_for = None,
         }
     }
 }

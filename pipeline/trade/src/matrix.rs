@@ -24,7 +24,7 @@ const NO_HUGE_PAGES: &str = "no huge pages reserved; give --reserve-huge-pages";
 
 /// Load that a scenario file defines.
 #[derive(Debug, Clone, Copy)]
-pub struct Fixed {
+pub struct FixedLoad {
     pub instruments: u32,
     /// From its first quote to its last, seconds.
     pub duration_s: f64,
@@ -47,7 +47,7 @@ pub struct Wanted {
     /// Time between the starts of two strategies.
     pub start_interval: Duration,
     /// Load of each run if a scenario file defines it.
-    pub fixed: Option<Fixed>,
+    pub fixed: Option<FixedLoad>,
 }
 
 impl Wanted {

@@ -21,7 +21,7 @@ pub mod kind {
 
 /// Error for a payload that does not match its record's kind.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum DecodeError {
+pub enum PayloadError {
     #[error(
         "cannot decode a payload of {found} bytes, expected {PAYLOAD_BYTES}: another version wrote it\nhint: use one lowlat version for all processes"
     )]
@@ -137,11 +137,11 @@ impl Side {
         }
     }
 
-    fn of(code: u64) -> Result<Self, DecodeError> {
+    fn of(code: u64) -> Result<Self, PayloadError> {
         match code {
             0 => Ok(Self::Buy),
             1 => Ok(Self::Sell),
-            found => Err(DecodeError::Value { field: "side", found, expected: "0 (buy) or 1 (sell)" }),
+            found => Err(PayloadError::Value { field: "side", found, expected: "0 (buy) or 1 (sell)" }),
         }
     }
 }
@@ -164,7 +164,7 @@ impl Outcome {
     }
 
     /// The outcome with this code.
-    pub fn of(code: u64) -> Result<Self, DecodeError> {
+    pub fn of(code: u64) -> Result<Self, PayloadError> {
         Ok(match code {
             0 => Self::Accepted,
             1 => Self::Filled,
@@ -174,7 +174,7 @@ impl Outcome {
             19 => Self::Rejected(Reject::OverLimit),
             20 => Self::Rejected(Reject::DuplicateNumber),
             21 => Self::Rejected(Reject::NoExchange),
-            found => return Err(DecodeError::Value { field: "outcome", found, expected: Self::EXPECTED }),
+            found => return Err(PayloadError::Value { field: "outcome", found, expected: Self::EXPECTED }),
         })
     }
 }
@@ -189,9 +189,9 @@ fn bytes_of(words: Words) -> [u8; PAYLOAD_BYTES] {
     bytes
 }
 
-fn words_of(payload: &[u8]) -> Result<Words, DecodeError> {
+fn words_of(payload: &[u8]) -> Result<Words, PayloadError> {
     if payload.len() != PAYLOAD_BYTES {
-        return Err(DecodeError::Size { found: payload.len() });
+        return Err(PayloadError::Size { found: payload.len() });
     }
     let mut words = Words::default();
     for (to, from) in words.iter_mut().zip(payload.chunks_exact(8)) {
@@ -221,7 +221,7 @@ impl Quote {
 
     /// Decodes the payload of a record.
     #[inline]
-    pub fn decode(payload: &[u8]) -> Result<Self, DecodeError> {
+    pub fn decode(payload: &[u8]) -> Result<Self, PayloadError> {
         let [scheduled_ns, bid, ask, last, sizes, packet_ns, sequence, read_after] = words_of(payload)?;
         let (bid_size, ask_size) = unpack(sizes);
         let [bid, ask, last] = [bid, ask, last].map(u64::cast_signed);
@@ -248,7 +248,7 @@ impl Order {
 
     /// Decodes the payload of a record.
     #[inline]
-    pub fn decode(payload: &[u8]) -> Result<Self, DecodeError> {
+    pub fn decode(payload: &[u8]) -> Result<Self, PayloadError> {
         let [number, scheduled_ns, received_ns, price, quantity, side, packet_ns, sequence] =
             words_of(payload)?;
         let (quantity, read_after_ns) = unpack(quantity);
@@ -282,9 +282,9 @@ impl Answer {
 
     /// Decodes the payload of a record.
     #[inline]
-    pub fn decode(payload: &[u8]) -> Result<Self, DecodeError> {
+    pub fn decode(payload: &[u8]) -> Result<Self, PayloadError> {
         let [order_number, outcome, received_ns, price, quantity, side, instrument, _] = words_of(payload)?;
-        let instrument = u32::try_from(instrument).map_err(|_| DecodeError::Value {
+        let instrument = u32::try_from(instrument).map_err(|_| PayloadError::Value {
             field: "instrument",
             found: instrument,
             expected: "a 32-bit number",
@@ -301,8 +301,8 @@ impl Answer {
     }
 }
 
-fn quantity_of(word: u64) -> Result<u32, DecodeError> {
-    u32::try_from(word).map_err(|_| DecodeError::Value {
+fn quantity_of(word: u64) -> Result<u32, PayloadError> {
+    u32::try_from(word).map_err(|_| PayloadError::Value {
         field: "quantity",
         found: word,
         expected: "a 32-bit number",

@@ -9,8 +9,8 @@ use lowlat_pipeline::{
     Mode, PipelineParameters, PipelineRecord,
     check::{HUGE_PAGES, Memory, OTHER_RUNS, Point, Room, RoomFacts, admit, came_beside, judge},
     size::{
-        Answer, CheckedPoint, Costs, Fit, Goal, HugePages, Load, Placement, SizeDocument, StrategyGroup,
-        capacity, place, predict,
+        Answer, CapacityGoal, CheckedPoint, Costs, Fit, HugePages, Load, Placement, SizeDocument,
+        StrategyGroup, capacity, place, predict,
     },
 };
 use std::{
@@ -31,7 +31,7 @@ pub struct Wanted {
     /// Quotes per second of each strategy.
     pub rate_per_s: f64,
     /// Limits of latency and CPU use that must hold.
-    pub goal: Goal,
+    pub goal: CapacityGoal,
     pub mode: Mode,
     /// CPU time that each strategy computes per quote, in every run, ns.
     pub strategy_cost_ns: u64,

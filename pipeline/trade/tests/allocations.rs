@@ -8,7 +8,7 @@ use lowlat_trade::{
     scenario::Scenario,
     strategy::{
         AnswerSeen, Numbers, OnEachRecord, OrderSink, QuoteSeen, SendError,
-        host::{Budget, Host, SinkOf},
+        host::{SinkOf, StrategyBudget, StrategyHost},
     },
     td::{Decision, Exchange, Limits, ReadOrder, Rules, ledger},
 };
@@ -73,7 +73,7 @@ impl OrderSink for Sinks {
 
 #[test]
 fn a_host_allocates_nothing_even_when_queues_run_full() {
-    let mut host = Host::new(Budget { queue_max: 8, ..Budget::default() });
+    let mut host = StrategyHost::new(StrategyBudget { queue_max: 8, ..StrategyBudget::default() });
     for number in 0..80 {
         host.add(number, &[number % 10], Box::new(OnEachRecord::default())).unwrap();
     }

@@ -35,7 +35,8 @@ fn main() -> std::io::Result<()> {
         ("jitter", lowlat_results_report::jitter_text(&common::traced(), options)),
         (
             "explain",
-            lowlat_results_report::explain_text(&common::traced(), 1, None, 80).unwrap_or_else(|error| error),
+            lowlat_jitter_report::explain_text(&lowlat_results_report::jitter_run(&common::traced()), 1, 80)
+                .unwrap_or_else(|error| error),
         ),
         ("comparison", lowlat_results_report::comparison_text(&common::comparison(), 80)),
         ("side-by-side", lowlat_results_report::side_by_side_text(&common::side_by_side(3), 80)),

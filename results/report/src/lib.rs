@@ -4,11 +4,6 @@
 //! a terminal. Every text from a host is first cleaned of control characters.
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
-#![allow(
-    clippy::format_push_string,
-    clippy::format_collect,
-    reason = "texts are short and built once; a formatted piece reads better than a write that cannot fail"
-)]
 
 mod assess;
 mod compare;
@@ -19,7 +14,7 @@ mod side_by_side;
 pub use assess::{
     brief::{Outcome, brief},
     html::html,
-    measurements::{all_warnings, explain_text, jitter_text},
+    measurements::{all_warnings, jitter_run, jitter_text},
     summary::summary,
 };
 pub use compare::terminal::comparison_text;

@@ -3,12 +3,12 @@
 use crate::common;
 use lowlat_host::{CpuSet, Reading};
 use lowlat_jitter::{Cause, CauseKind, GroupMember, Interruption, Sender, Stop, gate::Gate};
-use lowlat_jitter_report::{JitterTextOptions, LiveCpu, LiveView, gate_text, live_lines};
+use lowlat_jitter_report::{JitterTextOptions, LiveCpu, LiveView, explain_text, gate_text, live_lines};
 use lowlat_results::{
     ResultDocument,
     compare::{Comparison, SideBySide, compare_documents},
 };
-use lowlat_results_report::{comparison_text, explain_text, jitter_text, side_by_side_html};
+use lowlat_results_report::{comparison_text, jitter_run, jitter_text, side_by_side_html};
 
 /// The text as a pipe sees it; no line is wider than the terminal, and no escape sequence comes from the host.
 fn plain(text: &str, width: usize) -> String {
@@ -145,17 +145,15 @@ fn damaged_histograms_are_reported_below_the_table() {
 #[test]
 fn the_timeline_of_the_longest_interruption() {
     let document = common::traced();
-    insta::assert_snapshot!(plain(&explain_text(&document, 1, None, 80).unwrap(), 80));
+    insta::assert_snapshot!(plain(&explain_text(&jitter_run(&document), 1, 80).unwrap(), 80));
 }
 
 #[test]
 fn timelines_of_every_kind_have_a_text() {
     let document = common::traced();
     let mut seen = String::new();
-    for cpu in 0..16 {
-        for rank in 1..=10 {
-            seen.push_str(&plain(&explain_text(&document, rank, Some(cpu), 80).unwrap(), 80));
-        }
+    for rank in 1..=160 {
+        seen.push_str(&plain(&explain_text(&jitter_run(&document), rank, 80).unwrap(), 80));
     }
     for name in
         ["irq 36 nvme0q3", "call function flush_tlb_func", "page fault", "unexplained", "systemd-journald"]
@@ -165,24 +163,19 @@ fn timelines_of_every_kind_have_a_text() {
 }
 
 #[test]
-fn missing_ranks_and_cpus_are_errors() {
+fn missing_ranks_are_errors() {
     let document = common::traced();
-    let error = |rank, cpu| explain_text(&document, rank, cpu, 80).unwrap_err();
-    assert_eq!(error(0, None), "ranks start at 1, the longest interruption");
+    let error = |rank| explain_text(&jitter_run(&document), rank, 80).unwrap_err();
+    assert_eq!(error(0), "ranks start at 1, the longest interruption");
     assert_eq!(
-        error(11, Some(5)),
-        "there is no interruption of rank 11: the document keeps the 10 longest of CPU 5"
-    );
-    assert_eq!(
-        error(usize::MAX, None),
+        error(usize::MAX),
         format!("there is no interruption of rank {}: the document keeps the 160 longest", usize::MAX)
     );
-    assert_eq!(error(1, Some(99)), "CPU 99 was not measured in this run");
     assert_eq!(
-        explain_text(&common::bare(), 1, None, 80).unwrap_err(),
+        explain_text(&jitter_run(&common::bare()), 1, 80).unwrap_err(),
         "the document has no jitter measurement"
     );
-    let old = explain_text(&common::epyc(), 1, None, 80).unwrap();
+    let old = explain_text(&jitter_run(&common::epyc()), 1, 80).unwrap();
     assert!(old.contains("from a version of lowlat without causes"), "{old}");
 }
 
@@ -240,7 +233,7 @@ fn hostile_documents_neither_colour_nor_widen_the_terminal() {
     }
     for width in [0, 40, 80, 132, 10_000] {
         let mut texts = vec![jitter_text(&document, JitterTextOptions { show_all: true, width })];
-        texts.extend((1..=20).map(|rank| explain_text(&document, rank, None, width).unwrap()));
+        texts.extend((1..=20).map(|rank| explain_text(&jitter_run(&document), rank, width).unwrap()));
         for text in texts {
             let plain = anstream::adapter::strip_str(&text).to_string();
             assert!(!plain.contains(|c: char| c.is_control() && c != '\n'), "{plain}");

@@ -2,7 +2,7 @@
 
 use super::{
     facts::{Attributes, BiosFacts, Server},
-    judge::{self, Carrier},
+    judge::{self, RowAttribute},
     meaning::shown,
     registry::Effects,
     table::{Row, Vendor, WORKLOAD_PROFILE, rows},
@@ -143,7 +143,7 @@ impl BiosAudit {
 
     pub fn of(facts: &BiosFacts, profile: Profile) -> Self {
         let after = facts.after_restart();
-        let scene = Scene { facts, profile, effects: facts.effects(&after), after };
+        let scene = BiosScene { facts, profile, effects: facts.effects(&after), after };
         let findings: Vec<BiosFinding> = rows()
             .filter_map(|row| Some((row, CATALOGUE.find(row.id)?)))
             .map(|(row, setting)| (setting, scene.finding(row, setting)))
@@ -191,14 +191,14 @@ fn low_latency(facts: &BiosFacts, profile: Profile) -> Option<String> {
 }
 
 /// The server's state, against which every row is judged.
-struct Scene<'a> {
+struct BiosScene<'a> {
     facts: &'a BiosFacts,
     profile: Profile,
     after: Attributes,
     effects: Effects,
 }
 
-impl Scene<'_> {
+impl BiosScene<'_> {
     /// True if only AMD's processors have a setting, and this server is known to have others.
     fn is_of_another_maker(&self, setting: &Setting) -> bool {
         let processor = self.facts.server.processor.as_deref();
@@ -245,7 +245,7 @@ impl Scene<'_> {
         }
     }
 
-    fn verdict(&self, carrier: &Carrier<'_>, wanted: &[String]) -> (BiosVerdict, String) {
+    fn verdict(&self, carrier: &RowAttribute<'_>, wanted: &[String]) -> (BiosVerdict, String) {
         if let Some(offered) = carrier.offers_others(wanted) {
             let offered: Vec<String> = offered.into_iter().take(12).collect();
             return (BiosVerdict::NotOffered, format!("this BIOS offers {}", offered.join(", ")));
@@ -283,7 +283,7 @@ impl Scene<'_> {
     }
 
     /// The attribute that prevents this one from being changed.
-    fn holder(&self, carrier: &Carrier<'_>) -> Option<String> {
+    fn holder(&self, carrier: &RowAttribute<'_>) -> Option<String> {
         if let Some(holder) = self.effects.locked.get(carrier.attribute) {
             return Some(holder.clone());
         }

@@ -3,7 +3,7 @@
 use super::{
     BiosError, BiosExport, BiosFacts, Request,
     error::parse,
-    export::{LeftOut, RESTART, id_of, is_secret},
+    export::{LeftOutRow, RESTART, id_of, is_secret},
     facts::Server,
     meaning::{same_value, shown},
     shape::Place,
@@ -45,7 +45,7 @@ pub struct BiosChange {
     /// Settings that are already pending and take effect with this change.
     pub waiting: Vec<Waiting>,
     /// Settings that differ but are not sent.
-    pub left_out: Vec<LeftOut>,
+    pub left_out: Vec<LeftOutRow>,
     pub warnings: Vec<String>,
 }
 
@@ -96,10 +96,10 @@ impl BiosChange {
 }
 
 /// A setting to restore that another one controls.
-fn held(facts: &BiosFacts, change: AttributeChange, locked: &BTreeMap<String, String>) -> LeftOut {
+fn held(facts: &BiosFacts, change: AttributeChange, locked: &BTreeMap<String, String>) -> LeftOutRow {
     let before = change.before.as_ref().map_or_else(|| "nothing".into(), shown);
     let holder = locked.get(&change.attribute).map_or("another setting", String::as_str);
-    LeftOut {
+    LeftOutRow {
         id: id_of(facts, &change.attribute).unwrap_or_default().into(),
         why: format!("it was {}, is {before}, and {holder} controls it", shown(&change.after)),
         attribute: change.attribute,
@@ -135,9 +135,9 @@ fn waiting(facts: &BiosFacts) -> Vec<Waiting> {
 fn saved_restore(facts: &BiosFacts, file: &str, bytes: &[u8]) -> Result<Vec<Request>, BiosError> {
     let value = parse(file, bytes)?;
     let place = Place { file, path: "$".into(), value: &value };
-    let document = place.required("document", "the text \"lowlat bios export\"")?;
+    let document = place.required("document", "the text \"lowlat-bios-requests\"")?;
     if document.value != BiosExport::DOCUMENT {
-        return Err(document.wrong("the text \"lowlat bios export\""));
+        return Err(document.wrong("the text \"lowlat-bios-requests\""));
     }
     let version = place.required("schema_version", "a version that this lowlat supports")?;
     if version.value != BiosExport::SCHEMA_VERSION {

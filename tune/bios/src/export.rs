@@ -22,7 +22,7 @@ const IF_APPLIED: &str = "Only after all steps were applied: before that the ser
                           not needed. Restart the server, because the next request locks these settings \
                           again.";
 const EXPORT_ANEW: &str = "Restart the server and wait for it. The profile rewrites settings that depend on \
-                           it, so save the resources again and repeat the export. The next request is based \
+                           it, so save the resources again and run this again. The next request is based \
                            on what is known before.";
 
 /// One request to the service.
@@ -38,7 +38,7 @@ pub struct Request {
 
 /// A row that differs but is not part of the requests.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct LeftOut {
+pub struct LeftOutRow {
     pub id: String,
     pub attribute: String,
     pub why: String,
@@ -54,7 +54,7 @@ pub struct BiosExport {
     /// Requests in order; empty if nothing differs.
     pub steps: Vec<Request>,
     /// Rows that differ but are not in the steps.
-    pub left_out: Vec<LeftOut>,
+    pub left_out: Vec<LeftOutRow>,
     /// Requests that restore the settings from the time when the files were saved.
     pub restore: Vec<Request>,
     /// Every attribute from the time when the files were saved, including read-only ones.
@@ -63,7 +63,7 @@ pub struct BiosExport {
 }
 
 impl BiosExport {
-    pub const DOCUMENT: &'static str = "lowlat bios export";
+    pub const DOCUMENT: &'static str = "lowlat-bios-requests";
     /// Version of the format. Fields are only added to it.
     pub const SCHEMA_VERSION: u32 = 1;
 
@@ -134,11 +134,11 @@ fn proposal(
     profile: Profile,
     accepted_risks: &[String],
     (settings, custom): (&Attributes, &Attributes),
-) -> Option<Result<(String, Value), LeftOut>> {
+) -> Option<Result<(String, Value), LeftOutRow>> {
     let carrier = judge::carrier(facts, row, setting)?;
     let attribute = carrier.attribute.to_owned();
     let left_out = |why: String| {
-        Some(Err(LeftOut { id: setting.id.into(), attribute: carrier.attribute.to_owned(), why }))
+        Some(Err(LeftOutRow { id: setting.id.into(), attribute: carrier.attribute.to_owned(), why }))
     };
     let Some(wanted) = judge::wanted_values(setting, profile, facts.server.processor.as_deref()) else {
         return left_out("the processor is unknown; add the ComputerSystem resource with --file".into());
@@ -172,7 +172,7 @@ fn protections(
     settings: &Attributes,
     profile: Profile,
     accepted_risks: &[String],
-    left_out: &mut Vec<LeftOut>,
+    left_out: &mut Vec<LeftOutRow>,
 ) -> Attributes {
     let before = facts.after_restart();
     let mut kept = Attributes::new();
@@ -190,7 +190,7 @@ fn protections(
         };
         if carrier.meets(new, &weak) && !carrier.meets(old, &weak) {
             kept.insert(carrier.attribute.to_owned(), old.clone());
-            left_out.push(LeftOut {
+            left_out.push(LeftOutRow {
                 id: row.id.into(),
                 attribute: carrier.attribute.into(),
                 why: format!(
@@ -206,7 +206,12 @@ fn protections(
 }
 
 /// Removes attributes that others still control after the remaining changes of the body.
-fn release(facts: &BiosFacts, settings: &Attributes, change: &mut Attributes, left_out: &mut Vec<LeftOut>) {
+fn release(
+    facts: &BiosFacts,
+    settings: &Attributes,
+    change: &mut Attributes,
+    left_out: &mut Vec<LeftOutRow>,
+) {
     let mut then = settings.clone();
     then.extend(change.clone());
     let locked = facts.effects(&then).locked;
@@ -215,7 +220,7 @@ fn release(facts: &BiosFacts, settings: &Attributes, change: &mut Attributes, le
             continue;
         }
         let value = then.get(holder).map(shown).unwrap_or_default();
-        left_out.push(LeftOut {
+        left_out.push(LeftOutRow {
             id: id_of(facts, attribute).unwrap_or_default().into(),
             attribute: attribute.clone(),
             why: format!("{holder} = {value} controls it"),

@@ -4,7 +4,7 @@ use super::{
     facts::{Attributes, BiosFacts},
     meaning::{number, same_value, shown, switch},
     registry::RegistryEntry,
-    table::{Name, Row},
+    table::{Row, VendorAttribute},
 };
 use lowlat_host::Profile;
 use lowlat_settings::{Setting, Want};
@@ -12,7 +12,7 @@ use serde_json::Value;
 
 /// The attribute with this name, as the service spells it. Supermicro ends names in `_` and four hexadecimal
 /// digits.
-pub(super) fn find<'a>(attributes: &'a Attributes, name: &Name) -> Option<(&'a str, &'a Value)> {
+pub(super) fn find<'a>(attributes: &'a Attributes, name: &VendorAttribute) -> Option<(&'a str, &'a Value)> {
     if let Some((attribute, value)) = attributes.get_key_value(name.attribute) {
         return Some((attribute, value));
     }
@@ -27,27 +27,27 @@ pub(super) fn find<'a>(attributes: &'a Attributes, name: &Name) -> Option<(&'a s
 }
 
 /// The attribute of a row on this server.
-pub(super) struct Carrier<'a> {
+pub(super) struct RowAttribute<'a> {
     pub attribute: &'a str,
     pub active: &'a Value,
     /// The name in the table; `None` if it was found only through the registry's menu name.
-    pub name: Option<&'static Name>,
+    pub name: Option<&'static VendorAttribute>,
     pub entry: Option<&'a RegistryEntry>,
 }
 
 /// The names to search for on this server.
-pub(super) fn names(facts: &BiosFacts, row: &Row) -> Vec<&'static Name> {
-    let is_of = |name: &&Name| facts.vendor.is_none_or(|vendor| vendor == name.vendor);
+pub(super) fn names(facts: &BiosFacts, row: &Row) -> Vec<&'static VendorAttribute> {
+    let is_of = |name: &&VendorAttribute| facts.vendor.is_none_or(|vendor| vendor == name.vendor);
     row.names.iter().filter(is_of).collect()
 }
 
 /// Finds the attribute: by the vendor's names, otherwise by the name in the registry's menus.
-pub(super) fn carrier<'a>(facts: &'a BiosFacts, row: &Row, setting: &Setting) -> Option<Carrier<'a>> {
+pub(super) fn carrier<'a>(facts: &'a BiosFacts, row: &Row, setting: &Setting) -> Option<RowAttribute<'a>> {
     let entry_of =
         |attribute: &str| facts.registry.as_ref().and_then(|registry| registry.entries.get(attribute));
     for name in names(facts, row) {
         if let Some((attribute, active)) = find(&facts.active, name) {
-            return Some(Carrier { attribute, active, name: Some(name), entry: entry_of(attribute) });
+            return Some(RowAttribute { attribute, active, name: Some(name), entry: entry_of(attribute) });
         }
     }
     let registry = facts.registry.as_ref()?;
@@ -56,10 +56,10 @@ pub(super) fn carrier<'a>(facts: &'a BiosFacts, row: &Row, setting: &Setting) ->
     };
     let (attribute, entry) = registry.entries.iter().find(|(_, entry)| is_shown_so(entry))?;
     let (attribute, active) = facts.active.get_key_value(attribute)?;
-    Some(Carrier { attribute, active, name: None, entry: Some(entry) })
+    Some(RowAttribute { attribute, active, name: None, entry: Some(entry) })
 }
 
-impl Carrier<'_> {
+impl RowAttribute<'_> {
     /// The meanings of a value: the catalogue's word for it if the table has one, because a vendor's
     /// "Enabled" can mean off; otherwise its own text and its name in menus.
     fn meanings(&self, value: &Value) -> Vec<String> {

@@ -27,7 +27,7 @@ mod tests;
 pub use audit::{BiosAudit, BiosCounts, BiosFinding, BiosVerdict};
 pub use change::{AttributeChange, BiosChange, Waiting};
 pub use error::BiosError;
-pub use export::{BiosExport, LeftOut, Request};
+pub use export::{BiosExport, LeftOutRow, Request};
 pub use facts::{Attributes, BiosFacts, Server};
 pub use meaning::{same_value, shown};
 pub use reader::{BYTES_MAX, BiosReader};

@@ -34,7 +34,7 @@ impl Plan {
             )];
         }
         let host = self.host_as_found(host);
-        let mut foreign: Vec<Asked<'_>> = self.changes.iter().flat_map(asked).collect();
+        let mut foreign: Vec<RequestedValue<'_>> = self.changes.iter().flat_map(asked).collect();
         // The plan does not record the role's interfaces: those in use, or any.
         let all_nics = host.nics.iter().map(|nic| nic.name.clone()).collect();
         for nics in [Vec::new(), all_nics] {
@@ -103,15 +103,15 @@ fn allocates_cache(change: &Change) -> bool {
 
 /// One requested value of a plan.
 #[derive(Debug, Clone, Copy)]
-enum Asked<'a> {
+enum RequestedValue<'a> {
     Change(&'a Change),
     Token(&'a BootToken),
 }
 
-fn asked(change: &Change) -> Vec<Asked<'_>> {
+fn asked(change: &Change) -> Vec<RequestedValue<'_>> {
     match &change.target {
-        Target::CommandLine { tokens } => tokens.iter().map(Asked::Token).collect(),
-        _ => vec![Asked::Change(change)],
+        Target::CommandLine { tokens } => tokens.iter().map(RequestedValue::Token).collect(),
+        _ => vec![RequestedValue::Change(change)],
     }
 }
 
@@ -180,10 +180,10 @@ impl<'a> Planned<'a> {
         planned
     }
 
-    fn has(&self, asked: &Asked<'_>) -> bool {
+    fn has(&self, asked: &RequestedValue<'_>) -> bool {
         let change = match asked {
-            Asked::Change(change) => change,
-            Asked::Token(token) => {
+            RequestedValue::Change(change) => change,
+            RequestedValue::Token(token) => {
                 let essence =
                     |token: &BootToken| (token.setting.clone(), token.name.clone(), token.value.clone());
                 return self.tokens.iter().any(|known| essence(known) == essence(token));
@@ -213,7 +213,7 @@ impl<'a> Planned<'a> {
 /// Maximum number of characters of a shown value.
 const SHOWN_CHARS_MAX: usize = 80;
 
-fn in_words(asked: &Asked<'_>) -> String {
+fn in_words(asked: &RequestedValue<'_>) -> String {
     let cut = |text: &str| -> String {
         let mut shown: String = text.chars().take(SHOWN_CHARS_MAX).collect();
         if shown.len() < text.len() {
@@ -222,10 +222,10 @@ fn in_words(asked: &Asked<'_>) -> String {
         shown.escape_debug().to_string()
     };
     match asked {
-        Asked::Token(token) => {
+        RequestedValue::Token(token) => {
             format!("boot parameter {}", cut(&boot_line::spell(token).unwrap_or_default()))
         }
-        Asked::Change(change) => {
+        RequestedValue::Change(change) => {
             format!("{} = \"{}\"", cut(&change.target.kind().name()), cut(&change.after))
         }
     }

@@ -21,7 +21,7 @@ const WATCHDOGS: [&str; 5] = [
 
 /// A warning; [`fmt::Display`] has its text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Warning {
+pub(super) enum PlanWarning {
     /// PCI Express hotplug slots are lost, and with them the names of interfaces.
     HotplugSlots,
     /// idle=poll on a host with SMT.
@@ -51,7 +51,7 @@ pub(super) enum Warning {
     InterruptsMaybeManaged { count: usize },
 }
 
-impl fmt::Display for Warning {
+impl fmt::Display for PlanWarning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::HotplugSlots => f.write_str(
@@ -102,7 +102,7 @@ impl fmt::Display for Warning {
     }
 }
 
-pub(super) fn of(context: &Context<'_>, changes: &[Change]) -> Vec<Warning> {
+pub(super) fn of(context: &Context<'_>, changes: &[Change]) -> Vec<PlanWarning> {
     let mut warnings = Vec::new();
     for change in changes {
         if let Target::CommandLine { tokens } = &change.target {
@@ -117,60 +117,60 @@ pub(super) fn of(context: &Context<'_>, changes: &[Change]) -> Vec<Warning> {
     warnings
 }
 
-fn of_tokens(context: &Context<'_>, tokens: &[BootToken]) -> Vec<Warning> {
+fn of_tokens(context: &Context<'_>, tokens: &[BootToken]) -> Vec<PlanWarning> {
     let is = |name: &str, value: &str| {
         tokens.iter().any(|token| token.name == name && token.value.as_deref() == Some(value))
     };
     let mut warnings = Vec::new();
     if context.allocation.isolated.contains(BOOT_CPU) {
-        warnings.push(Warning::BootCpuIsolated);
+        warnings.push(PlanWarning::BootCpuIsolated);
     }
     if is("pcie_aspm", "off") {
-        warnings.push(Warning::HotplugSlots);
+        warnings.push(PlanWarning::HotplugSlots);
     }
     if is("idle", "poll") && context.host.topology.has_smt() {
-        warnings.push(Warning::PollingSiblings);
+        warnings.push(PlanWarning::PollingSiblings);
     }
     warnings
 }
 
-fn of_line(context: &Context<'_>, change: &Change) -> Vec<Warning> {
+fn of_line(context: &Context<'_>, change: &Change) -> Vec<PlanWarning> {
     let mut warnings = Vec::new();
     let (before, after) = (change.before.text().len(), change.after.len());
     if after > LINE_BYTES_MAX {
-        warnings.push(Warning::LineTooLong { after });
+        warnings.push(PlanWarning::LineTooLong { after });
     }
     let grubenvs = GRUBENVS.iter().flat_map(|glob| context.host.files_matching(glob));
     for (path, reading) in grubenvs {
         let Reading::Known(text) = reading else { continue };
         let needed = text.trim_end_matches('#').len().saturating_add(after.saturating_sub(before));
         if needed > GRUBENV_BYTES {
-            warnings.push(Warning::GrubEnvFull { path: path.to_owned(), needed });
+            warnings.push(PlanWarning::GrubEnvFull { path: path.to_owned(), needed });
         }
     }
     if !context.host.services.tuned.profile.is_absent() {
-        warnings.push(Warning::TunedInstalled);
+        warnings.push(PlanWarning::TunedInstalled);
     }
     warnings
 }
 
 /// Several rows with the same effect, including those that the host already has.
-fn watchdogs(context: &Context<'_>, changes: &[Change]) -> Option<Warning> {
+fn watchdogs(context: &Context<'_>, changes: &[Change]) -> Option<PlanWarning> {
     let ids: Vec<&str> = WATCHDOGS
         .into_iter()
         .filter(|id| changes.iter().any(|change| change.settings.iter().any(|setting| setting == id)))
         .collect();
     let is_off = ids.iter().any(|id| !id.starts_with("sysctl.kernel.watchdog_"))
         || context.host.sysctl("kernel.watchdog").text() == "0";
-    (is_off && ids.len() > 1).then_some(Warning::Watchdogs { ids })
+    (is_off && ids.len() > 1).then_some(PlanWarning::Watchdogs { ids })
 }
 
-fn real_time(changes: &[Change]) -> Option<Warning> {
+fn real_time(changes: &[Change]) -> Option<PlanWarning> {
     let is_unlimited = |change: &Change| {
         matches!(&change.target, Target::Sysctl { key } if key == "kernel.sched_rt_runtime_us")
             && change.after == "-1"
     };
-    changes.iter().any(is_unlimited).then_some(Warning::RealTimeUnlimited)
+    changes.iter().any(is_unlimited).then_some(PlanWarning::RealTimeUnlimited)
 }
 
 /// The processors that guide 57037 is for (its chapters 1 and 2).
@@ -181,18 +181,18 @@ pub fn is_processor_of_guide(model: &str) -> bool {
     model.contains("EPYC") && GUIDE_PROCESSORS.iter().any(|sku| model.contains(sku))
 }
 
-fn other_processor(context: &Context<'_>) -> Option<Warning> {
+fn other_processor(context: &Context<'_>) -> Option<PlanWarning> {
     let model = context.host.cpu.model_name.known().filter(|_| context.profile == Profile::Guide57037)?;
-    (!is_processor_of_guide(model)).then(|| Warning::OtherProcessor { model: model.clone() })
+    (!is_processor_of_guide(model)).then(|| PlanWarning::OtherProcessor { model: model.clone() })
 }
 
 /// Only debugfs shows whether the kernel manages an interrupt.
-fn unknown_irqs(context: &Context<'_>, changes: &[Change]) -> Option<Warning> {
+fn unknown_irqs(context: &Context<'_>, changes: &[Change]) -> Option<PlanWarning> {
     let irqs = &context.host.interrupts.irqs;
     let is_unknown = |change: &&Change| {
         matches!(&change.target, Target::IrqAffinity { irq, .. }
             if irqs.iter().any(|found| found.number == *irq && !found.is_managed.is_known()))
     };
     let count = changes.iter().filter(is_unknown).count();
-    (count > 0).then_some(Warning::InterruptsMaybeManaged { count })
+    (count > 0).then_some(PlanWarning::InterruptsMaybeManaged { count })
 }

@@ -1,7 +1,7 @@
 //! Requests, one at a time and bounded, and their session.
 
 use crate::{
-    Credentials, Limits, Origin, RedfishError, Trust,
+    Credentials, Origin, RedfishError, Trust,
     address::{ROOT, cut},
     answer::Answer,
     error::Kind,
@@ -35,9 +35,42 @@ pub struct Options {
     pub trust: Trust,
     /// Credentials; `None` if the service needs none.
     pub credentials: Option<Credentials>,
-    pub limits: Limits,
+    pub limits: RedfishLimits,
     /// Raised by Ctrl-C: no further request starts.
     pub stop: Arc<AtomicBool>,
+}
+
+/// Limits on a service's use of resources. No service is trusted to stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RedfishLimits {
+    /// Time for one request and its answer.
+    pub request_time: Duration,
+    /// Time for all requests together.
+    pub total_time: Duration,
+    pub requests_max: usize,
+    /// Bytes of one answer, uncompressed.
+    pub answer_bytes_max: usize,
+    pub members_max: usize,
+    pub redirects_max: usize,
+    /// Time to wait for a task of the service.
+    pub task_time: Duration,
+    /// Time within which changed settings must appear in the settings resource.
+    pub read_back_time: Duration,
+}
+
+impl Default for RedfishLimits {
+    fn default() -> Self {
+        Self {
+            request_time: Duration::from_secs(30),
+            total_time: Duration::from_secs(600),
+            requests_max: 200,
+            answer_bytes_max: lowlat_bios::BYTES_MAX,
+            members_max: 512,
+            redirects_max: 3,
+            task_time: Duration::from_secs(60),
+            read_back_time: Duration::from_secs(5),
+        }
+    }
 }
 
 /// A connection to a service. Dropping it ends the session, also after an error.
@@ -241,7 +274,7 @@ impl Client {
     }
 
     /// Reads the answer with its body, within the limits.
-    fn read(&self, response: Response<Body>, path: &str) -> Result<Answer, Failure> {
+    fn read(&self, response: Response<Body>, path: &str) -> Result<Answer, RequestFailure> {
         let (parts, mut body) = response.into_parts();
         let text = |name: &str| parts.headers.get(name)?.to_str().ok().map(|text| cut(text, 2048));
         let bytes_max = self.options.limits.answer_bytes_max;
@@ -249,13 +282,13 @@ impl Client {
         let mut reader = body.as_reader();
         let mut chunk = vec![0; 16 << 10];
         loop {
-            self.check_stop().map_err(Failure::Ours)?;
-            let count = reader.read(&mut chunk).map_err(|error| Failure::Network(error.into()))?;
+            self.check_stop().map_err(RequestFailure::Ours)?;
+            let count = reader.read(&mut chunk).map_err(|error| RequestFailure::Network(error.into()))?;
             if count == 0 {
                 break;
             }
             if bytes.len() + count > bytes_max {
-                return Err(Failure::Ours(RedfishError::of(
+                return Err(RequestFailure::Ours(RedfishError::of(
                     Kind::NoAnswer,
                     format!(
                         "cannot read {path}: it has more than {bytes_max} bytes, and no BIOS resource or registry is \
@@ -344,12 +377,12 @@ impl Drop for Client {
 }
 
 /// Reason why there is no complete answer.
-enum Failure {
+enum RequestFailure {
     Ours(RedfishError),
     Network(ureq::Error),
 }
 
-impl Failure {
+impl RequestFailure {
     fn unwrap_or_else(self, failed: impl FnOnce(ureq::Error) -> RedfishError) -> RedfishError {
         match self {
             Self::Ours(error) => error,

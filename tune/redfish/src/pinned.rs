@@ -27,12 +27,12 @@ use ureq::unversioned::transport::{
 
 /// Accepts certificates signed by these, and these certificates themselves.
 #[derive(Debug)]
-struct Verifier {
+struct CertificateVerifier {
     certificates: Vec<CertificateDer<'static>>,
     usual: Arc<WebPkiServerVerifier>,
 }
 
-impl ServerCertVerifier for Verifier {
+impl ServerCertVerifier for CertificateVerifier {
     fn verify_server_cert(
         &self,
         end_entity: &CertificateDer<'_>,
@@ -102,7 +102,7 @@ impl Pinned {
             .with_safe_default_protocol_versions()
             .map_err(|error| error.to_string())?
             .dangerous()
-            .with_custom_certificate_verifier(Arc::new(Verifier { certificates, usual }))
+            .with_custom_certificate_verifier(Arc::new(CertificateVerifier { certificates, usual }))
             .with_no_client_auth();
         Ok(Self { config: Arc::new(config) })
     }

@@ -3,7 +3,7 @@
 use crate::service::{self, BIOS, PASSWORD, Reply, SESSIONS, SETTINGS, Service, USER, error};
 use lowlat_bios::BiosAudit;
 use lowlat_host::Profile;
-use lowlat_redfish::{Client, Limits, Options, Origin, RedfishError, Resource, Saved, Trust};
+use lowlat_redfish::{Client, Options, Origin, RedfishError, RedfishLimits, Resource, Saved, Trust};
 use serde_json::json;
 use std::{
     sync::{Arc, atomic::AtomicBool},
@@ -20,7 +20,7 @@ mod common {
             origin: Origin::parse(url, false).unwrap(),
             trust: Trust::System,
             credentials: Some(credentials),
-            limits: Limits { request_time: Duration::from_secs(20), ..Limits::default() },
+            limits: RedfishLimits { request_time: Duration::from_secs(20), ..RedfishLimits::default() },
             stop: Arc::new(AtomicBool::new(false)),
         }
     }
@@ -254,7 +254,7 @@ fn malformed_answers_give_distinct_errors() {
 
 #[test]
 fn bounds_hold_against_a_service_without_end() {
-    let limited = |service: &Service, limits: Limits| {
+    let limited = |service: &Service, limits: RedfishLimits| {
         read_with(Options { limits, ..options(&service.url()) }).unwrap_err().to_string()
     };
     let at_bios = |reply: fn() -> Reply| {
@@ -262,10 +262,10 @@ fn bounds_hold_against_a_service_without_end() {
         service.fault(move |seen, _| seen.is("GET", BIOS).then(reply));
         service
     };
-    let short = Limits { request_time: Duration::from_secs(2), ..Limits::default() };
+    let short = RedfishLimits { request_time: Duration::from_secs(2), ..RedfishLimits::default() };
     all_of(&limited(&at_bios(|| Reply::Silence), short), &["did not answer GET", "in 2 s", "--timeout"]);
     all_of(&limited(&at_bios(|| Reply::Drip), short), &["did not answer GET", "--timeout"]);
-    let small = Limits { answer_bytes_max: 100_000, ..Limits::default() };
+    let small = RedfishLimits { answer_bytes_max: 100_000, ..RedfishLimits::default() };
     all_of(&limited(&at_bios(|| Reply::Endless), small), &["more than 100000 bytes"]);
     // Small on the wire, large uncompressed.
     let bomb = at_bios(|| Reply::text(200, &vec![b' '; 8 << 20]).packed());
@@ -276,14 +276,14 @@ fn bounds_hold_against_a_service_without_end() {
             Reply::json(200, &json!({ "Members": [], "Members@odata.nextLink": "/redfish/v1/Systems/?page" }))
         })
     });
-    let few = Limits { requests_max: 12, ..Limits::default() };
+    let few = RedfishLimits { requests_max: 12, ..RedfishLimits::default() };
     all_of(&limited(&pages, few), &["12 requests were not enough"]);
     let late = Service::start();
     late.fault(|_, _| {
         std::thread::sleep(Duration::from_millis(300));
         None
     });
-    let total = Limits { total_time: Duration::from_millis(500), ..Limits::default() };
+    let total = RedfishLimits { total_time: Duration::from_millis(500), ..RedfishLimits::default() };
     all_of(&limited(&late, total), &["too slow"]);
 }
 

@@ -2,7 +2,9 @@
 
 use crate::service::{self, PASSWORD, Reply, SETTINGS, Service, State, USER, error};
 use lowlat_bios::{BiosFacts, Request};
-use lowlat_redfish::{Client, Credentials, Limits, Options, Origin, RedfishError, Secret, Sent, Trust};
+use lowlat_redfish::{
+    Client, Credentials, Options, Origin, RedfishError, RedfishLimits, Secret, Sent, Trust,
+};
 use serde_json::{Value, json};
 use std::{
     sync::{
@@ -14,16 +16,16 @@ use std::{
 
 const TASK: &str = "/redfish/v1/TaskService/Tasks/7";
 
-fn limits() -> Limits {
-    Limits {
+fn limits() -> RedfishLimits {
+    RedfishLimits {
         request_time: Duration::from_secs(20),
         read_back_time: Duration::from_millis(300),
         task_time: Duration::from_secs(20),
-        ..Limits::default()
+        ..RedfishLimits::default()
     }
 }
 
-fn options(service: &Service, limits: Limits) -> Options {
+fn options(service: &Service, limits: RedfishLimits) -> Options {
     Options {
         origin: Origin::parse(&service.url(), false).unwrap(),
         trust: Trust::System,
@@ -177,7 +179,7 @@ fn errors_after_sending_leave_the_outcome_open() {
     });
     all_of(&said(&cut), &["closed the connection", unknown[0], unknown[1]]);
     let silent = at_patch(|_, _| Reply::Silence);
-    let short = Limits { request_time: Duration::from_secs(2), ..limits() };
+    let short = RedfishLimits { request_time: Duration::from_secs(2), ..limits() };
     let words = send_with(options(&silent, short)).unwrap_err().to_string();
     all_of(&words, &["did not answer PATCH", unknown[0], unknown[1]]);
     // The change was accepted, and the service disappears before it is read back.
@@ -252,7 +254,7 @@ fn a_task_is_awaited_and_its_result_is_verified() {
     let sent = send(&with_task(&["Running", "Pending"], |_| ())).unwrap();
     assert_eq!(sent.waiting_task.as_deref(), Some(TASK));
     let endless = with_task(&["Running"], |_| ());
-    let bounded = Limits { task_time: Duration::from_millis(600), ..limits() };
+    let bounded = RedfishLimits { task_time: Duration::from_millis(600), ..limits() };
     all_of(&send_with(options(&endless, bounded)).unwrap_err().to_string(), &["ProcSMT = Enabled"]);
     assert!(endless.count(&format!("GET {TASK}")) < 12);
     // A task on another host is not followed.

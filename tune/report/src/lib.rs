@@ -1,11 +1,6 @@
 //! Audits, plans and firmware settings as terminal text and HTML. Pure: no I/O, no clock.
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
-#![allow(
-    clippy::format_push_string,
-    clippy::format_collect,
-    reason = "texts are short and built once; a formatted piece reads better than a write that cannot fail"
-)]
 
 pub mod audit;
 mod bios;
@@ -24,7 +19,7 @@ pub use plan::{
     apply::{apply_text, not_here_text, rollback_text, status_text},
     import::import_text,
     profiles::{ProfileLine, profiles_text},
-    standing::{Assessed, InForce, Standing, standing_text},
+    standing::{Assessed, PlanState, Standing, standing_text},
     text::plan_text,
     verification::{VerificationTextOptions, verification_lines, verification_text},
 };

@@ -9,7 +9,7 @@ use super::{
     expire::UNKNOWN_BOOT,
     history::{History, PlanEntry},
     record,
-    segment::{self, Before, Header, Scan},
+    segment::{self, EarlierLog, Scan, SegmentHeader},
 };
 use std::collections::BTreeSet;
 
@@ -79,7 +79,8 @@ fn content(state: &LoggedState) -> Option<&str> {
 /// A complete segment: the end of the log that it replaces, so that a mark of that one still matches; then
 /// every plan with active steps, and its steps in their original order.
 fn segment_of(scan: &Scan, history: &History) -> Option<Vec<u8>> {
-    let header = Header { before: Before::Sound, continues: 0, trusted_bytes: 0, first_sequence: 1 };
+    let header =
+        SegmentHeader { before: EarlierLog::Sound, continues: 0, trusted_bytes: 0, first_sequence: 1 };
     let mut bytes = header.encode();
     let LogMark { sequence, digest } = scan.chain.mark();
     let replaced = Record {

@@ -47,7 +47,7 @@ const GUARD: &str = "read -r _; exec fsfreeze --unfreeze \"$1\"";
 
 /// A file system with a journal that boot loaders do not read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Journal {
+enum FileSystemJournal {
     Ext4,
     Xfs,
 }
@@ -57,7 +57,7 @@ enum Journal {
 pub(super) struct Early<'p> {
     place: &'p Place,
     dir: &'p OwnedFd,
-    journal: Journal,
+    journal: FileSystemJournal,
 }
 
 impl<'p> Early<'p> {
@@ -67,8 +67,8 @@ impl<'p> Early<'p> {
         DIRECTORIES.iter().find(|directory| place.real.starts_with(**directory))?;
         let kind = fs::fstatfs(dir).ok().and_then(|stat| u64::try_from(stat.f_type).ok());
         let journal = match kind {
-            Some(EXT4_SUPER_MAGIC) => Journal::Ext4,
-            Some(XFS_SUPER_MAGIC) => Journal::Xfs,
+            Some(EXT4_SUPER_MAGIC) => FileSystemJournal::Ext4,
+            Some(XFS_SUPER_MAGIC) => FileSystemJournal::Xfs,
             _ => return None,
         };
         Some(Self { place, dir, journal })
@@ -81,8 +81,8 @@ impl<'p> Early<'p> {
         faults.step(doing, path).map_err(io)?;
         fs::syncfs(self.dir).map_err(|errno| io(errno.into()))?;
         let emptied = match self.journal {
-            Journal::Ext4 => checkpoint(self.dir),
-            Journal::Xfs => Err(Errno::NOTTY),
+            FileSystemJournal::Ext4 => checkpoint(self.dir),
+            FileSystemJournal::Xfs => Err(Errno::NOTTY),
         };
         match emptied {
             Err(Errno::NOTTY | Errno::OPNOTSUPP | Errno::INVAL) => freeze_and_thaw(self.dir).map_err(io),

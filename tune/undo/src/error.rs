@@ -1,6 +1,6 @@
 //! Errors of changes and of their rollback. Every message names the path and the next step.
 
-use super::{Conflict, Damage, RollbackReport, State};
+use super::{Conflict, LogDamage, RollbackReport, State};
 use rustix::io::Errno;
 use std::io;
 use thiserror::Error;
@@ -184,7 +184,7 @@ pub enum UndoError {
 
 impl UndoError {
     /// Records that were once durable cannot be read.
-    pub fn damaged(damage: &Damage) -> Self {
+    pub fn damaged(damage: &LogDamage) -> Self {
         Self::Refused(format!(
             "cannot rely on the undo log: {damage}\nhint: restore the known steps with `lowlat tune rollback \
              --accept-damage` first"

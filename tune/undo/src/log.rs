@@ -1,16 +1,16 @@
 //! The log itself: opening, recovering, appending.
 
 use super::{
-    Damage, Event, Faults, HostError, LogMark, PrivateDirectory, Record, State, Target, TargetSpec, TornTail,
-    UndoError, Writer, compact,
+    Event, Faults, HostError, LogDamage, LogMark, PrivateDirectory, Record, State, Target, TargetSpec,
+    TornTail, UndoError, Writer, compact,
     expire::UNKNOWN_BOOT,
     history::History,
     lock,
     mark::Chain,
     record,
     record::LoggedState,
-    segment::{self, Before, Header, Scan},
-    store::{CONTENTS, Store},
+    segment::{self, EarlierLog, Scan, SegmentHeader},
+    store::{CONTENTS, ContentStore},
     target::{Files, ValueFiles},
 };
 use rustix::{fs::OFlags, io::Errno};
@@ -32,7 +32,7 @@ pub struct Inspection {
     /// A record at the end of the log that a crash truncated.
     pub torn: Option<TornTail>,
     /// Start of the untrusted part of the log.
-    pub damage: Option<Damage>,
+    pub damage: Option<LogDamage>,
     pub(super) chain: Chain,
 }
 
@@ -42,7 +42,7 @@ pub struct UndoLog {
     pub(super) dir: PrivateDirectory,
     pub(super) writer: Writer,
     pub(super) history: History,
-    pub(super) store: Store,
+    pub(super) store: ContentStore,
     pub(super) targets: Vec<Box<dyn Target>>,
     boot: String,
     pub(super) scan: Scan,
@@ -119,7 +119,7 @@ impl UndoLog {
             _ => UNKNOWN_BOOT.to_owned(),
         };
         Self {
-            store: Store::open(&dir),
+            store: ContentStore::open(&dir),
             dir,
             writer,
             history,
@@ -162,7 +162,7 @@ impl UndoLog {
     }
 
     /// Returns the start of the untrusted part of the log, as found when opening.
-    pub fn damage(&self) -> Option<&Damage> {
+    pub fn damage(&self) -> Option<&LogDamage> {
         self.scan.damage.as_ref()
     }
 
@@ -170,7 +170,7 @@ impl UndoLog {
     /// damage stay unknown. Roll back the known steps first, and check the host.
     pub fn accept_damage(&mut self) -> Result<(), UndoError> {
         if self.scan.damage.is_some() {
-            self.start_segment(Before::Accepted)?;
+            self.start_segment(EarlierLog::Accepted)?;
             self.scan.damage = None;
         }
         Ok(())
@@ -265,7 +265,7 @@ impl UndoLog {
         let is_usable = self.scan.segment != 0 && self.scan.is_whole && self.scan.damage.is_none();
         if (!is_usable && self.segment.is_none()) || self.scan.good_bytes >= segment::SEGMENT_BYTES_MAX {
             let is_damaged = self.scan.damage.is_some();
-            self.start_segment(if is_damaged { Before::Damaged } else { Before::Sound })?;
+            self.start_segment(if is_damaged { EarlierLog::Damaged } else { EarlierLog::Sound })?;
         }
         let path = self.segment_path();
         let file = match self.segment.take() {
@@ -291,7 +291,7 @@ impl UndoLog {
     }
 
     /// Creates the segment that continues after the valid part of the log.
-    fn start_segment(&mut self, before: Before) -> Result<(), UndoError> {
+    fn start_segment(&mut self, before: EarlierLog) -> Result<(), UndoError> {
         let number = self.scan.highest.checked_add(1).ok_or_else(|| {
             UndoError::Refused(format!(
                 "cannot read {}: found the highest segment number, expected a segment of an undo log, version 1\nhint: use \
@@ -299,7 +299,7 @@ impl UndoLog {
                 self.dir.path().display()
             ))
         })?;
-        let header = Header {
+        let header = SegmentHeader {
             before,
             continues: self.scan.segment,
             trusted_bytes: self.scan.good_bytes,

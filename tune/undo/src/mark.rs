@@ -1,6 +1,10 @@
 //! A mark of the log's end, stored elsewhere, which shows whether records have since gone missing.
 
-use super::{Inspection, UndoLog, hash, record::Event};
+use super::{
+    Inspection, UndoLog,
+    record::Event,
+    store::{hex, unhex},
+};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::fmt;
@@ -70,7 +74,7 @@ impl Chain {
     /// Adds one record and its bytes.
     pub(super) fn push(&mut self, event: &Event, bytes: &[u8]) {
         if let Event::Compacted { sequence, digest } = event
-            && let Some(digest) = hash::unhex(digest).and_then(|bytes| bytes.try_into().ok())
+            && let Some(digest) = unhex(digest).and_then(|bytes| bytes.try_into().ok())
         {
             (self.base, self.points) = (*sequence, vec![digest]);
             return;
@@ -87,7 +91,7 @@ impl Chain {
     /// A mark of the end.
     pub(super) fn mark(&self) -> LogMark {
         let digest = self.points.last().copied().unwrap_or_default();
-        LogMark { sequence: self.sequence(), digest: hash::hex(&digest) }
+        LogMark { sequence: self.sequence(), digest: hex(&digest) }
     }
 
     fn compare(&self, mark: &LogMark) -> Result<(), LogMismatch> {
@@ -100,7 +104,7 @@ impl Chain {
         }
         let at = expected.checked_sub(self.base).and_then(|at| usize::try_from(at).ok());
         let point = at.and_then(|at| self.points.get(at));
-        match point.filter(|point| hash::hex(*point) == mark.digest) {
+        match point.filter(|point| hex(*point) == mark.digest) {
             Some(_) => Ok(()),
             None => Err(LogMismatch::Different { expected }),
         }

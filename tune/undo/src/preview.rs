@@ -1,6 +1,6 @@
 //! A preview of a rollback.
 
-use super::{Conflict, Damage, Entry, HostError, Left, State, UndoLog};
+use super::{Conflict, Entry, HostError, Left, LogDamage, State, UndoLog};
 use std::collections::BTreeMap;
 
 /// A step that a rollback would restore.
@@ -30,7 +30,7 @@ pub struct RollbackPreview {
     /// Steps that would stay, with the reason.
     pub left: Vec<Left>,
     /// Damage of the log: later steps are unknown.
-    pub damage: Option<Damage>,
+    pub damage: Option<LogDamage>,
 }
 
 /// Expected states of targets at this point, by kind and identity.

@@ -1,6 +1,9 @@
 //! One record of the log: its bytes and meaning. The format: format.md.
 
-use super::{Comparison, FileState, FileTime, HostError, State, hash};
+use super::{
+    Comparison, FileState, FileTime, HostError, State,
+    store::{hash_of, hex, unhex},
+};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -130,13 +133,13 @@ impl LoggedState {
                 Self::Link { to: to.clone(), uid: *uid, gid: *gid, mtime: *mtime }
             }
             State::File(file) => Self::File {
-                sha256: hash::of(&file.bytes),
+                sha256: hash_of(&file.bytes),
                 bytes: u64::try_from(file.bytes.len()).unwrap_or(u64::MAX),
                 mode: file.mode,
                 uid: file.uid,
                 gid: file.gid,
                 mtime: file.mtime,
-                xattrs: file.xattrs.iter().map(|(name, value)| (name.clone(), hash::hex(value))).collect(),
+                xattrs: file.xattrs.iter().map(|(name, value)| (name.clone(), hex(value))).collect(),
             },
         }
     }
@@ -144,7 +147,7 @@ impl LoggedState {
     /// True if `present` is this state, by `comparison`. For a file only the bytes count, for a link only its target.
     pub fn describes(&self, present: &State, comparison: Comparison) -> bool {
         match (self, present) {
-            (Self::File { sha256, .. }, State::File(file)) => *sha256 == hash::of(&file.bytes),
+            (Self::File { sha256, .. }, State::File(file)) => *sha256 == hash_of(&file.bytes),
             (Self::Link { to, .. }, State::Link { to: now, .. }) => to == now,
             (Self::Value(text), State::Value(_)) => comparison.same(&State::Value(text.clone()), present),
             (Self::Absent, State::Absent) => true,
@@ -168,7 +171,7 @@ impl LoggedState {
                 mtime: *mtime,
                 xattrs: xattrs
                     .iter()
-                    .filter_map(|(name, value)| Some((name.clone(), hash::unhex(value)?)))
+                    .filter_map(|(name, value)| Some((name.clone(), unhex(value)?)))
                     .collect(),
             }),
         })

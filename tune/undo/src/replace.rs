@@ -1,6 +1,6 @@
 //! Replaces what exists at a place, so that at any moment either the old or the new exists as a whole.
 
-use super::{FileState, FileTime, HostError, early::Early, faults::Faults, hash, place::Place};
+use super::{FileState, FileTime, HostError, early::Early, faults::Faults, place::Place, store::hash_of};
 use rustix::{
     fs::{self, AtFlags, Gid, Mode, OFlags, Timespec, Timestamps, UTIME_OMIT, Uid, XattrFlags},
     io::Errno,
@@ -19,7 +19,7 @@ pub(super) fn old_name(place: &Place) -> String {
 }
 
 fn beside(place: &Place, end: &str) -> String {
-    let hash = hash::of(place.real.as_bytes());
+    let hash = hash_of(place.real.as_bytes());
     format!(".lowlat-{}.{end}", hash.get(..16).unwrap_or_default())
 }
 

@@ -1,6 +1,6 @@
 //! Rolls back steps, the last one first.
 
-use super::{Damage, Entry, Event, HostError, LoggedState, Progress, State, UndoLog};
+use super::{Entry, Event, HostError, LogDamage, LoggedState, Progress, State, UndoLog};
 use std::fmt;
 
 /// A target that is neither in the state that lowlat found nor in the one it left, with all three states for
@@ -63,7 +63,7 @@ pub struct RollbackReport {
     /// Error that kept a restored step from being recorded. Harmless: the next rollback finds it restored.
     pub not_recorded: Option<String>,
     /// Damage of the log: later steps are unknown.
-    pub damage: Option<Damage>,
+    pub damage: Option<LogDamage>,
 }
 
 impl RollbackReport {

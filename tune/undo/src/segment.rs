@@ -23,7 +23,7 @@ const VERSION: u8 = 1;
 
 /// Damage in the log that a segment continues, as stated in the segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Before {
+pub(super) enum EarlierLog {
     Sound = 0,
     Damaged = 1,
     Accepted = 2,
@@ -31,14 +31,14 @@ pub(super) enum Before {
 
 /// The start of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Header {
-    pub(super) before: Before,
+pub(super) struct SegmentHeader {
+    pub(super) before: EarlierLog,
     pub(super) continues: u32,
     pub(super) trusted_bytes: u64,
     pub(super) first_sequence: u64,
 }
 
-impl Header {
+impl SegmentHeader {
     pub(super) fn encode(self) -> Vec<u8> {
         let mut bytes = MAGIC.to_vec();
         bytes.extend([VERSION, self.before as u8]);
@@ -56,9 +56,9 @@ impl Header {
             return None;
         }
         let before = match head.get(7)? {
-            0 => Before::Sound,
-            1 => Before::Damaged,
-            2 => Before::Accepted,
+            0 => EarlierLog::Sound,
+            1 => EarlierLog::Damaged,
+            2 => EarlierLog::Accepted,
             _ => return None,
         };
         let continues = u32_at(head, 8)?;
@@ -68,7 +68,7 @@ impl Header {
 
 /// A position from which on the log cannot be trusted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Damage {
+pub struct LogDamage {
     /// File name of the damaged segment.
     pub segment: String,
     /// Offset in the segment, in bytes.
@@ -76,7 +76,7 @@ pub struct Damage {
     pub what: String,
 }
 
-impl fmt::Display for Damage {
+impl fmt::Display for LogDamage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { segment, offset, what } = self;
         write!(
@@ -128,7 +128,7 @@ pub(super) struct Scan {
     /// Digests of the records, for marks.
     pub(super) chain: Chain,
     pub(super) torn: Option<TornTail>,
-    pub(super) damage: Option<Damage>,
+    pub(super) damage: Option<LogDamage>,
 }
 
 /// File name of a segment.
@@ -170,7 +170,7 @@ fn chain(files: &BTreeMap<u32, Vec<u8>>) -> Scan {
     let highest = files.keys().next_back().copied().unwrap_or(0);
     let mut scan = Scan { highest, ..Scan::empty() };
     while let Some((number, header)) = successor(files, &scan) {
-        if scan.segment == 0 && header.before == Before::Sound {
+        if scan.segment == 0 && header.before == EarlierLog::Sound {
             scan.stale = files.range(..number).map(|(number, _)| *number).collect();
         }
         scan.take(number, header, files.get(&number).map(Vec::as_slice).unwrap_or_default());
@@ -183,32 +183,32 @@ fn chain(files: &BTreeMap<u32, Vec<u8>>) -> Scan {
             scan.torn = Some(TornTail { segment, offset: 0, bytes: length(bytes) });
             scan.is_whole = false;
         } else if scan.damage.is_none() {
-            let what = match Header::decode(bytes) {
+            let what = match SegmentHeader::decode(bytes) {
                 Some(_) => "this segment continues more than remains of the previous one",
                 None => "this segment does not start like one of this version",
             };
-            scan.damage = Some(Damage { segment, offset: 0, what: what.to_owned() });
+            scan.damage = Some(LogDamage { segment, offset: 0, what: what.to_owned() });
         }
     }
     scan
 }
 
 /// The segment that continues after `scan`: the latest of those that continue no more than the valid part.
-fn successor(files: &BTreeMap<u32, Vec<u8>>, scan: &Scan) -> Option<(u32, Header)> {
+fn successor(files: &BTreeMap<u32, Vec<u8>>, scan: &Scan) -> Option<(u32, SegmentHeader)> {
     let later = files.range(scan.segment + 1..).rev();
     later
-        .filter_map(|(number, bytes)| Some((*number, Header::decode(bytes)?)))
+        .filter_map(|(number, bytes)| Some((*number, SegmentHeader::decode(bytes)?)))
         .find(|(_, h)| h.continues == scan.segment && h.trusted_bytes == scan.good_bytes)
 }
 
 impl Scan {
-    fn take(&mut self, number: u32, header: Header, bytes: &[u8]) {
+    fn take(&mut self, number: u32, header: SegmentHeader, bytes: &[u8]) {
         match header.before {
-            Before::Sound | Before::Accepted => self.damage = None,
-            Before::Damaged if self.damage.is_some() => {}
-            Before::Damaged => {
+            EarlierLog::Sound | EarlierLog::Accepted => self.damage = None,
+            EarlierLog::Damaged if self.damage.is_some() => {}
+            EarlierLog::Damaged => {
                 let what = "this segment states that earlier records are lost".to_owned();
-                self.damage = Some(Damage { segment: name(number), offset: 0, what });
+                self.damage = Some(LogDamage { segment: name(number), offset: 0, what });
             }
         }
         (self.torn, self.is_whole) = (None, true);
@@ -246,7 +246,7 @@ impl Scan {
     fn end_damaged(&mut self, offset: u64, what: &str) {
         self.is_whole = false;
         self.good_bytes = offset;
-        self.damage = Some(Damage { segment: name(self.segment), offset, what: what.to_owned() });
+        self.damage = Some(LogDamage { segment: name(self.segment), offset, what: what.to_owned() });
     }
 }
 

@@ -1,14 +1,16 @@
 //! File contents, stored by their hash beside the log.
 
-use super::{FILE_BYTES_MAX, HostError, PrivateDirectory, State, faults::Faults, hash};
+use super::{FILE_BYTES_MAX, HostError, PrivateDirectory, State, faults::Faults};
 use rustix::io::Errno;
+use sha2::{Digest, Sha256};
+use std::fmt::Write;
 
 /// Maximum size of all contents together.
 const STORE_BYTES_MAX: u64 = 256 << 20;
 
 /// The directory of contents, [`CONTENTS`] in the log's directory.
 #[derive(Debug)]
-pub(super) struct Store {
+pub(super) struct ContentStore {
     log: PrivateDirectory,
     bytes: u64,
 }
@@ -16,7 +18,7 @@ pub(super) struct Store {
 /// Name of the directory of stored contents.
 pub(super) const CONTENTS: &str = "contents";
 
-impl Store {
+impl ContentStore {
     pub(super) fn open(log: &PrivateDirectory) -> Self {
         // Missing or unreadable: then no content is found either, which is reported when one is requested.
         let dir = log.sub(CONTENTS).ok().flatten();
@@ -32,7 +34,7 @@ impl Store {
     /// Stores the content of `state`, if any. It is durable on return.
     pub(super) fn keep(&mut self, faults: &Faults, state: &State) -> Result<(), HostError> {
         let State::File(file) = state else { return Ok(()) };
-        let name = hash::of(&file.bytes);
+        let name = hash_of(&file.bytes);
         if self.get(&name).is_ok() {
             return Ok(());
         }
@@ -75,7 +77,7 @@ impl Store {
         let dir = self.log.sub(CONTENTS)?;
         let bytes = dir.map(|dir| dir.read(name, FILE_BYTES_MAX + 1)).transpose()?.flatten();
         match bytes {
-            Some(bytes) if hash::of(&bytes) == name => Ok(bytes),
+            Some(bytes) if hash_of(&bytes) == name => Ok(bytes),
             Some(_) => Err(damaged(&path)),
             None => Err(HostError::io("open the stored content", &path, Errno::NOENT)),
         }
@@ -86,4 +88,24 @@ fn damaged(path: &str) -> HostError {
     HostError::Unfit(format!(
         "{path}: the stored content is damaged (its SHA-256 differs from its name); restore it from a backup"
     ))
+}
+
+/// SHA-256 in hexadecimal: 64 letters.
+pub(super) fn hash_of(bytes: &[u8]) -> String {
+    hex(&Sha256::digest(bytes))
+}
+
+/// Two lower-case letters per byte.
+pub(super) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+        // Writing to a String cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+/// The bytes encoded by [`hex`].
+pub(super) fn unhex(text: &str) -> Option<Vec<u8>> {
+    let digits = text.as_bytes().chunks(2);
+    digits.map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()).collect()
 }

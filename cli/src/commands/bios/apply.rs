@@ -3,7 +3,7 @@
 use super::{
     check_risks,
     connection::{Connection, in_words},
-    source::bounded,
+    source::{Source, bounded},
 };
 use crate::{
     output::{self, Exit},
@@ -12,26 +12,32 @@ use crate::{
 use anyhow::{Context, bail};
 use clap::Args;
 use lowlat_bios::{BiosChange, BiosExport};
-use lowlat_host::Profile;
-use lowlat_host_run::output::{Access, OutputFile};
+use lowlat_host_run::output::{FileAccess, OutputFile};
 use lowlat_redfish::Sent;
+use lowlat_text::units::plural;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
 #[derive(Debug, Args)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a flag that users type")]
 pub struct Apply {
-    /// Apply this profile: trading or guide-57037
-    #[arg(long, value_name = "NAME", default_value_t)]
-    profile: Profile,
+    #[command(flatten)]
+    source: Source,
     /// Include this setting although it weakens security or memory error protection; repeatable
     #[arg(long, value_name = "ID")]
     accept_risk: Vec<String>,
-    /// Restore the settings saved in this file by an earlier apply or export
+    /// Restore the settings saved in this file by an earlier apply
     #[arg(long, value_name = "FILE", conflicts_with_all = ["profile", "accept_risk"])]
     restore: Option<PathBuf>,
     /// Send the request [default: only show it]
     #[arg(long)]
     yes: bool,
+    /// Write all requests in order, and what restores the current settings, and send nothing
+    #[arg(long, conflicts_with_all = ["yes", "restore", "with_pending", "before", "json"])]
+    dry_run: bool,
+    /// Write the document of --dry-run to this file [default: stdout]
+    #[arg(long, value_name = "FILE", requires = "dry_run")]
+    out: Option<PathBuf>,
     /// Send the request even if changes are already pending; the restart applies both
     #[arg(long)]
     with_pending: bool,
@@ -61,13 +67,18 @@ struct Outcome<'a> {
 const NUMBER_MAX: u32 = 999;
 
 pub fn run(arguments: &Apply) -> anyhow::Result<Exit> {
-    check_risks(&arguments.accept_risk, arguments.profile)?;
+    let profile = arguments.source.profile;
+    check_risks(&arguments.accept_risk, profile)?;
+    if arguments.dry_run {
+        return dry_run(arguments);
+    }
+    arguments.source.refuse_files()?;
     let before = before(arguments.before.as_deref())?;
     let restore = arguments.restore.as_deref().map(saved_export).transpose()?;
     let mut service = arguments.connection.open()?;
     let saved = service.read()?;
     let facts = saved.facts()?;
-    let export = BiosExport::of(&facts, arguments.profile, &arguments.accept_risk);
+    let export = BiosExport::of(&facts, profile, &arguments.accept_risk);
     let change = match &restore {
         Some((file, bytes)) => BiosChange::restoring(&facts, file, bytes)?,
         None => BiosChange::of(&facts, &export),
@@ -88,8 +99,31 @@ pub fn run(arguments: &Apply) -> anyhow::Result<Exit> {
     Ok(if is_done && is_all { Exit::Clean } else { Exit::Findings })
 }
 
+/// Writes every request, and sends none.
+fn dry_run(arguments: &Apply) -> anyhow::Result<Exit> {
+    let out =
+        arguments.out.as_deref().map(|path| results::PreparedFile::prepare(path, "--out")).transpose()?;
+    let facts = arguments.source.read(&arguments.connection)?;
+    let export = BiosExport::of(&facts, arguments.source.profile, &arguments.accept_risk);
+    match &out {
+        Some(file) => file.write_json_lines(&export)?,
+        None => output::print_json(&export)?,
+    }
+    let left = export.left_out.iter().map(|of| format!("left out: {} ({}): {}", of.id, of.attribute, of.why));
+    let warnings = export.warnings.iter().map(|warning| format!("warning: {warning}"));
+    left.chain(warnings).for_each(|line| output::talk(&line));
+    if let Some(file) = &out {
+        let (path, steps) = (file.path().display(), plural(export.steps.len(), "request"));
+        output::talk(&format!(
+            "wrote {path}: {steps} to send in order, and a snapshot of the current settings"
+        ));
+    }
+    let is_clean = export.steps.is_empty() && export.left_out.is_empty();
+    Ok(if is_clean { Exit::Clean } else { Exit::Findings })
+}
+
 fn saved_export(path: &Path) -> anyhow::Result<(String, Vec<u8>)> {
-    Ok((path.display().to_string(), bounded(path, "name a file that an apply or export wrote")?))
+    Ok((path.display().to_string(), bounded(path, "name a file that an earlier apply wrote")?))
 }
 
 /// Returns the path for the current settings. An existing file is never replaced: it may be the only copy of older settings.
@@ -127,7 +161,7 @@ fn refuse_waiting(arguments: &Apply, change: &BiosChange) -> anyhow::Result<()> 
 /// Writes the current settings completely and durably before anything is sent.
 fn write_before(path: &Path, export: &BiosExport) -> anyhow::Result<()> {
     let text = output::json_lines(export)? + "\n";
-    OutputFile::new(path, Access::Shared)
+    OutputFile::new(path, FileAccess::Shared)
         .and_then(|file| file.write_new(text.as_bytes()))
         .map_err(|error| results::in_words(&error, "name another file with --before; nothing was sent"))
 }

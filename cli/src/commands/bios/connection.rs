@@ -7,9 +7,9 @@ use crate::{
 };
 use anyhow::bail;
 use clap::Args;
-use lowlat_host_run::output::{Access, OutputDirectory, OutputError, OutputFile};
+use lowlat_host_run::output::{FileAccess, OutputDirectory, OutputError, OutputFile};
 use lowlat_redfish::{
-    Client, Credentials, Limits, Options, Origin, RedfishError, Resource, Saved, Trust, ask_password,
+    Client, Credentials, Options, Origin, RedfishError, RedfishLimits, Resource, Saved, Trust, ask_password,
 };
 use std::{path::PathBuf, time::Duration};
 
@@ -98,7 +98,7 @@ impl Connection {
         // Before the prompt: from here on, Ctrl-C also ends the session.
         let stop = signals::stop_flag()?;
         let credentials = self.credentials(&origin).map_err(in_words)?;
-        let limits = Limits { request_time: self.timeout, ..Limits::default() };
+        let limits = RedfishLimits { request_time: self.timeout, ..RedfishLimits::default() };
         let client = Client::open(Options { origin, trust, credentials, limits, stop }).map_err(in_words)?;
         Ok(Service { client, connection: self, files })
     }
@@ -121,7 +121,7 @@ impl Connection {
         let failed = |error: OutputError| results::in_words(&error, "name another directory with --save");
         let dir = OutputDirectory::create(dir).map_err(failed)?;
         let prepare = |resource: Resource| {
-            let file = dir.file(resource.file_name().as_ref(), Access::Shared);
+            let file = dir.file(resource.file_name().as_ref(), FileAccess::Shared);
             if file.exists() {
                 bail!(
                     "{} already exists from an earlier run\nhint: name another directory with --save",

@@ -6,28 +6,22 @@ mod sheet;
 mod source;
 
 use super::{Subcommand, examples};
-use crate::{
-    output::{self, Exit},
-    results::OutputFile,
-};
+use crate::output::{self, Exit};
 use anyhow::bail;
 use clap::{ArgGroup, ArgMatches, Args, Command, FromArgMatches, Subcommand as _};
 use connection::Connection;
-use lowlat_bios::{BiosAudit, BiosExport, needs_accepted_risk};
+use lowlat_bios::{BiosAudit, needs_accepted_risk};
 use lowlat_catalogue::CATALOGUE;
 use lowlat_host::Profile;
 use lowlat_tune_report::BiosTextOptions;
 use source::Source;
-use std::path::PathBuf;
 
 pub const COMMAND: Subcommand = Subcommand { name: "bios", declare, run };
 
 #[derive(Debug, clap::Subcommand)]
 enum Action {
     /// Judge the active and pending BIOS settings of a server
-    Audit(Audit),
-    /// Write the requests that apply a profile, and those that restore the current settings
-    Export(Export),
+    Audit(BiosAuditArgs),
     /// Save the current settings, then send the next request to the service
     Apply(apply::Apply),
     /// Print a profile's settings menu by menu, to set them by hand without Redfish
@@ -35,7 +29,7 @@ enum Action {
 }
 
 #[derive(Debug, Args)]
-struct Audit {
+struct BiosAuditArgs {
     #[command(flatten)]
     source: Source,
     /// Also show rows that are as wanted, or that the profile leaves open
@@ -48,29 +42,13 @@ struct Audit {
     connection: Connection,
 }
 
-#[derive(Debug, Args)]
-struct Export {
-    #[command(flatten)]
-    source: Source,
-    /// Include this setting although it weakens security or memory error protection; repeatable
-    #[arg(long, value_name = "ID")]
-    accept_risk: Vec<String>,
-    /// Write the document to this file [default: stdout]
-    #[arg(long, value_name = "FILE")]
-    out: Option<PathBuf>,
-    #[command(flatten)]
-    connection: Connection,
-}
-
 fn declare(command: Command) -> Command {
     Action::augment_subcommands(command)
         .about("Judge and change BIOS settings over Redfish, judge saved responses, print a sheet")
         .subcommand_required(true)
         .arg_required_else_help(true)
-        // The audit and the export accept --file instead.
         .mut_subcommand("audit", needs_source)
-        .mut_subcommand("export", needs_source)
-        .mut_subcommand("apply", |apply| apply.mut_arg("redfish", |argument| argument.required(true)))
+        .mut_subcommand("apply", needs_source)
         .after_help(examples(&[
             (
                 "lowlat bios audit --redfish https://bmc7 --user operator --save bmc7",
@@ -81,7 +59,7 @@ fn declare(command: Command) -> Command {
                 "Show which settings differ, are pending or are locked by another setting.",
             ),
             (
-                "lowlat bios export --file saved.json --profile guide-57037 --out change.json",
+                "lowlat bios apply --dry-run --file saved.json --profile guide-57037 --out change.json",
                 "Write the PATCH bodies in order, and a snapshot to restore the current settings.",
             ),
             (
@@ -107,47 +85,18 @@ fn needs_source(command: Command) -> Command {
 fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     match Action::from_arg_matches(matches)? {
         Action::Audit(arguments) => audit(&arguments),
-        Action::Export(arguments) => export(&arguments),
         Action::Apply(arguments) => apply::run(&arguments),
         Action::Sheet(arguments) => sheet::run(&arguments),
     }
 }
 
-fn audit(arguments: &Audit) -> anyhow::Result<Exit> {
+fn audit(arguments: &BiosAuditArgs) -> anyhow::Result<Exit> {
     let facts = arguments.source.read(&arguments.connection)?;
     let audit = BiosAudit::of(&facts, arguments.source.profile);
     output::print_as(arguments.json, &audit, |width| {
         lowlat_tune_report::bios_text(&audit, BiosTextOptions { show_all: arguments.all, width })
     })?;
     Ok(audit.counts.checked().claim(audit.counts.differences > 0).into())
-}
-
-fn export(arguments: &Export) -> anyhow::Result<Exit> {
-    let profile = arguments.source.profile;
-    check_risks(&arguments.accept_risk, profile)?;
-    let out = arguments.out.as_deref().map(|path| OutputFile::prepare(path, "--out")).transpose()?;
-    let facts = arguments.source.read(&arguments.connection)?;
-    let export = BiosExport::of(&facts, profile, &arguments.accept_risk);
-    match &out {
-        Some(file) => file.write_json_lines(&export)?,
-        None => output::print_json(&export)?,
-    }
-    for left_out in &export.left_out {
-        output::talk(&format!("left out: {} ({}): {}", left_out.id, left_out.attribute, left_out.why));
-    }
-    for warning in &export.warnings {
-        output::talk(&format!("warning: {warning}"));
-    }
-    if let Some(file) = &out {
-        let steps = export.steps.len();
-        output::talk(&format!(
-            "wrote {}: {steps} {} to send in order, and a snapshot of the current settings",
-            file.path().display(),
-            if steps == 1 { "request" } else { "requests" },
-        ));
-    }
-    let is_clean = export.steps.is_empty() && export.left_out.is_empty();
-    Ok(if is_clean { Exit::Clean } else { Exit::Findings })
 }
 
 fn check_risks(ids: &[String], profile: Profile) -> anyhow::Result<()> {

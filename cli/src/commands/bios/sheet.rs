@@ -5,7 +5,7 @@ use crate::{
     host::HostArgs,
     labels::{WithLabels, host_name},
     output::{self, Exit},
-    results::{OutputFile, write_all},
+    results::{PreparedFile, write_all},
 };
 use clap::Args;
 use lowlat_bios::BiosSheet;
@@ -27,7 +27,7 @@ pub struct Sheet {
 }
 
 pub fn run(sheet: &Sheet) -> anyhow::Result<Exit> {
-    let page = sheet.report.as_deref().map(|path| OutputFile::prepare(path, "--report")).transpose()?;
+    let page = sheet.report.as_deref().map(|path| PreparedFile::prepare(path, "--report")).transpose()?;
     let host = sheet.host.read()?;
     let settings = BiosSheet::of_host(host.role.profile, &host.snapshot);
     let (server, _) = lowlat_host_report::host_line(&host.snapshot);

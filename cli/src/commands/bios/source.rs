@@ -25,6 +25,14 @@ pub struct Source {
 }
 
 impl Source {
+    /// Refuses files where only a service can answer.
+    pub fn refuse_files(&self) -> anyhow::Result<()> {
+        if self.file.is_empty() && self.registry.is_none() {
+            return Ok(());
+        }
+        bail!("cannot send a request to a file\nhint: add --dry-run, or name the service with --redfish")
+    }
+
     /// Reads the settings from the service or the files.
     pub fn read(&self, connection: &Connection) -> anyhow::Result<BiosFacts> {
         if connection.redfish.is_some() {

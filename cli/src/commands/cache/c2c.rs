@@ -10,7 +10,7 @@ use crate::{
 };
 use anyhow::Context as _;
 use clap::{ArgMatches, Args, Command, FromArgMatches, ValueEnum};
-use lowlat_cache::c2c::{C2cMeasurement, C2cRecord, Limits, Matrix, Method};
+use lowlat_cache::c2c::{C2cMeasurement, C2cRecord, LatencyMatrix, Method, SurveyLimits};
 use lowlat_cores_run::cache::c2c;
 use lowlat_host::{CpuSet, HostSnapshot, topology::Topology};
 use lowlat_results::ResultDocument;
@@ -22,20 +22,20 @@ pub const COMMAND: Subcommand = Subcommand { name: "c2c", declare, run };
 const CPUS_MIN: usize = 2;
 
 #[derive(Debug, Args)]
-struct Arguments {
+struct CacheC2cArgs {
     #[command(flatten)]
     host: HostArgs,
     /// Measure these CPUs [default: all that this process may use]
-    #[arg(long, value_name = "LIST", value_parser = cpus, conflicts_with = "from")]
+    #[arg(long, value_name = "LIST", value_parser = cpus)]
     cpus: Option<CpuSet>,
     /// Pass the cache line this way [default: store; cas for --import]
-    #[arg(long, value_enum, conflicts_with = "from")]
+    #[arg(long, value_enum)]
     method: Option<Way>,
     /// Measure every pair, however many CPUs there are
-    #[arg(long, conflicts_with = "from")]
+    #[arg(long)]
     all: bool,
     /// Group the times of this file instead: a matrix that core-to-core-latency --csv printed on any host
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["from", "cpus", "all", "result", "report"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["cpus", "all", "result", "report"])]
     import: Option<PathBuf>,
     #[command(flatten)]
     outputs: OutputArgs,
@@ -66,7 +66,7 @@ impl From<Way> for Method {
 }
 
 fn declare(command: Command) -> Command {
-    Arguments::augment_args(command)
+    CacheC2cArgs::augment_args(command)
         .about("Measure the latency between cores, and compare their groups with the kernel's topology")
         .after_help(format!(
             "Up to 32 CPUs, every pair is measured. Above, the groups of CPUs are found from a sample of the pairs, at most a \
@@ -85,17 +85,13 @@ fn declare(command: Command) -> Command {
 }
 
 fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
-    let arguments = Arguments::from_arg_matches(matches)?;
+    let arguments = CacheC2cArgs::from_arg_matches(matches)?;
     if let Some(file) = &arguments.import {
         return import(file, &arguments);
     }
     let outputs = arguments.outputs.prepare()?;
-    let document = arguments.outputs.document_or(|| measure(&arguments))?;
-    let Some(measurement) = document.c2c() else {
-        anyhow::bail!(
-            "cannot show the document: it contains no latencies between cores\nhint: name one that `lowlat cache c2c --result` wrote"
-        );
-    };
+    let document = measure(&arguments)?;
+    let measurement = document.c2c().context("the document contains no latencies between cores")?;
     let (record, topology) = (&measurement.record, &document.snapshot.topology);
     outputs.write(&document, &lowlat_cores_report::c2c_text(record, topology, output::width()))?;
     let differs = !lowlat_cache::c2c::differences(record, topology).is_empty();
@@ -108,12 +104,12 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
 }
 
 /// Shows the groups of a matrix. It is compared with a host's topology only if the user names that host.
-fn import(file: &Path, arguments: &Arguments) -> anyhow::Result<Exit> {
+fn import(file: &Path, arguments: &CacheC2cArgs) -> anyhow::Result<Exit> {
     let shown = file.display();
     let hint = "hint: name a file that `core-to-core-latency --csv` printed";
     let text = documents::text_of(file).with_context(|| format!("cannot read {shown}\n{hint}"))?;
-    let matrix =
-        Matrix::parse(&text).map_err(|error| anyhow::anyhow!("cannot read {shown}: {error}\n{hint}"))?;
+    let matrix = LatencyMatrix::parse(&text)
+        .map_err(|error| anyhow::anyhow!("cannot read {shown}: {error}\n{hint}"))?;
     let is_named = arguments.host.root != Path::new("/");
     let topology = if is_named { arguments.host.read()?.snapshot.topology } else { Topology::default() };
     let record =
@@ -125,12 +121,12 @@ fn import(file: &Path, arguments: &Arguments) -> anyhow::Result<Exit> {
     Ok(if differs { Exit::Findings } else { Exit::Clean })
 }
 
-fn measure(arguments: &Arguments) -> anyhow::Result<ResultDocument> {
+fn measure(arguments: &CacheC2cArgs) -> anyhow::Result<ResultDocument> {
     let labels = &arguments.outputs.files.language.labels;
     let mut run = Run::begin(C2cMeasurement::COMMAND, labels, || arguments.host.read_live("latencies"))?;
     let measured = chosen(arguments.cpus.as_ref(), &run.host.snapshot)?;
     let stop = signals::stop_flag()?;
-    let mut limits = Limits::default();
+    let mut limits = SurveyLimits::default();
     if arguments.all {
         limits.cpus_max_of_all_pairs = measured.len();
     }

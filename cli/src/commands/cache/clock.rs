@@ -16,7 +16,7 @@ use std::{sync::atomic::Ordering, time::Duration};
 pub const COMMAND: Subcommand = Subcommand { name: "clock", declare, run };
 
 #[derive(Debug, Args)]
-struct Arguments {
+struct CacheClockArgs {
     #[command(flatten)]
     host: HostArgs,
     /// Keep these CPUs busy, and measure each [default: all]
@@ -31,7 +31,7 @@ struct Arguments {
 }
 
 fn declare(command: Command) -> Command {
-    Arguments::augment_args(command)
+    CacheClockArgs::augment_args(command)
         .about("Measure the clock of each core while all are busy")
         .after_help(format!(
             "Shows which limit of the boost clock every core can keep: AMD Fmax Boost Limit of guide 57037. The load is a \
@@ -46,7 +46,7 @@ fn declare(command: Command) -> Command {
 }
 
 fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
-    let arguments = Arguments::from_arg_matches(matches)?;
+    let arguments = CacheClockArgs::from_arg_matches(matches)?;
     let progress = Progress::new();
     progress.say("reading the host");
     let host = arguments.host.read_live("clocks")?;

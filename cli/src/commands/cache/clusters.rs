@@ -8,6 +8,7 @@ use crate::{
     output::{self, Exit},
     signals,
 };
+use anyhow::Context;
 use clap::{ArgMatches, Args, Command, FromArgMatches, value_parser};
 use lowlat_cache::clusters::{ClustersMeasurement, ClustersRecord, Filling};
 use lowlat_cores_run::cache::clusters;
@@ -17,21 +18,21 @@ use lowlat_results::ResultDocument;
 pub const COMMAND: Subcommand = Subcommand { name: "clusters", declare, run };
 
 #[derive(Debug, Args)]
-struct Arguments {
+struct CacheClustersArgs {
     #[command(flatten)]
     host: HostArgs,
     /// Compare placements on these CPUs [default: all that this process may use]
-    #[arg(long, value_name = "LIST", value_parser = cpus, conflicts_with = "from")]
+    #[arg(long, value_name = "LIST", value_parser = cpus)]
     cpus: Option<CpuSet>,
     /// Measure both placements this many times
-    #[arg(long, value_name = "COUNT", default_value_t = 15, value_parser = value_parser!(u32).range(1..=1_000), conflicts_with = "from")]
+    #[arg(long, value_name = "COUNT", default_value_t = 15, value_parser = value_parser!(u32).range(1..=1_000))]
     rounds: u32,
     #[command(flatten)]
     outputs: OutputArgs,
 }
 
 fn declare(command: Command) -> Command {
-    Arguments::augment_args(command)
+    CacheClustersArgs::augment_args(command)
         .about("Show whether the kernel spreads load over clusters, and measure what filling one costs")
         .after_help(format!(
             "A cluster is a group of cores that share a second-level cache. Copies of three jobs run in one cluster and then in \
@@ -48,21 +49,17 @@ fn declare(command: Command) -> Command {
 }
 
 fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
-    let arguments = Arguments::from_arg_matches(matches)?;
+    let arguments = CacheClustersArgs::from_arg_matches(matches)?;
     let outputs = arguments.outputs.prepare()?;
-    let document = arguments.outputs.document_or(|| measure(&arguments))?;
-    let Some(measurement) = document.clusters() else {
-        anyhow::bail!(
-            "cannot show the document: it contains no clusters\nhint: name one that `lowlat cache clusters --result` wrote"
-        );
-    };
+    let document = measure(&arguments)?;
+    let measurement = document.clusters().context("the document contains no clusters")?;
     let text = lowlat_cores_report::clusters_text(&measurement.record, &document.snapshot, output::width());
     outputs.write(&document, &text)?;
     let is_whole = measurement.record.why_not.is_none();
     Ok(Exit::of_measurement(document.is_interrupted, is_whole))
 }
 
-fn measure(arguments: &Arguments) -> anyhow::Result<ResultDocument> {
+fn measure(arguments: &CacheClustersArgs) -> anyhow::Result<ResultDocument> {
     let labels = &arguments.outputs.files.language.labels;
     let mut run = Run::begin(ClustersMeasurement::COMMAND, labels, || arguments.host.read())?;
     let stop = signals::stop_flag()?;

@@ -20,7 +20,7 @@ pub const COMMAND: Subcommand = Subcommand { name: "false-sharing", declare, run
 const THREADS_MIN: usize = 2;
 
 #[derive(Debug, Args)]
-struct Arguments {
+struct CacheFalseSharingArgs {
     #[command(flatten)]
     host: HostArgs,
     /// Run a thread on each of these CPUs [default: two, on different cores if possible]
@@ -44,7 +44,7 @@ struct Arguments {
 }
 
 fn declare(command: Command) -> Command {
-    Arguments::augment_args(command)
+    CacheFalseSharingArgs::augment_args(command)
         .about("Measure what false sharing costs, or find the cache lines that a program's threads share")
         .after_help(format!(
             "Threads add to one value, to values of their own in one line, 64 and 128 bytes apart, and to one counter with a \
@@ -67,7 +67,7 @@ fn declare(command: Command) -> Command {
 }
 
 fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
-    let arguments = Arguments::from_arg_matches(matches)?;
+    let arguments = CacheFalseSharingArgs::from_arg_matches(matches)?;
     let target = match arguments.pid {
         Some(pid) => Some(Target::Process(pid)),
         None => (!arguments.command.is_empty()).then_some(Target::Command(&arguments.command)),

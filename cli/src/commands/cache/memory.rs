@@ -16,7 +16,7 @@ use std::sync::atomic::Ordering;
 pub const COMMAND: Subcommand = Subcommand { name: "memory", declare, run };
 
 #[derive(Debug, Args)]
-struct Arguments {
+struct CacheMemoryArgs {
     #[command(flatten)]
     host: HostArgs,
     /// Read with these CPUs only [default: all]
@@ -43,7 +43,7 @@ struct Arguments {
 }
 
 fn declare(command: Command) -> Command {
-    Arguments::augment_args(command)
+    CacheMemoryArgs::augment_args(command)
         .about("Measure latency and bandwidth of memory, from each node to each node")
         .after_help(format!(
             "Latency is the time of a load that depends on the load before, in random order: first with the other CPUs of \
@@ -61,7 +61,7 @@ fn declare(command: Command) -> Command {
 }
 
 fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
-    let arguments = Arguments::from_arg_matches(matches)?;
+    let arguments = CacheMemoryArgs::from_arg_matches(matches)?;
     let progress = Progress::new();
     progress.say("reading the host");
     let host = arguments.host.read()?;

@@ -16,7 +16,7 @@ use std::path::PathBuf;
 pub const COMMAND: Subcommand = Subcommand { name: "partition", declare, run };
 
 #[derive(Debug, Args)]
-struct Arguments {
+struct CachePartitionArgs {
     #[command(flatten)]
     host: HostArgs,
     /// Show the changes; write nothing
@@ -34,7 +34,7 @@ struct Arguments {
 }
 
 fn declare(command: Command) -> Command {
-    Arguments::augment_args(command)
+    CachePartitionArgs::augment_args(command)
         .about("Give the isolated CPUs ways of the cache that housekeeping cannot fill (resctrl)")
         .after_help(format!(
             "Mounts resctrl if necessary. Then a group of the isolated CPUs gets ways of each cache that they share with \
@@ -51,7 +51,7 @@ fn declare(command: Command) -> Command {
 }
 
 fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
-    let arguments = Arguments::from_arg_matches(matches)?;
+    let arguments = CachePartitionArgs::from_arg_matches(matches)?;
     let mut host = arguments.host.read()?;
     let plan = planned(&mut host)?;
     if arguments.dry_run {

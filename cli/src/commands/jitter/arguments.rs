@@ -13,7 +13,7 @@ use std::{path::PathBuf, time::Duration};
 /// All arguments.
 #[derive(Debug, Args)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a flag that users type")]
-pub struct Arguments {
+pub struct JitterArgs {
     /// Measure these CPUs, with one sampler on each [default: isolated or tickless CPUs, else all this process may use]
     #[arg(long, value_name = "LIST", value_parser = cpus)]
     pub cpus: Option<CpuSet>,
@@ -42,9 +42,6 @@ pub struct Arguments {
     /// Exit with code 1 if a limit is exceeded, such as 'max<10us,rate<0.01/s', or those of the built-in gate guide-57037
     #[arg(long, value_name = "LIMITS", value_parser = parse_gate)]
     pub gate: Option<Gate>,
-    /// Show an earlier document instead of measuring; of several, show how many keep the --gate
-    #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with_all = ["cpus", "threshold", "wake_every", "fifo", "rr", "no_causes", "when_quiet", "force", "raw", "stop_on", "save_trace"])]
-    pub from: Vec<PathBuf>,
     #[command(flatten)]
     pub host: HostArgs,
 }
@@ -119,20 +116,22 @@ impl OutputArgs {
     }
 }
 
-fn parse_rank(text: &str) -> Result<usize, String> {
+/// Parses the rank of an interruption.
+pub fn parse_rank(text: &str) -> Result<usize, String> {
     text.parse()
         .ok()
         .filter(|rank| *rank > 0)
         .ok_or_else(|| "ranks start at 1, the longest interruption".to_owned())
 }
 
-fn parse_gate(text: &str) -> Result<Gate, String> {
+/// Parses the limits of a gate.
+pub fn parse_gate(text: &str) -> Result<Gate, String> {
     Gate::parse(text).map_err(|error| format!("{error}\n  {}\n  {}", error.text, error.pointer()))
 }
 
 /// Declares the command with its help.
 pub fn declare(command: Command) -> Command {
-    Arguments::augment_args(command)
+    JitterArgs::augment_args(command)
         .about("Measure every interruption: its length, its cause, and the setting that removes it")
         .after_help(format!(
 "Exit codes: 0 clean, 1 a limit of --gate is exceeded or --stop-on ended the run, 2 error, 4 none is, but the run cannot show that all are kept, 130 interrupted.\n\n{}",
@@ -146,7 +145,7 @@ examples(&[
                 "Repeat the guide's run as soon as the host is quiet, and compare it with the guide's result.",
             ),
             (
-                "lowlat jitter --from after.json --longest 3",
+                "lowlat report render after.json --longest 3",
                 "Show the timeline of the third longest interruption of that run.",
             ),
             (
@@ -159,7 +158,7 @@ examples(&[
             ),
             ("lowlat jitter --gate 'max<10us,rate<0.01/s'", "Fail a script if a CPU is not that quiet."),
             (
-                "lowlat jitter --gate guide-57037 --from runs/*.json",
+                "lowlat report render runs/*.json --gate guide-57037",
                 "Show how many of these runs are as quiet as the guide's.",
             ),
             ("lowlat jitter --format sysjitter --raw jit | column -t", "Replace sysjitter in a script."),

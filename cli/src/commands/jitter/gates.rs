@@ -1,17 +1,14 @@
 //! One gate for several documents: how many keep it.
 
-use super::{
-    arguments::{Arguments, Format},
-    exit_of, judge,
-};
+use super::{exit_of, judge};
 use crate::{
     documents,
     output::{self, Exit},
 };
-use anyhow::{Context, ensure};
-use lowlat_jitter::gate::{GateOutcome, GateRow, Verdict};
+use anyhow::Context;
+use lowlat_jitter::gate::{Gate, GateOutcome, GateRow, Verdict};
 use serde::Serialize;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// JSON output: the outcome of the gate in each document.
 #[derive(Serialize)]
@@ -28,29 +25,19 @@ struct Judged<'a> {
     outcome: GateOutcome,
 }
 
-/// Judges each document of --from, and prints one line for each.
-pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
-    let gate = arguments.gate.as_ref().context(
-        "cannot show several documents at once\nhint: name one, or judge them with --gate, or compare them with `lowlat report compare`",
-    )?;
-    let outputs = &arguments.outputs;
-    let is_of_one = outputs.longest.is_some() || outputs.hlog.is_some() || outputs.files.are_asked_for();
-    ensure!(
-        !is_of_one && outputs.form() != Format::Sysjitter,
-        "cannot write several documents into one file or table\nhint: with several documents, --gate takes only --json"
-    );
+/// Judges each document, and prints one line for each.
+pub fn run(files: &[PathBuf], gate: &Gate, is_json: bool) -> anyhow::Result<Exit> {
     let judged = |file| {
         let mut document = documents::read(file)?;
         judge(&mut document, Some(gate))?;
         let outcome = document.jitter().and_then(|jitter| jitter.gate.clone());
         Ok(Judged { file, outcome: outcome.context("the gate was not evaluated")? })
     };
-    let all: Vec<Judged<'_>> =
-        arguments.from.iter().map(|file| judged(file)).collect::<anyhow::Result<_>>()?;
+    let all: Vec<Judged<'_>> = files.iter().map(|file| judged(file)).collect::<anyhow::Result<_>>()?;
     let count = |verdict| all.iter().filter(|of| of.outcome.verdict == verdict).count();
     let [held, broken, not_shown] = [Verdict::Held, Verdict::Broken, Verdict::NotShown].map(count);
     let verdict = Verdict::of_all(all.iter().map(|of| of.outcome.verdict));
-    if outputs.form() == Format::Json {
+    if is_json {
         let gates = Gates { held_count: held, documents: all };
         output::print_json(&output::Document::of("lowlat-jitter-gates", &gates))?;
         return Ok(exit_of(verdict));

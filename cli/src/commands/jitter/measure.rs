@@ -1,6 +1,6 @@
 //! Measurement, from the arguments to the document.
 
-use super::{arguments::Arguments, live::Live, ready};
+use super::{arguments::JitterArgs, live::Live, ready};
 use crate::{
     choose::{self, Chosen},
     documents::Run,
@@ -12,7 +12,7 @@ use lowlat_results::ResultDocument;
 use std::sync::atomic::Ordering;
 
 /// Reads the host, waits for quiet if requested, and measures.
-pub fn run(arguments: &Arguments) -> anyhow::Result<ResultDocument> {
+pub fn run(arguments: &JitterArgs) -> anyhow::Result<ResultDocument> {
     let labels = &arguments.outputs.files.language.labels;
     let mut run = Run::begin(JitterMeasurement::KIND, labels, || arguments.host.read())?;
     let host = &run.host;
@@ -46,7 +46,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ResultDocument> {
     Ok(ResultDocument { readiness, ..document })
 }
 
-fn options(arguments: &Arguments, chosen: &Chosen) -> JitterOptions {
+fn options(arguments: &JitterArgs, chosen: &Chosen) -> JitterOptions {
     let real_time = match (arguments.real_time.fifo, arguments.real_time.rr) {
         (Some(priority), _) => Some((RealTimePolicy::Fifo, priority)),
         (None, Some(priority)) => Some((RealTimePolicy::RoundRobin, priority)),

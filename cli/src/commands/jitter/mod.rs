@@ -1,16 +1,17 @@
 //! `lowlat jitter`: measures every interruption, with its length and its cause.
 
 mod arguments;
-mod gates;
+pub mod gates;
 mod live;
 mod measure;
-mod outputs;
+pub mod outputs;
 mod ready;
 
 use super::Subcommand;
 use crate::{documents, output::Exit};
 use anyhow::Context;
-use arguments::Arguments;
+use arguments::JitterArgs;
+pub use arguments::{Format, parse_gate, parse_rank};
 use clap::{ArgMatches, FromArgMatches};
 use lowlat_jitter::gate::{Gate, Verdict};
 use lowlat_results::ResultDocument;
@@ -19,28 +20,21 @@ use outputs::Outputs;
 pub const COMMAND: Subcommand = Subcommand { name: "jitter", declare: arguments::declare, run };
 
 fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
-    let arguments = Arguments::from_arg_matches(matches)?;
-    if arguments.from.len() > 1 {
-        return gates::run(&arguments);
-    }
+    let arguments = JitterArgs::from_arg_matches(matches)?;
     let outputs = Outputs::prepare(&arguments.outputs)?;
-    let mut document = match arguments.from.first() {
-        Some(file) => arguments.outputs.files.read(file)?,
-        None => measure::run(&arguments)?,
-    };
+    let mut document = measure::run(&arguments)?;
     let gate = judge(&mut document, arguments.gate.as_ref())?;
     outputs.write(&document)?;
     Ok(match gate {
-        _ if document.is_interrupted && arguments.from.is_empty() => Exit::Interrupted,
-        _ if arguments.from.is_empty() && document.jitter().is_some_and(|of| of.record.was_stopped()) => {
-            Exit::Findings
-        }
+        _ if document.is_interrupted => Exit::Interrupted,
+        _ if document.jitter().is_some_and(|of| of.record.was_stopped()) => Exit::Findings,
         Some(verdict) => exit_of(verdict),
         None => Exit::Clean,
     })
 }
 
-fn exit_of(verdict: Verdict) -> Exit {
+/// Returns the exit code of a gate.
+pub fn exit_of(verdict: Verdict) -> Exit {
     match verdict {
         Verdict::Held => Exit::Clean,
         Verdict::Broken => Exit::Findings,
@@ -49,7 +43,7 @@ fn exit_of(verdict: Verdict) -> Exit {
 }
 
 /// Studies the record again, and judges the gate if one was given. Returns its verdict.
-fn judge(document: &mut ResultDocument, gate: Option<&Gate>) -> anyhow::Result<Option<Verdict>> {
+pub fn judge(document: &mut ResultDocument, gate: Option<&Gate>) -> anyhow::Result<Option<Verdict>> {
     documents::study_again(document)?;
     let jitter = document.jitter_mut().context(
         "cannot show the document: it has no jitter measurement\nhint: name one that `lowlat jitter` or `lowlat assess` wrote",

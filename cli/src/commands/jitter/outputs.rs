@@ -1,13 +1,13 @@
 //! Outputs of a run: text, files, or lines for scripts.
 
 use super::arguments::{Format, OutputArgs};
-use crate::{commands::outputs::RunFiles, output, results::OutputFile};
+use crate::{commands::outputs::RunFiles, output, results::PreparedFile};
 use anyhow::{Context, ensure};
 use lowlat_host::statistics::carries_quantile;
 use lowlat_jitter::{JitterRecord, gate::GateOutcome, sysjitter};
-use lowlat_jitter_report::{JitterTextOptions, gate_text, stop_text};
-use lowlat_results::{ResultDocument, hlog};
-use lowlat_results_report::{explain_text, jitter_text};
+use lowlat_jitter_report::{JitterTextOptions, explain_text, gate_text, stop_text};
+use lowlat_results::ResultDocument;
+use lowlat_results_report::{jitter_run, jitter_text};
 
 /// Highest percentile of sysjitter's summary.
 const SYSJITTER_QUANTILE_MAX: f64 = 0.999_99;
@@ -16,7 +16,7 @@ const SYSJITTER_QUANTILE_MAX: f64 = 0.999_99;
 pub struct Outputs<'a> {
     arguments: &'a OutputArgs,
     files: RunFiles,
-    trace: Option<OutputFile>,
+    trace: Option<PreparedFile>,
 }
 
 impl<'a> Outputs<'a> {
@@ -27,17 +27,16 @@ impl<'a> Outputs<'a> {
             "--longest prints a timeline as text only\nhint: leave out --format"
         );
         let trace = arguments.save_trace.as_deref();
-        let trace = trace.map(|path| OutputFile::prepare(path, "--save-trace")).transpose()?;
+        let trace = trace.map(|path| PreparedFile::prepare(path, "--save-trace")).transpose()?;
         Ok(Self { arguments, files: arguments.files.prepare(arguments.hlog.as_deref())?, trace })
     }
 
     /// Prints, then writes the files, so that a file that can no longer be written does not lose the results.
     pub fn write(&self, document: &ResultDocument) -> anyhow::Result<()> {
         let record = &document.jitter().context("the document has no jitter measurement")?.record;
-        let printed = self.print(document, record);
-        let log = |started_ns| Ok(hlog::of_jitter(record, started_ns)?.to_string());
-        let written = self.files.write(document, log);
-        printed.and(written).and(self.write_trace(record))
+        let Self { arguments, .. } = self;
+        let printed = print(document, arguments.form(), arguments.longest, arguments.verbose);
+        printed.and(self.files.write(document)).and(self.write_trace(record))
     }
 
     fn write_trace(&self, record: &JitterRecord) -> anyhow::Result<()> {
@@ -51,50 +50,54 @@ impl<'a> Outputs<'a> {
         output::talk(&file.note());
         Ok(())
     }
+}
 
-    fn print(&self, document: &ResultDocument, record: &JitterRecord) -> anyhow::Result<()> {
-        match self.arguments.form() {
-            Format::Text => self.print_text(document),
-            Format::Json => {
-                Self::talk_of_gate(document);
-                output::print_json(document)
+/// Prints a jitter run; as text, all of it or one of its longest interruptions.
+pub fn print(
+    document: &ResultDocument,
+    format: Format,
+    longest: Option<usize>,
+    show_all: bool,
+) -> anyhow::Result<()> {
+    let record = &document.jitter().context("the document has no jitter measurement")?.record;
+    match format {
+        Format::Text => print_text(document, longest, show_all),
+        Format::Json => {
+            talk_of_gate(document);
+            output::print_json(document)
+        }
+        Format::Sysjitter => {
+            talk_of_gate(document);
+            talk_of_percentiles(record);
+            for warning in &document.warnings {
+                output::talk(&format!("lowlat jitter: {warning}"));
             }
-            Format::Sysjitter => {
-                Self::talk_of_gate(document);
-                talk_of_percentiles(record);
-                for warning in &document.warnings {
-                    output::talk(&format!("lowlat jitter: {warning}"));
-                }
-                output::print_plain(&sysjitter::summary(record, self.arguments.verbose)?)
-            }
+            output::print_plain(&sysjitter::summary(record, show_all)?)
         }
     }
+}
 
-    fn print_text(&self, document: &ResultDocument) -> anyhow::Result<()> {
-        let width = output::width();
-        if let Some(rank) = self.arguments.longest {
-            output::print(&explain_text(document, rank, None, width).map_err(anyhow::Error::msg)?)?;
-        } else {
-            output::print(&jitter_text(
-                document,
-                JitterTextOptions { show_all: self.arguments.verbose, width },
-            ))?;
-        }
-        if let Some(gate) = gate_of(document) {
-            output::print(&format!("\n{}", gate_text(gate, width)))?;
-        }
-        Ok(())
+fn print_text(document: &ResultDocument, longest: Option<usize>, show_all: bool) -> anyhow::Result<()> {
+    let width = output::width();
+    if let Some(rank) = longest {
+        output::print(&explain_text(&jitter_run(document), rank, width).map_err(anyhow::Error::msg)?)?;
+    } else {
+        output::print(&jitter_text(document, JitterTextOptions { show_all, width }))?;
     }
+    if let Some(gate) = gate_of(document) {
+        output::print(&format!("\n{}", gate_text(gate, width)))?;
+    }
+    Ok(())
+}
 
-    /// Prints what ended the run, and the outcome of the gate, on stderr, beside a result for programs.
-    fn talk_of_gate(document: &ResultDocument) {
-        let record = document.jitter().map(|jitter| &jitter.record);
-        for sentence in record.map(stop_text).unwrap_or_default() {
-            output::talk(&sentence);
-        }
-        if let Some(gate) = gate_of(document) {
-            output::talk_painted(gate_text(gate, output::stderr_width()).trim_end());
-        }
+/// Prints what ended the run, and the outcome of the gate, on stderr, beside a result for programs.
+fn talk_of_gate(document: &ResultDocument) {
+    let record = document.jitter().map(|jitter| &jitter.record);
+    for sentence in record.map(stop_text).unwrap_or_default() {
+        output::talk(&sentence);
+    }
+    if let Some(gate) = gate_of(document) {
+        output::talk_painted(gate_text(gate, output::stderr_width()).trim_end());
     }
 }
 

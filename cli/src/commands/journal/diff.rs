@@ -4,9 +4,9 @@ use super::{payload, show};
 use crate::output::{self, Exit};
 use clap::Args;
 use lowlat_journal::{
-    diff::{Difference, Distribution, Item, Key, diff},
+    diff::{Difference, Item, Key, SignedDistribution, diff},
     export::decimal,
-    read::{Merge, Read, Recording},
+    read::{JournalRead, Merge, Recording},
 };
 use lowlat_pipeline_report::{JournalDifference, JournalTimes};
 use lowlat_trade::records::{Order, SCHEMA, kind};
@@ -88,7 +88,7 @@ fn orders<'r>(
         loop {
             let mut side = side.borrow_mut();
             match merge.next(&mut bytes) {
-                Read::Record(record) => {
+                JournalRead::Record(record) => {
                     let stamp = &record.record.stamp;
                     if stamp.kind != kind::ORDER {
                         continue;
@@ -113,18 +113,18 @@ fn orders<'r>(
                         latency_ns: stamp.generated.checked_sub(stamp.trigger),
                     });
                 }
-                Read::Gap(gap) => {
+                JournalRead::Gap(gap) => {
                     side.lost = side.lost.saturating_add(gap.count());
                     if !gap.is_loss() {
                         side.missed = side.missed.saturating_add(gap.count());
                     }
                     side.name(|| show::gap(recording.streams(), &gap));
                 }
-                Read::Damaged(damage) => {
+                JournalRead::Damaged(damage) => {
                     side.damages += 1;
                     side.name(|| show::damage(recording.streams(), &damage));
                 }
-                Read::Nothing | Read::Ended => return None,
+                JournalRead::Nothing | JournalRead::Ended => return None,
             }
         }
     }))
@@ -132,7 +132,7 @@ fn orders<'r>(
 
 fn view(arguments: &Diff, difference: &Difference, sides: &[Side; 2]) -> JournalDifference {
     let key = |key: &Key| format!("{} order {}, instrument {}", key.source, key.number, key.instrument);
-    let times = |name: &str, of: &Distribution| JournalTimes {
+    let times = |name: &str, of: &SignedDistribution| JournalTimes {
         name: name.to_owned(),
         count: of.count,
         values_ns: [of.ns_min, of.ns_p50, of.ns_p90, of.ns_p99, of.ns_p999, of.ns_max],

@@ -8,7 +8,7 @@ use crate::{
 };
 use anyhow::{Context, bail, ensure};
 use clap::{Args, ValueEnum};
-use lowlat_host_run::output::{Access, OutputError, OutputFile};
+use lowlat_host_run::output::{FileAccess, OutputError, OutputFile};
 use lowlat_journal::export::{ExportError, Table, columns, export};
 use std::{
     io::{self, BufWriter, IsTerminal, Write},
@@ -70,8 +70,10 @@ pub fn run(arguments: &Export) -> anyhow::Result<Exit> {
     let stop = signals::stop_flag()?;
     let failed = |error: OutputError| results::in_words(&error, "name another file with --out");
     // Private mode: recordings hold orders.
-    let file =
-        (!is_stdout).then(|| OutputFile::new(&arguments.out, Access::Private)).transpose().map_err(failed)?;
+    let file = (!is_stdout)
+        .then(|| OutputFile::new(&arguments.out, FileAccess::Private))
+        .transpose()
+        .map_err(failed)?;
     let unfinished = file.as_ref().map(OutputFile::create).transpose().map_err(failed)?;
     let sink: Box<dyn Write + Send> = match &unfinished {
         None if io::stdout().is_terminal() => {

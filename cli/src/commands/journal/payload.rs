@@ -1,7 +1,7 @@
 //! Payloads of the pipeline as columns.
 
 use lowlat_journal::{
-    export::{Cell, Column, ColumnKind, Decoder, decimal, hex_of, instant},
+    export::{Cell, ColumnKind, ExportColumn, PayloadDecoder, decimal, hex_of, instant},
     read::Record,
 };
 use lowlat_trade::records::{Answer, Order, Origin, Outcome, Quote, Reject, SCHEMA, Side, kind};
@@ -14,7 +14,7 @@ pub struct TradeDecoder {
 }
 
 /// Columns of quotes, orders and answers; columns that a kind lacks stay empty.
-const COLUMNS: [Column; 17] = [
+const COLUMNS: [ExportColumn; 17] = [
     column("record", ColumnKind::Text),
     column("symbol", ColumnKind::Text),
     column("packet_ns", ColumnKind::Unsigned),
@@ -34,16 +34,16 @@ const COLUMNS: [Column; 17] = [
     column("order_instrument", ColumnKind::Unsigned),
 ];
 
-const fn column(name: &'static str, kind: ColumnKind) -> Column {
-    Column { name, kind }
+const fn column(name: &'static str, kind: ColumnKind) -> ExportColumn {
+    ExportColumn { name, kind }
 }
 
 /// The schema of the pipeline's streams. A stream without a schema name is checked by kind and
 /// version too.
 pub const NAME: &str = "lowlat-trade";
 
-impl Decoder for TradeDecoder {
-    fn columns(&self) -> &'static [Column] {
+impl PayloadDecoder for TradeDecoder {
+    fn columns(&self) -> &'static [ExportColumn] {
         &COLUMNS
     }
 

@@ -12,9 +12,9 @@ use lowlat_ipc::{
     region::Memfd,
     stream::{Reader, Segment},
 };
-use lowlat_journal::record::{Follower, Options, Recorder, Source, SyncPolicy, Writes};
+use lowlat_journal::record::{Follower, Options, Recorder, Source, SyncPolicy, WriteMethod};
 use lowlat_pipeline_report::JournalRecorded;
-use lowlat_trade::node::{Ended, Event, Join, Keys, Node, Overrun, Reads};
+use lowlat_trade::node::{Event, Join, Keys, Node, NodeEnded, Overrun, Reads};
 use std::{
     collections::{BTreeMap, VecDeque},
     path::PathBuf,
@@ -115,7 +115,7 @@ pub fn run(arguments: &Record) -> anyhow::Result<Exit> {
     )?;
     let recorded = follower.run_until(|follower| session.turn(follower))?;
     session.progress.finish();
-    let (ended, fenced) = (session.end, session.node.ended() == Some(Ended::Fenced));
+    let (ended, fenced) = (session.end, session.node.ended() == Some(NodeEnded::Fenced));
     let shown = JournalRecorded {
         folder: arguments.out.display().to_string(),
         streams: session.epochs.len(),
@@ -155,8 +155,8 @@ fn options(arguments: &Record) -> Options {
             SyncWord::Each => SyncPolicy::Each,
         },
         writes: match arguments.writes {
-            WritesWord::Direct => Writes::Direct,
-            WritesWord::Cached => Writes::Cached,
+            WritesWord::Direct => WriteMethod::Direct,
+            WritesWord::Cached => WriteMethod::Cached,
         },
         ..Options::default()
     };

@@ -10,7 +10,7 @@ use crate::{
     signals,
 };
 use clap::Args;
-use lowlat_journal::replay::{Speed, replay};
+use lowlat_journal::replay::{ReplaySpeed, replay};
 use std::{
     io::{self, BufWriter, IsTerminal, Write},
     ops::ControlFlow,
@@ -22,21 +22,21 @@ pub struct Replay {
     select: Select,
     /// Speed as a multiple of the original: 1, 10, 0.5; or max: without pauses
     #[arg(long, value_name = "TIMES", default_value = "1", value_parser = speed)]
-    speed: Speed,
+    speed: ReplaySpeed,
     /// Print each record and a final summary as one line of JSON each
     #[arg(long)]
     json: bool,
 }
 
-fn speed(text: &str) -> Result<Speed, String> {
+fn speed(text: &str) -> Result<ReplaySpeed, String> {
     if text == "max" {
-        return Ok(Speed::Max);
+        return Ok(ReplaySpeed::Max);
     }
     let expected = || format!("{text:?}: expected a number above 0, such as 1 or 10, or max");
     text.parse()
         .ok()
         .filter(|times: &f64| times.is_finite() && *times > 0.0)
-        .map(Speed::Times)
+        .map(ReplaySpeed::Times)
         .ok_or_else(expected)
 }
 
@@ -57,7 +57,7 @@ pub fn run(arguments: &Replay) -> anyhow::Result<Exit> {
     let printer = Printer::new(recording, arguments.json);
     let stop = signals::stop_flag()?;
     let mut out = BufWriter::with_capacity(BLOCK_BYTES, anstream::stdout().lock());
-    let in_blocks = arguments.speed == Speed::Max && !io::stdout().is_terminal();
+    let in_blocks = arguments.speed == ReplaySpeed::Max && !io::stdout().is_terminal();
     let (mut failed, mut is_cut) = (None, false);
     let replayed = replay(
         |payload| selection.next(&mut merge, payload),
@@ -83,8 +83,8 @@ pub fn run(arguments: &Replay) -> anyhow::Result<Exit> {
         print(&mut out, Some(show::json_text(serde_json::json!({ "replayed": replayed }))))?;
     } else {
         let late = match arguments.speed {
-            Speed::Max => String::new(),
-            Speed::Times(_) => format!(", {} us late at most", replayed.late_ns_max.div_ceil(1000)),
+            ReplaySpeed::Max => String::new(),
+            ReplaySpeed::Times(_) => format!(", {} us late at most", replayed.late_ns_max.div_ceil(1000)),
         };
         output::talk(&format!(
             "replayed {} records of {:.3} s in {:.3} s{late}; {}",
@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn speeds_are_above_zero() {
-        assert_eq!((speed("max"), speed("2.5")), (Ok(Speed::Max), Ok(Speed::Times(2.5))));
+        assert_eq!((speed("max"), speed("2.5")), (Ok(ReplaySpeed::Max), Ok(ReplaySpeed::Times(2.5))));
         for wrong in ["0", "-1", "inf", "nan", "fast", ""] {
             assert!(speed(wrong).unwrap_err().contains("expected a number above 0"), "{wrong}");
         }

@@ -4,7 +4,7 @@ use super::{payload, show};
 use anyhow::{Context, ensure};
 use clap::Args;
 use jiff::Timestamp;
-use lowlat_journal::read::{Merge, Read, Record, Recording};
+use lowlat_journal::read::{JournalRead, Merge, Record, Recording};
 use std::{ops::RangeInclusive, path::PathBuf};
 
 #[derive(Debug, Args)]
@@ -91,11 +91,13 @@ impl Selection<'_> {
     }
 
     /// The next selected record. Gaps and damage are never skipped: what is missing may have been selected.
-    pub fn next(&self, merge: &mut Merge<'_>, payload: &mut Vec<u8>) -> Read {
+    pub fn next(&self, merge: &mut Merge<'_>, payload: &mut Vec<u8>) -> JournalRead {
         loop {
             match merge.next(payload) {
-                Read::Record(record) if self.is_behind(record.record.stamp.generated) => return Read::Ended,
-                Read::Record(record) if !self.takes(&record, payload) => {}
+                JournalRead::Record(record) if self.is_behind(record.record.stamp.generated) => {
+                    return JournalRead::Ended;
+                }
+                JournalRead::Record(record) if !self.takes(&record, payload) => {}
                 read => return read,
             }
         }

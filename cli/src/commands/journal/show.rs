@@ -4,10 +4,10 @@ use super::payload;
 use crate::output;
 use lowlat_host::printable;
 use lowlat_journal::{
-    damage::{Damage, Problem},
+    damage::{DamagedPlace, Problem},
     export::instant,
     layout::manifest::StreamEntry,
-    read::{Gap, Read, Record, Recording, Verification},
+    read::{Gap, JournalRead, JournalVerification, Record, Recording},
 };
 use lowlat_pipeline_report::{JournalLine, JournalStream, JournalView};
 use serde_json::{Value, json};
@@ -42,7 +42,7 @@ fn problem(streams: &[StreamEntry], problem: &Problem) -> String {
 }
 
 /// Describes a damaged place, with its file and offset.
-pub fn damage(streams: &[StreamEntry], damage: &Damage) -> String {
+pub fn damage(streams: &[StreamEntry], damage: &DamagedPlace) -> String {
     format!("{} at byte {}: {}", damage.file.display(), damage.offset, problem(streams, &damage.problem))
 }
 
@@ -79,19 +79,21 @@ impl Printer {
     }
 
     /// The line for an item; `None` if nothing is to be shown.
-    pub fn line(&self, streams: &[StreamEntry], read: &Read, payload: &[u8]) -> Option<String> {
+    pub fn line(&self, streams: &[StreamEntry], read: &JournalRead, payload: &[u8]) -> Option<String> {
         match read {
-            Read::Record(record) if self.is_json => {
+            JournalRead::Record(record) if self.is_json => {
                 Some(json_text(self.record_json(streams, record, payload)))
             }
-            Read::Record(record) => Some(self.record(streams, record, payload)),
-            Read::Gap(found) if self.is_json => Some(json_text(
+            JournalRead::Record(record) => Some(self.record(streams, record, payload)),
+            JournalRead::Gap(found) if self.is_json => Some(json_text(
                 json!({"gap": {"stream": name(streams, found.stream), "from": found.from, "to": found.to, "reason": found.reason}}),
             )),
-            Read::Gap(found) => Some(lowlat_pipeline_report::journal_notice(&gap(streams, found))),
-            Read::Damaged(damage) if self.is_json => Some(json_text(json!({"damage": damage}))),
-            Read::Damaged(found) => Some(lowlat_pipeline_report::journal_notice(&damage(streams, found))),
-            Read::Nothing | Read::Ended => None,
+            JournalRead::Gap(found) => Some(lowlat_pipeline_report::journal_notice(&gap(streams, found))),
+            JournalRead::Damaged(damage) if self.is_json => Some(json_text(json!({"damage": damage}))),
+            JournalRead::Damaged(found) => {
+                Some(lowlat_pipeline_report::journal_notice(&damage(streams, found)))
+            }
+            JournalRead::Nothing | JournalRead::Ended => None,
         }
     }
 
@@ -154,7 +156,7 @@ pub fn schema<'a>(streams: &'a [StreamEntry], record: &Record) -> &'a str {
 }
 
 /// A recording as the report shows it.
-pub fn view(recording: &Recording, known: &Verification) -> JournalView {
+pub fn view(recording: &Recording, known: &JournalVerification) -> JournalView {
     let gaps = known.gap_total();
     let file_name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     JournalView {

@@ -10,7 +10,7 @@ use crate::{
 };
 use anyhow::Context;
 use clap::Args;
-use lowlat_journal::read::{self, Read, Record, last_records};
+use lowlat_journal::read::{self, JournalRead, Record, last_records};
 use std::{
     io::{self, Write},
     ops::RangeInclusive,
@@ -44,7 +44,7 @@ pub fn run(arguments: &Tail) -> anyhow::Result<Exit> {
     let printer = Printer::new(recording, arguments.json);
     let mut out = anstream::stdout().lock();
     // Taken before the last records are read, so that none falls between.
-    let tail = read::Tail::from_now(recording);
+    let tail = read::TailReader::from_now(recording);
     let lines = usize::try_from(arguments.lines).unwrap_or(usize::MAX);
     let is_chosen = |times: RangeInclusive<u64>, record: Option<(&Record, &[u8])>| {
         selection.is_within(&times) && record.is_none_or(|(record, payload)| selection.takes(record, payload))
@@ -53,7 +53,7 @@ pub fn run(arguments: &Tail) -> anyhow::Result<Exit> {
     let elsewhere = read::inspect(recording).count();
     let (mut findings, mut shown) = (0, 0);
     for (read, payload) in last_records(recording, &streams, lines, &is_chosen) {
-        shown += usize::from(matches!(read, Read::Damaged(_)));
+        shown += usize::from(matches!(read, JournalRead::Damaged(_)));
         findings += u64::from(is_finding(&read));
         if !print(&mut out, printer.line(recording.streams(), &read, &payload))? {
             return Ok(Exit::Clean);
@@ -69,10 +69,10 @@ pub fn run(arguments: &Tail) -> anyhow::Result<Exit> {
 }
 
 /// True for damage, and for a gap of records that were published while a recorder ran.
-fn is_finding(read: &Read) -> bool {
+fn is_finding(read: &JournalRead) -> bool {
     match read {
-        Read::Damaged(_) => true,
-        Read::Gap(gap) => gap.is_loss(),
+        JournalRead::Damaged(_) => true,
+        JournalRead::Gap(gap) => gap.is_loss(),
         _ => false,
     }
 }
@@ -80,7 +80,7 @@ fn is_finding(read: &Read) -> bool {
 fn follow(
     arguments: &Tail,
     selection: &Selection<'_>,
-    mut tail: read::Tail,
+    mut tail: read::TailReader,
     printer: &Printer,
     out: &mut impl Write,
 ) -> anyhow::Result<u64> {
@@ -91,19 +91,19 @@ fn follow(
     while !stop.load(Ordering::Relaxed) {
         let read = tail.next(&mut payload);
         let stream = match &read {
-            Read::Nothing => {
+            JournalRead::Nothing => {
                 std::thread::sleep(LOOK);
                 continue;
             }
-            Read::Ended => {
+            JournalRead::Ended => {
                 output::talk(&format!("{}: the recording has ended", selection.recording.folder().display()));
                 break;
             }
-            Read::Record(record) if selection.is_behind(record.record.stamp.generated) => break,
-            Read::Record(record) if !selection.takes(record, &payload) => continue,
-            Read::Record(record) => Some(record.stream),
-            Read::Gap(gap) => Some(gap.stream),
-            Read::Damaged(_) => None,
+            JournalRead::Record(record) if selection.is_behind(record.record.stamp.generated) => break,
+            JournalRead::Record(record) if !selection.takes(record, &payload) => continue,
+            JournalRead::Record(record) => Some(record.stream),
+            JournalRead::Gap(gap) => Some(gap.stream),
+            JournalRead::Damaged(_) => None,
         };
         let is_chosen = stream.is_none_or(|stream| {
             let name = super::show::name(tail.streams(), stream);

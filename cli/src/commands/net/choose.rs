@@ -27,16 +27,16 @@ const ITERATIONS_MIN: u64 = 400;
 const BUSY_POLL_US_MIN: f64 = 50.0;
 
 #[derive(Debug, Args)]
-struct Arguments {
+struct NetChooseArgs {
     /// The server: a name or address, with :PORT unless it is 12048
-    #[arg(value_name = "HOST", required_unless_present = "from")]
-    host: Option<String>,
+    #[arg(value_name = "HOST")]
+    host: String,
     /// Transport of the messages
     #[arg(value_name = "TRANSPORT", default_value = "udp", value_parser = PossibleValuesParser::new(["udp", "tcp"]))]
     transport: String,
     /// Goal: 99th percentile of half round trips, at most
-    #[arg(long, value_name = "TIME", value_parser = time_ns, required_unless_present = "from")]
-    p99: Option<u64>,
+    #[arg(long, value_name = "TIME", value_parser = time_ns)]
+    p99: u64,
     /// Goal: share of one CPU that the thread of each end uses, at most
     #[arg(long, value_name = "PERCENT", default_value = "100%", value_parser = share)]
     cpu_share: f64,
@@ -71,7 +71,7 @@ struct Arguments {
 }
 
 fn declare(command: Command) -> Command {
-    Arguments::augment_args(command)
+    NetChooseArgs::augment_args(command)
         .about("Find the cheapest waiting mode that meets a latency and CPU goal")
         .long_about(
             "Find the cheapest waiting mode that meets a latency and CPU goal\n\nTries blocking, blocking without idle states, busy \
@@ -99,13 +99,10 @@ fn share(text: &str) -> Result<f64, String> {
 }
 
 fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
-    let arguments = Arguments::from_arg_matches(matches)?;
+    let arguments = NetChooseArgs::from_arg_matches(matches)?;
     let outputs = arguments.outputs.prepare()?;
-    let document = arguments.outputs.document_or(|| measure(&arguments))?;
-    let record = &document
-        .net_choice()
-        .context("cannot show the document: it contains no choice of a mode\nhint: name one that `lowlat net choose --result` wrote")?
-        .record;
+    let document = measure(&arguments)?;
+    let record = &document.net_choice().context("the document contains no choice of a mode")?.record;
     outputs.write(&document, &lowlat_net_report::net_choice_text(record, output::width()))?;
     Ok(if document.is_interrupted { Exit::Interrupted } else { exit(record) })
 }
@@ -120,7 +117,7 @@ fn exit(record: &ChoiceRecord) -> Exit {
     }
 }
 
-fn measure(arguments: &Arguments) -> anyhow::Result<lowlat_results::ResultDocument> {
+fn measure(arguments: &NetChooseArgs) -> anyhow::Result<lowlat_results::ResultDocument> {
     let scenario = scenario(arguments)?;
     // Each mode is checked before the host is read.
     for mode in Mode::ALL {
@@ -129,9 +126,9 @@ fn measure(arguments: &Arguments) -> anyhow::Result<lowlat_results::ResultDocume
     let (command, labels) = (NetChoiceMeasurement::COMMAND, &arguments.outputs.files.language.labels);
     let mut run = Run::begin(command, labels, || arguments.host_args.read_live("round trips"))?;
     let options = ChooseOptions {
-        goal: Goal { p99_ns: arguments.p99.unwrap_or_default(), cpu_share: arguments.cpu_share },
+        goal: Goal { p99_ns: arguments.p99, cpu_share: arguments.cpu_share },
         scenario,
-        server: server_with_port(arguments.host.as_deref().unwrap_or_default()),
+        server: server_with_port(&arguments.host),
         rounds: arguments.rounds,
         is_forced: arguments.force,
     };
@@ -144,7 +141,7 @@ fn measure(arguments: &Arguments) -> anyhow::Result<lowlat_results::ResultDocume
     Ok(run.document(vec![NetChoiceMeasurement::from(record).into()], &stop))
 }
 
-fn scenario(arguments: &Arguments) -> anyhow::Result<Scenario> {
+fn scenario(arguments: &NetChooseArgs) -> anyhow::Result<Scenario> {
     let sizes = size_list(&arguments.size, "--size")?;
     anyhow::ensure!(sizes.len() == 1, "--size takes one size\nhint: run the command once for each size");
     let interval_us = (1e6 / arguments.rate).clamp(BUSY_POLL_US_MIN, 1e6);

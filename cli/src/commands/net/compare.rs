@@ -25,7 +25,7 @@ pub const COMMAND: Subcommand = Subcommand { name: "compare", declare, run };
 const OWN_WORDS: [&str; 4] = ["lowlat", "net", "pingpong", "client"];
 
 #[derive(Debug, Args)]
-struct Arguments {
+struct NetCompareArgs {
     /// Rounds, each of one run of every side; a verdict needs 6
     #[arg(long, value_name = "COUNT", default_value_t = 9, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     rounds: u32,
@@ -43,12 +43,12 @@ struct Arguments {
     #[command(flatten)]
     host_args: HostArgs,
     /// The sides, with -- before each: arguments of `lowlat net pingpong client`, or a command of sfnt-pingpong, sockperf, netperf or eflatency
-    #[arg(last = true, value_name = "SIDE", required_unless_present_any = ["import", "from"])]
+    #[arg(last = true, value_name = "SIDE", required_unless_present = "import")]
     sides: Vec<String>,
 }
 
 fn declare(command: Command) -> Command {
-    Arguments::augment_args(command)
+    NetCompareArgs::augment_args(command)
         .about("Compare programs or settings that measure round trips, in turn")
         .long_about(
             "Compare programs or settings that measure round trips, in turn\n\nRuns the sides in the order A B, B A, A B and so on, \
@@ -71,18 +71,15 @@ fn declare(command: Command) -> Command {
 }
 
 fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
-    let arguments = Arguments::from_arg_matches(matches)?;
+    let arguments = NetCompareArgs::from_arg_matches(matches)?;
     let outputs = arguments.outputs.prepare()?;
-    let document = arguments.outputs.document_or(|| measure(&arguments))?;
-    let record = &document
-        .net_compare()
-        .context("cannot show the document: it contains no comparison\nhint: name one that `lowlat net compare --result` wrote")?
-        .record;
+    let document = measure(&arguments)?;
+    let record = &document.net_compare().context("the document contains no comparison")?.record;
     outputs.write(&document, &lowlat_net_report::net_compare_text(record, output::width()))?;
     Ok(Exit::of_measurement(document.is_interrupted, record.is_whole()))
 }
 
-fn measure(arguments: &Arguments) -> anyhow::Result<ResultDocument> {
+fn measure(arguments: &NetCompareArgs) -> anyhow::Result<ResultDocument> {
     let is_imported = !arguments.import.is_empty();
     let sides = if is_imported { Vec::new() } else { sides(&arguments.sides)? };
     let (imported, cpus) = (imported(&arguments.import)?, control_cpus(arguments)?);
@@ -144,7 +141,7 @@ fn side(part: &[String]) -> anyhow::Result<(String, SideOptions)> {
 }
 
 /// The CPUs of the control, if both are named.
-fn control_cpus(arguments: &Arguments) -> anyhow::Result<Option<(CpuId, CpuId)>> {
+fn control_cpus(arguments: &NetCompareArgs) -> anyhow::Result<Option<(CpuId, CpuId)>> {
     let cpus = arguments.client_cpu.zip(arguments.server_cpu);
     anyhow::ensure!(
         cpus.is_none_or(|(client, server)| client != server),
@@ -216,9 +213,9 @@ mod tests {
     #[test]
     fn the_control_has_two_cpus_or_none() {
         let cpus = |line: &str| {
-            let command = Arguments::augment_args(Command::new("compare")).no_binary_name(true);
+            let command = NetCompareArgs::augment_args(Command::new("compare")).no_binary_name(true);
             let matches = command.try_get_matches_from(words(&format!("{line} -- udp h -- tcp h")))?;
-            control_cpus(&Arguments::from_arg_matches(&matches)?)
+            control_cpus(&NetCompareArgs::from_arg_matches(&matches)?)
         };
         assert!(cpus("--client-cpu 1 --server-cpu 1").is_err() && cpus("--client-cpu 1").is_err());
         assert_eq!(cpus("--client-cpu 1 --server-cpu 0").unwrap(), Some((1, 0)));

@@ -3,10 +3,10 @@
 mod choose;
 mod compare;
 mod nics;
-mod pingpong;
+pub mod pingpong;
 mod prepare;
 mod server;
-mod stream;
+pub mod stream;
 
 use super::{Subcommand, examples, group, run_member};
 use crate::output::Exit;

@@ -14,7 +14,7 @@ use serde_json::json;
 pub const COMMAND: Subcommand = Subcommand { name: "nics", declare, run };
 
 #[derive(Debug, Args)]
-struct Arguments {
+struct NetNicsArgs {
     /// Show these interfaces [default: every physical one]
     #[arg(value_name = "IF")]
     interfaces: Vec<String>,
@@ -26,7 +26,7 @@ struct Arguments {
 }
 
 fn declare(command: Command) -> Command {
-    Arguments::augment_args(command)
+    NetNicsArgs::augment_args(command)
         .about("Show network interfaces: card, link, place, queues, interrupts, NAPI and what they lack")
         .after_help(format!(
             "A port without carrier is marked as unusable for measurement.\n\n\
@@ -41,7 +41,7 @@ fn declare(command: Command) -> Command {
 }
 
 fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
-    let arguments = Arguments::from_arg_matches(matches)?;
+    let arguments = NetNicsArgs::from_arg_matches(matches)?;
     let host = arguments.host.read()?;
     let isolated = &host.allocation.isolated;
     let nics = chosen(&host.snapshot, &arguments.interfaces)?;

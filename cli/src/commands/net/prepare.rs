@@ -14,7 +14,7 @@ pub const COMMAND: Subcommand = Subcommand { name: "prepare", declare, run };
 
 #[derive(Debug, Args)]
 #[allow(clippy::struct_excessive_bools, reason = "flags of a command are independent")]
-struct Arguments {
+struct NetPrepareArgs {
     /// Prepare this interface
     #[arg(value_name = "IF")]
     interface: String,
@@ -44,7 +44,7 @@ struct Arguments {
 }
 
 fn declare(command: Command) -> Command {
-    Arguments::augment_args(command)
+    NetPrepareArgs::augment_args(command)
         .about("Prepare the host for network traffic of one interface, through the undo log")
         .after_help(format!(
             "Plans the settings of the interface and its interrupts, the network's sysctls, power saving that delays a \
@@ -65,7 +65,7 @@ fn declare(command: Command) -> Command {
 }
 
 fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
-    let arguments = Arguments::from_arg_matches(matches)?;
+    let arguments = NetPrepareArgs::from_arg_matches(matches)?;
     for id in &arguments.accept_risk {
         tune::check_id(id)?;
     }

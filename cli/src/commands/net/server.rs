@@ -15,7 +15,7 @@ use std::net::SocketAddr;
 pub const COMMAND: Subcommand = Subcommand { name: "server", declare, run };
 
 #[derive(Debug, Args)]
-struct Arguments {
+struct NetServerArgs {
     /// Listen on this address; repeatable [default: every address]
     #[arg(long, value_name = "ADDRESS", value_parser = listen_address)]
     listen: Vec<SocketAddr>,
@@ -28,7 +28,7 @@ struct Arguments {
 }
 
 fn declare(command: Command) -> Command {
-    Arguments::augment_args(command)
+    NetServerArgs::augment_args(command)
         .about("Answer clients of pingpong, stream and choose until Ctrl-C")
         .after_help(examples(&[
             ("lowlat net server", "Answer clients on port 12048, one run at a time."),
@@ -43,7 +43,7 @@ fn listen_address(text: &str) -> Result<SocketAddr, String> {
 }
 
 fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
-    let arguments = Arguments::from_arg_matches(matches)?;
+    let arguments = NetServerArgs::from_arg_matches(matches)?;
     let listen = if arguments.listen.is_empty() { net::everywhere(PORT).to_vec() } else { arguments.listen };
     let options = ServerOptions { listen, cpu: arguments.cpu, is_single: arguments.once };
     let stop = signals::stop_flag()?;

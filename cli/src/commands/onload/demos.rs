@@ -11,7 +11,7 @@ use std::path::PathBuf;
 pub const COMMAND: Subcommand = Subcommand { name: "demos", declare, run };
 
 #[derive(Debug, Args)]
-struct Arguments {
+struct OnloadDemosArgs {
     /// Folder of an unpacked and built release
     #[arg(value_name = "DIR")]
     release: PathBuf,
@@ -29,7 +29,7 @@ struct Arguments {
 }
 
 fn declare(command: Command) -> Command {
-    Arguments::augment_args(command)
+    OnloadDemosArgs::augment_args(command)
         .about("List, build or run the ef_vi demonstrations of an Onload release")
         .after_help(examples(&[
             ("lowlat onload demos /usr/local/src/openonload-201811-u1 --build", "Build them."),
@@ -41,7 +41,7 @@ fn declare(command: Command) -> Command {
 }
 
 fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
-    let arguments = Arguments::from_arg_matches(matches)?;
+    let arguments = OnloadDemosArgs::from_arg_matches(matches)?;
     let release = std::path::absolute(&arguments.release)?.display().to_string();
     let folder = PathBuf::from(demos_folder(&release));
     ensure!(

@@ -10,7 +10,7 @@ use lowlat_net_report::Solarflare;
 pub const COMMAND: Subcommand = Subcommand { name: "firmware", declare, run };
 
 #[derive(Debug, Args)]
-struct Arguments {
+struct OnloadFirmwareArgs {
     /// Interface of the card
     #[arg(value_name = "IF")]
     interface: String,
@@ -25,7 +25,7 @@ struct Arguments {
 }
 
 fn declare(command: Command) -> Command {
-    Arguments::augment_args(command)
+    OnloadFirmwareArgs::augment_args(command)
         .about("Update a card's firmware and choose its variant; needs a reboot")
         .after_help(examples(&[(
             "sudo lowlat onload firmware enp1s0f1 --update",
@@ -34,7 +34,7 @@ fn declare(command: Command) -> Command {
 }
 
 fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
-    let arguments = Arguments::from_arg_matches(matches)?;
+    let arguments = OnloadFirmwareArgs::from_arg_matches(matches)?;
     let interface = &arguments.interface;
     anyhow::ensure!(
         !is_another_card(interface),

@@ -9,7 +9,7 @@ use lowlat_host_run::{
     Root,
     programs::{self, Program},
 };
-use lowlat_net::onload::{Fit, Release, install};
+use lowlat_net::onload::{KernelFit, Release, install};
 use std::path::{Path, PathBuf};
 
 pub const COMMAND: Subcommand = Subcommand { name: "install", declare, run };
@@ -18,7 +18,7 @@ pub const COMMAND: Subcommand = Subcommand { name: "install", declare, run };
 const STARTUP_FOLDERS: [&str; 3] = ["/usr/lib64", "/usr/lib/x86_64-linux-gnu", "/usr/lib"];
 
 #[derive(Debug, Args)]
-struct Arguments {
+struct OnloadInstallArgs {
     /// Archive of a release: openonload-YYYYMM[-uN[.M]].tgz, or onload-N.N.N.tgz or .zip
     #[arg(value_name = "ARCHIVE")]
     archive: PathBuf,
@@ -30,19 +30,19 @@ struct Arguments {
 }
 
 fn declare(command: Command) -> Command {
-    Arguments::augment_args(command).about("Check, build, install and load a release of Onload").after_help(
-        examples(&[
+    OnloadInstallArgs::augment_args(command)
+        .about("Check, build, install and load a release of Onload")
+        .after_help(examples(&[
             (
                 "lowlat onload install openonload-201811-u1.tgz --dry-run",
                 "Show the steps, and whether it fits the kernel.",
             ),
             ("sudo lowlat onload install onload-9.2.1.tgz", "Build and install it, after a question."),
-        ]),
-    )
+        ]))
 }
 
 fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
-    let arguments = Arguments::from_arg_matches(matches)?;
+    let arguments = OnloadInstallArgs::from_arg_matches(matches)?;
     let archive = std::path::absolute(&arguments.archive)?;
     let name = archive.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let release = Release::parse(name).with_context(|| {
@@ -57,7 +57,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     let kernel = root.read("/proc/sys/kernel/osrelease").into_known().unwrap_or_default();
     if let Some(version) = KernelVersion::parse(kernel.trim()) {
         let fit = release.fit(version);
-        let level = if fit == Fit::Supported { "note" } else { "warning" };
+        let level = if fit == KernelFit::Supported { "note" } else { "warning" };
         output::talk(&format!("{level}: kernel {}: {fit}", kernel.trim()));
     }
     let into = std::path::absolute(&arguments.into)?;

@@ -13,7 +13,7 @@ use lowlat_net_report::{NicView, OnloadStatus, Solarflare, onload_status_text};
 pub const COMMAND: Subcommand = Subcommand { name: "status", declare, run };
 
 #[derive(Debug, Args)]
-struct Arguments {
+struct OnloadStatusArgs {
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -22,13 +22,13 @@ struct Arguments {
 }
 
 fn declare(command: Command) -> Command {
-    Arguments::augment_args(command)
+    OnloadStatusArgs::augment_args(command)
         .about("Show Solarflare cards with their firmware variant, and what of Onload is installed")
         .after_help(examples(&[("lowlat onload status", "Show cards and installed programs.")]))
 }
 
 fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
-    let arguments = Arguments::from_arg_matches(matches)?;
+    let arguments = OnloadStatusArgs::from_arg_matches(matches)?;
     let host = arguments.host.read()?;
     let isolated = host.snapshot.cpus_isolated();
     let stack = host.snapshot.bypasses.iter().find(|stack| stack.name == "Onload");

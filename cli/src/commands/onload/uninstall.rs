@@ -15,15 +15,19 @@ pub const COMMAND: Subcommand = Subcommand { name: "uninstall", declare, run };
 
 /// A package manager: the query for the packages that own a file, and the command that removes packages. A manager that
 /// also removes dependent packages has a simulation of that command.
-struct Manager {
+struct PackageManager {
     owner: &'static [&'static str],
     remove: &'static [&'static str],
     simulation: &'static [&'static str],
 }
 
-const MANAGERS: [Manager; 2] = [
-    Manager { owner: &["rpm", "-qf", "--queryformat", "%{NAME}\n"], remove: &["rpm", "-e"], simulation: &[] },
-    Manager {
+const MANAGERS: [PackageManager; 2] = [
+    PackageManager {
+        owner: &["rpm", "-qf", "--queryformat", "%{NAME}\n"],
+        remove: &["rpm", "-e"],
+        simulation: &[],
+    },
+    PackageManager {
         owner: &["dpkg-query", "-S"],
         remove: &["apt-get", "remove", "-y"],
         simulation: &["apt-get", "-s", "remove"],
@@ -34,7 +38,7 @@ const PROGRAMS: [&str; 3] = ["onload", "onload_tool", "onload_uninstall"];
 const MODULES: [&str; 5] = ["sfc", "sfc_resource", "sfc_char", "sfc_affinity", "onload"];
 
 #[derive(Debug, Args)]
-struct Arguments {
+struct OnloadUninstallArgs {
     /// Remove the driver even if your ssh session runs over the card
     #[arg(long)]
     force: bool,
@@ -43,13 +47,13 @@ struct Arguments {
 }
 
 fn declare(command: Command) -> Command {
-    Arguments::augment_args(command)
+    OnloadUninstallArgs::augment_args(command)
         .about("Unload and remove Onload, its driver and its packages")
         .after_help(examples(&[("lowlat onload uninstall --dry-run", "Show what would be removed.")]))
 }
 
 fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
-    let arguments = Arguments::from_arg_matches(matches)?;
+    let arguments = OnloadUninstallArgs::from_arg_matches(matches)?;
     let host = snapshot::read_without_knobs(&Root::live());
     let session = session_over(&host, &std::env::var("SSH_CONNECTION").unwrap_or_default());
     let (packages, manager) = packages()?;
@@ -107,7 +111,7 @@ fn names(owners: &str) -> Vec<String> {
 }
 
 /// Returns what the package manager would remove besides the packages, by its own simulation: `Remv NAME [VERSION]`.
-fn others(manager: &Manager, packages: &[String]) -> Vec<String> {
+fn others(manager: &PackageManager, packages: &[String]) -> Vec<String> {
     let simulated = if manager.simulation.is_empty() { None } else { output(manager.simulation, packages) };
     let simulated = simulated.unwrap_or_default();
     let removed =

@@ -9,7 +9,7 @@ use crate::{
     commands::{Subcommand, examples},
     labels::{LabelArgs, host_name},
     output::{self, Exit},
-    results::{self, OutputFile},
+    results::{self, PreparedFile},
     signals,
 };
 use anyhow::{Context, ensure};
@@ -22,7 +22,7 @@ use lowlat_trade::{
     scenario::{Scenario, Speed, Ticks},
     wire::{
         FeedAddress, Format, GatewayAddress,
-        exchange::{self, Content, ExchangeDone, ExchangeEvent, ExchangeOptions, ItchMessages},
+        exchange::{self, ExchangeDone, ExchangeEvent, ExchangeFeed, ExchangeOptions, ItchMessages},
     },
 };
 use std::{
@@ -37,7 +37,7 @@ pub const COMMAND: Subcommand = Subcommand { name: "exchange", declare, run };
 const SEED: u64 = 1;
 
 #[derive(Debug, Args)]
-struct Arguments {
+struct PipelineExchangeArgs {
     /// Publish quotes to udp:GROUP:PORT, or messages of ITCH to itch:GROUP:PORT
     #[arg(long, value_name = "FEED")]
     feed: Option<FeedAddress>,
@@ -83,7 +83,7 @@ struct Arguments {
 }
 
 fn declare(command: Command) -> Command {
-    Arguments::augment_args(command)
+    PipelineExchangeArgs::augment_args(command)
         .about("Simulate an exchange: publish quotes, accept orders, measure the pipeline from outside")
         .after_help(format!(
             "Run it on another host, or in another network namespace, and connect a pipeline with\nlowlat pipeline run --feed FEED --gateway ADDRESS. docs/feed.md describes the formats.\n\nExit codes: 0 clean, 1 connections were closed for an error, 2 error, 130 interrupted.\n\n{}",
@@ -101,13 +101,14 @@ fn declare(command: Command) -> Command {
 }
 
 fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
-    let arguments = Arguments::from_arg_matches(matches)?;
+    let arguments = PipelineExchangeArgs::from_arg_matches(matches)?;
     ensure!(
         arguments.feed.is_some() || arguments.gateway.is_some(),
         "nothing to do\nhint: give --feed, --gateway or both"
     );
     let content = content(&arguments)?;
-    let result = arguments.result.as_deref().map(|path| OutputFile::prepare(path, "--result")).transpose()?;
+    let result =
+        arguments.result.as_deref().map(|path| PreparedFile::prepare(path, "--result")).transpose()?;
     let stop = signals::stop_flag()?;
     let started_at = now();
     let options = ExchangeOptions {
@@ -143,21 +144,21 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     })
 }
 
-fn content(arguments: &Arguments) -> anyhow::Result<Content> {
+fn content(arguments: &PipelineExchangeArgs) -> anyhow::Result<ExchangeFeed> {
     let is_itch = arguments.feed.is_some_and(|feed| feed.format == Format::Itch);
     let Some(path) = &arguments.itch else {
         ensure!(!is_itch, "--feed itch:GROUP:PORT needs messages\nhint: add --itch FILE");
-        return Ok(Content::Quotes(quotes(arguments)?));
+        return Ok(ExchangeFeed::Quotes(quotes(arguments)?));
     };
     ensure!(is_itch, "--itch FILE is published to a feed of ITCH\nhint: give --feed itch:GROUP:PORT");
     let (messages, doubts) = ItchMessages::read(path, arguments.channel.as_deref())?;
     for doubt in doubts {
         output::talk(&format!("{}: {doubt}", path.display()));
     }
-    Ok(Content::Itch(messages))
+    Ok(ExchangeFeed::Itch(messages))
 }
 
-fn quotes(arguments: &Arguments) -> anyhow::Result<Feed> {
+fn quotes(arguments: &PipelineExchangeArgs) -> anyhow::Result<Feed> {
     if let Some(path) = &arguments.ticks {
         let ticks = Ticks::read(path, &[], arguments.channel.as_deref())?;
         ticks.doubts().iter().chain(ticks.findings()).for_each(|doubt| output::talk(doubt));

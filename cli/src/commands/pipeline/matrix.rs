@@ -9,10 +9,9 @@ use super::{
 use crate::{
     arguments::{PageArgs, duration},
     commands::{Subcommand, examples},
-    documents::Kind,
     labels::host_name,
     output::{self, Exit},
-    results::{self, OutputFile},
+    results::{self, PreparedFile},
     signals,
 };
 use anyhow::ensure;
@@ -28,7 +27,7 @@ use lowlat_pipeline_report::{
     matrix_html, matrix_not_run_text, matrix_plan_text, matrix_text, matrix_warnings,
 };
 use lowlat_trade::{
-    matrix::{Fixed, Matrix, Wanted},
+    matrix::{FixedLoad, Matrix, Wanted},
     run::STRATEGIES_MAX,
     scenario::Scenario,
 };
@@ -38,7 +37,7 @@ pub const COMMAND: Subcommand = Subcommand { name: "matrix", declare, run };
 
 #[derive(Debug, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
-struct Arguments {
+struct PipelineMatrixArgs {
     /// Time for all rows together: 10m, 2h
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = duration, allow_hyphen_values = true)]
     budget: Duration,
@@ -72,16 +71,13 @@ struct Arguments {
     /// Print the JSON document on stdout instead of the tables
     #[arg(long, conflicts_with = "dry_run")]
     json: bool,
-    /// Write the JSON document, which --from reads: after each round, too
+    /// Write the JSON document, after each round too
     #[arg(long, value_name = "FILE")]
     result: Option<PathBuf>,
-    /// Show an existing JSON document instead of measuring
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["budget", "rows", "groups", "rounds", "reserve_huge_pages", "scenario", "md_threads", "start_interval", "force", "dry_run"])]
-    from: Option<PathBuf>,
 }
 
 fn declare(command: Command) -> Command {
-    Arguments::augment_args(command)
+    PipelineMatrixArgs::augment_args(command)
         .mut_arg("scenario", |scenario| scenario.conflicts_with("rows"))
         .about(
             "Measure tick to order across rates, modes, pins and page sizes, as the Kungfu report's tables",
@@ -105,22 +101,13 @@ fn declare(command: Command) -> Command {
                     "lowlat pipeline matrix --groups A,C --md-threads --start-interval 1s",
                     "Publish and start strategies as the Kungfu report does."
                 ),
-                (
-                    "lowlat pipeline matrix --from matrix.json --report matrix.html",
-                    "Write the page of an earlier matrix."
-                ),
             ])
         ))
 }
 
 fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
-    let arguments = Arguments::from_arg_matches(matches)?;
+    let arguments = PipelineMatrixArgs::from_arg_matches(matches)?;
     let outputs = Outputs::prepare(&arguments)?;
-    if let Some(file) = &arguments.from {
-        let document = arguments.language.labels.label(KIND.read(file)?);
-        outputs.write(&document)?;
-        return Ok(Exit::Clean);
-    }
     let names = [arguments.rows.clone(), arguments.groups.clone()].concat();
     let scenario = arguments.scenario.read(STRATEGIES_MAX)?;
     let rows = match &scenario {
@@ -182,7 +169,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     })
 }
 
-fn wanted(arguments: &Arguments, scenario: Option<&Scenario>) -> Wanted {
+fn wanted(arguments: &PipelineMatrixArgs, scenario: Option<&Scenario>) -> Wanted {
     Wanted {
         budget: arguments.budget,
         repeats: arguments.rounds,
@@ -190,7 +177,7 @@ fn wanted(arguments: &Arguments, scenario: Option<&Scenario>) -> Wanted {
         is_forced: arguments.force,
         has_md_threads: arguments.scenario.md_threads,
         start_interval: arguments.scenario.start_interval.unwrap_or_default(),
-        fixed: scenario.map(|of| Fixed {
+        fixed: scenario.map(|of| FixedLoad {
             instruments: of.instruments,
             duration_s: rate_and_duration(of).1,
             quotes: of.records(),
@@ -200,16 +187,16 @@ fn wanted(arguments: &Arguments, scenario: Option<&Scenario>) -> Wanted {
 
 /// Requested outputs, with their files checked.
 struct Outputs {
-    html: Option<OutputFile>,
+    html: Option<PreparedFile>,
     language: PageArgs,
     prints_json: bool,
-    result: Option<OutputFile>,
+    result: Option<PreparedFile>,
 }
 
 impl Outputs {
-    fn prepare(arguments: &Arguments) -> anyhow::Result<Self> {
+    fn prepare(arguments: &PipelineMatrixArgs) -> anyhow::Result<Self> {
         let file = |path: &Option<PathBuf>, option: &str| {
-            path.as_deref().map(|path| OutputFile::prepare(path, option)).transpose()
+            path.as_deref().map(|path| PreparedFile::prepare(path, option)).transpose()
         };
         Ok(Self {
             html: file(&arguments.report, "--report")?,
@@ -238,41 +225,5 @@ impl Outputs {
             .iter()
             .map(|file| (file, Ok(self.language.page(matrix_html(document), &document.labels))));
         results::write_all(result.chain(html))
-    }
-}
-
-const KIND: Kind = Kind {
-    document: MatrixDocument::DOCUMENT,
-    version: MatrixDocument::SCHEMA_VERSION,
-    is: "a matrix",
-    hint: "name a file written by lowlat pipeline matrix --result",
-};
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use lowlat_host::{CpuSet, Topology};
-    use lowlat_pipeline::check::RoomFacts;
-
-    #[test]
-    fn a_written_document_can_be_read() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("matrix.json");
-        let words = ["matrix", "--rows", "A10", "--budget", "1m", "--force"];
-        let matches = declare(Command::new("matrix")).try_get_matches_from(words).unwrap();
-        let arguments = Arguments::from_arg_matches(&matches).unwrap();
-        let rows = choose(&arguments.rows, rows()).unwrap();
-        let (cpus, topology) = (CpuSet::first(4), Topology::default());
-        let pins = MatrixPins::new(&cpus, &topology);
-        let wanted = wanted(&arguments, None);
-        let document = Matrix::plan(&rows, &pins, &RoomFacts::default(), &wanted, now()).unwrap().document;
-        std::fs::write(&path, serde_json::to_vec(&document).unwrap()).unwrap();
-        assert_eq!(KIND.read::<MatrixDocument>(&path).unwrap(), document);
-        let error = || format!("{:#}", KIND.read::<MatrixDocument>(&path).unwrap_err());
-        let newer = MatrixDocument { schema_version: 99, ..document };
-        std::fs::write(&path, serde_json::to_vec(&newer).unwrap()).unwrap();
-        assert!(error().contains("document version 99"));
-        std::fs::write(&path, "{}").unwrap();
-        assert!(error().contains("is not a matrix\nhint: name a file"), "{}", error());
     }
 }

@@ -24,7 +24,7 @@ use lowlat_trade::{
     scenario::{Scenario, Speed, Ticks},
     strategy::{
         OnEachRecord,
-        host::{Budget, Host},
+        host::{StrategyBudget, StrategyHost},
     },
     td::{Limits, Rules},
     wire::{FeedAddress, FeedSocket, ReceiverOptions},
@@ -49,10 +49,10 @@ const HOST_QUEUE_MAX: usize = 4096;
 const HOST_CALL_NS_MAX: u64 = 20_000_000;
 
 #[derive(Debug, Args)]
-struct Arguments {
+struct PipelineRoleArgs {
     /// Role to run
     #[arg(value_enum)]
-    role: Role,
+    role: PipelineRole,
     /// Socket of the master
     #[arg(long, value_name = "SOCKET")]
     master: PathBuf,
@@ -103,7 +103,7 @@ struct Arguments {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Role {
+enum PipelineRole {
     Md,
     Td,
     Platform,
@@ -131,7 +131,7 @@ impl From<WaitWord> for Wait {
 }
 
 fn declare(command: Command) -> Command {
-    Arguments::augment_args(command)
+    PipelineRoleArgs::augment_args(command)
         .hide(true)
         .about("Run one process of the pipeline: md, td, both, a strategy, a strategy host, cached or a follower")
         .after_help(examples(&[(
@@ -141,16 +141,16 @@ fn declare(command: Command) -> Command {
 }
 
 fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
-    let arguments = Arguments::from_arg_matches(matches)?;
+    let arguments = PipelineRoleArgs::from_arg_matches(matches)?;
     let wait = Wait::from(arguments.wait);
     match arguments.role {
-        Role::Md => md(&arguments, wait),
-        Role::Td => td(&arguments, wait),
-        Role::Platform => platform(&arguments, wait),
-        Role::Strategy => strategy(&arguments, wait),
-        Role::Host => host(&arguments, wait),
-        Role::Cached => cached(&arguments),
-        Role::Follower => follower(&arguments),
+        PipelineRole::Md => md(&arguments, wait),
+        PipelineRole::Td => td(&arguments, wait),
+        PipelineRole::Platform => platform(&arguments, wait),
+        PipelineRole::Strategy => strategy(&arguments, wait),
+        PipelineRole::Host => host(&arguments, wait),
+        PipelineRole::Cached => cached(&arguments),
+        PipelineRole::Follower => follower(&arguments),
     }?;
     Ok(Exit::Clean)
 }
@@ -159,7 +159,7 @@ fn join(master: &Path, join: &Join) -> anyhow::Result<Node> {
     Ok(Node::join(master, join)?)
 }
 
-fn md(arguments: &Arguments, wait: Wait) -> anyhow::Result<()> {
+fn md(arguments: &PipelineRoleArgs, wait: Wait) -> anyhow::Result<()> {
     if let Some(address) = arguments.wire.feed {
         return live(arguments, address, wait);
     }
@@ -173,7 +173,7 @@ fn md(arguments: &Arguments, wait: Wait) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn live(arguments: &Arguments, address: FeedAddress, wait: Wait) -> anyhow::Result<()> {
+fn live(arguments: &PipelineRoleArgs, address: FeedAddress, wait: Wait) -> anyhow::Result<()> {
     let WireArguments { feed_interface, feed_buffer, .. } = &arguments.wire;
     let buffer_bytes = feed_buffer.unwrap_or(FEED_BUFFER_BYTES);
     let receiver = ReceiverOptions {
@@ -200,12 +200,12 @@ fn live(arguments: &Arguments, address: FeedAddress, wait: Wait) -> anyhow::Resu
     Ok(())
 }
 
-fn join_md(arguments: &Arguments, wait: Wait) -> anyhow::Result<(Node, MdOptions)> {
+fn join_md(arguments: &PipelineRoleArgs, wait: Wait) -> anyhow::Result<(Node, MdOptions)> {
     let source = source(arguments)?;
     Ok((join_md_node(arguments, wait)?, MdOptions { source, wait }))
 }
 
-fn join_md_node(arguments: &Arguments, wait: Wait) -> anyhow::Result<Node> {
+fn join_md_node(arguments: &PipelineRoleArgs, wait: Wait) -> anyhow::Result<Node> {
     let asked = roles::md::join(arguments.strategies, Memory::PLATFORM_STREAM_BYTES, wait);
     let mut node = join(&arguments.master, &asked)?;
     if let Some(cpu) = arguments.wake_core {
@@ -216,7 +216,7 @@ fn join_md_node(arguments: &Arguments, wait: Wait) -> anyhow::Result<Node> {
     Ok(node)
 }
 
-fn source(arguments: &Arguments) -> anyhow::Result<Source> {
+fn source(arguments: &PipelineRoleArgs) -> anyhow::Result<Source> {
     if let Some(path) = &arguments.ticks {
         let ticks = Arc::new(Ticks::read(path, &arguments.wire.symbols, arguments.wire.channel.as_deref())?);
         return Ok(Source::Recorded { ticks, speed: arguments.speed });
@@ -231,13 +231,13 @@ fn source(arguments: &Arguments) -> anyhow::Result<Source> {
     Ok(Source::Simulated { scenario, seed: SEED })
 }
 
-fn td(arguments: &Arguments, wait: Wait) -> anyhow::Result<()> {
+fn td(arguments: &PipelineRoleArgs, wait: Wait) -> anyhow::Result<()> {
     let (node, options) = join_td(arguments, wait)?;
     roles::td::run(node, &options)?;
     Ok(())
 }
 
-fn join_td(arguments: &Arguments, wait: Wait) -> anyhow::Result<(Node, TdOptions)> {
+fn join_td(arguments: &PipelineRoleArgs, wait: Wait) -> anyhow::Result<(Node, TdOptions)> {
     let limits = Limits { price_deviation_max_per_mille: arguments.price_deviation, ..Limits::default() };
     let asked = roles::td::join(Memory::PLATFORM_STREAM_BYTES, &limits, wait);
     let node = join(&arguments.master, &asked)?;
@@ -245,7 +245,7 @@ fn join_td(arguments: &Arguments, wait: Wait) -> anyhow::Result<(Node, TdOptions
     Ok((node, TdOptions { rules, gateway: arguments.wire.gateway }))
 }
 
-fn platform(arguments: &Arguments, wait: Wait) -> anyhow::Result<()> {
+fn platform(arguments: &PipelineRoleArgs, wait: Wait) -> anyhow::Result<()> {
     // td last: the master counts the process as joined from then on.
     let (md, market) = join_md(arguments, wait)?;
     let (td, exchange) = join_td(arguments, wait)?;
@@ -253,7 +253,7 @@ fn platform(arguments: &Arguments, wait: Wait) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn strategy(arguments: &Arguments, wait: Wait) -> anyhow::Result<()> {
+fn strategy(arguments: &PipelineRoleArgs, wait: Wait) -> anyhow::Result<()> {
     let number = arguments.instrument;
     let name = format!("s{number}");
     let own = [number];
@@ -275,12 +275,12 @@ fn strategy(arguments: &Arguments, wait: Wait) -> anyhow::Result<()> {
 }
 
 /// The strategy of a run, with the work that was asked of it.
-fn built_in(arguments: &Arguments, number: u32) -> OnEachRecord {
+fn built_in(arguments: &PipelineRoleArgs, number: u32) -> OnEachRecord {
     let quotes_per_order = arguments.wire.quotes_per_order.unwrap_or(1);
     OnEachRecord::of(number).per_quotes(quotes_per_order).costing(arguments.strategy_cost_ns)
 }
 
-fn host(arguments: &Arguments, wait: Wait) -> anyhow::Result<()> {
+fn host(arguments: &PipelineRoleArgs, wait: Wait) -> anyhow::Result<()> {
     let numbers: Vec<u32> = (0..arguments.strategies).collect();
     let claimed = Strategies::Only(numbers.clone());
     let asked = roles::strategy::join("host", "host", claimed, &numbers, Memory::PLATFORM_STREAM_BYTES, wait);
@@ -288,8 +288,8 @@ fn host(arguments: &Arguments, wait: Wait) -> anyhow::Result<()> {
     // Long enough that a strategy that is displaced now and then stays, short enough that one that
     // delays the others does not.
     let queue_max = (HOST_RECORDS / numbers.len().max(1)).clamp(HOST_QUEUE_MIN, HOST_QUEUE_MAX);
-    let budget = Budget { call_ns_max: HOST_CALL_NS_MAX, queue_max, ..Budget::default() };
-    let mut host = Host::new(budget);
+    let budget = StrategyBudget { call_ns_max: HOST_CALL_NS_MAX, queue_max, ..StrategyBudget::default() };
+    let mut host = StrategyHost::new(budget);
     // Without those that were already moved out before the restart.
     for number in node.strategies().to_vec() {
         host.add(number, &[number], Box::new(built_in(arguments, number)))?;
@@ -300,14 +300,14 @@ fn host(arguments: &Arguments, wait: Wait) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn cached(arguments: &Arguments) -> anyhow::Result<()> {
+fn cached(arguments: &PipelineRoleArgs) -> anyhow::Result<()> {
     let node = join(&arguments.master, &roles::cached::join())?;
     let store = arguments.store.as_deref().context("missing --store FILE, the file of cached's state")?;
     roles::cached::run(node, store, arguments.strategies, &mut |note| output::talk(note))?;
     Ok(())
 }
 
-fn follower(arguments: &Arguments) -> anyhow::Result<()> {
+fn follower(arguments: &PipelineRoleArgs) -> anyhow::Result<()> {
     let node = join(&arguments.master, &roles::follower::join(arguments.instrument))?;
     roles::follower::run(node)?;
     Ok(())

@@ -14,7 +14,7 @@ use crate::{
     commands::{Subcommand, examples},
     labels::host_name,
     output::{self, Exit},
-    results::{self, OutputFile},
+    results::{self, PreparedFile},
     signals,
 };
 use anyhow::{Context, bail, ensure};
@@ -44,7 +44,7 @@ pub const COMMAND: Subcommand = Subcommand { name: "run", declare, run };
 const TICKS_S_MIN: f64 = 0.001;
 
 #[derive(Debug, Args)]
-pub struct Arguments {
+pub struct PipelineRunArgs {
     /// Number of strategies, each with its own instrument: up to 1000, or 10000 with --host-core
     #[arg(long, value_name = "N", default_value_t = 80, value_parser = clap::value_parser!(u32).range(1..=i64::from(HOSTED_MAX)), allow_negative_numbers = true)]
     strategies: u32,
@@ -152,7 +152,7 @@ as Nasdaq publishes them; --channel chooses one of several channels of a capture
 be compressed with gzip. Ticks are a load with recorded times: lowlat is no feed handler.";
 
 fn declare(command: Command) -> Command {
-    Arguments::augment_args(command)
+    PipelineRunArgs::augment_args(command)
         .mut_arg("scenario", |scenario| {
             scenario.conflicts_with_all(["strategies", "rate", "duration", "ticks", "feed"])
         })
@@ -180,17 +180,18 @@ fn declare(command: Command) -> Command {
 }
 
 fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
-    let arguments = Arguments::from_arg_matches(matches)?;
+    let arguments = PipelineRunArgs::from_arg_matches(matches)?;
     let (parameters, load) = parameters(&arguments)?;
-    let result = arguments.result.as_deref().map(|path| OutputFile::prepare(path, "--result")).transpose()?;
+    let result =
+        arguments.result.as_deref().map(|path| PreparedFile::prepare(path, "--result")).transpose()?;
     let stop = signals::stop_flag()?;
-    let hlog = arguments.hlog.as_deref().map(|path| OutputFile::prepare(path, "--hlog")).transpose()?;
-    let html = arguments.report.as_deref().map(|path| OutputFile::prepare(path, "--report")).transpose()?;
+    let hlog = arguments.hlog.as_deref().map(|path| PreparedFile::prepare(path, "--hlog")).transpose()?;
+    let html = arguments.report.as_deref().map(|path| PreparedFile::prepare(path, "--report")).transpose()?;
     let options = options(&arguments);
     let (mut runner, facts) = super::runner::with_options(&options, &stop)?;
     check_wake_core(&options, &facts)?;
     check_beside(&options)?;
-    let asked = Asked { parameters: &parameters, options: &options, is_forced: arguments.force };
+    let asked = RequestedRun { parameters: &parameters, options: &options, is_forced: arguments.force };
     let mut document = measure(&asked, &facts, &mut runner, &stop)?;
     document.record.findings.extend(load.findings);
     document.record.warnings.extend(load.doubts);
@@ -217,7 +218,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     Ok(exit(&document))
 }
 
-fn parameters(arguments: &Arguments) -> anyhow::Result<(PipelineParameters, Load)> {
+fn parameters(arguments: &PipelineRunArgs) -> anyhow::Result<(PipelineParameters, RunLoad)> {
     ensure!(!arguments.duration.is_zero(), "--duration is 0\nhint: give at least 1s");
     let asked = RequestedRoles {
         cached: arguments.cached.is_some(),
@@ -243,7 +244,7 @@ fn parameters(arguments: &Arguments) -> anyhow::Result<(PipelineParameters, Load
 }
 
 /// Rejects arguments that a feed or a gateway makes void.
-fn check_wire(arguments: &Arguments, pins: &Pins) -> anyhow::Result<()> {
+fn check_wire(arguments: &PipelineRunArgs, pins: &Pins) -> anyhow::Result<()> {
     let WireArguments { feed, gateway, .. } = &arguments.wire;
     let has_platform = pins.contains_key(PipelineParameters::PLATFORM);
     ensure!(
@@ -258,7 +259,7 @@ fn check_wire(arguments: &Arguments, pins: &Pins) -> anyhow::Result<()> {
 }
 
 /// Rejects arguments with which md has no threads.
-fn check_threads(arguments: &Arguments, pins: &Pins) -> anyhow::Result<()> {
+fn check_threads(arguments: &PipelineRunArgs, pins: &Pins) -> anyhow::Result<()> {
     let has_platform = pins.contains_key(PipelineParameters::PLATFORM);
     let other = [
         (has_platform, "--pins platform=CPU runs md and td in one loop"),
@@ -272,7 +273,7 @@ fn check_threads(arguments: &Arguments, pins: &Pins) -> anyhow::Result<()> {
 }
 
 #[derive(Default)]
-struct Load {
+struct RunLoad {
     strategies: u32,
     rate_per_s: f64,
     duration_s: f64,
@@ -282,11 +283,16 @@ struct Load {
 }
 
 /// Returns the load of the scenario or the recorded ticks, or of the arguments without either.
-fn load(arguments: &Arguments) -> anyhow::Result<Load> {
+fn load(arguments: &PipelineRunArgs) -> anyhow::Result<RunLoad> {
     let most = if arguments.host_core.is_some() { HOSTED_MAX } else { STRATEGIES_MAX };
     if let Some(scenario) = arguments.scenario.read(most)? {
         let (rate_per_s, duration_s) = rate_and_duration(&scenario);
-        return Ok(Load { strategies: scenario.instruments, rate_per_s, duration_s, ..Load::default() });
+        return Ok(RunLoad {
+            strategies: scenario.instruments,
+            rate_per_s,
+            duration_s,
+            ..RunLoad::default()
+        });
     }
     let Some(path) = &arguments.ticks else {
         ensure!(
@@ -294,11 +300,11 @@ fn load(arguments: &Arguments) -> anyhow::Result<Load> {
             "cannot run {} strategies in a process each: the maximum is {most}\nhint: run them in one process, with --host-core CPU",
             arguments.strategies
         );
-        return Ok(Load {
+        return Ok(RunLoad {
             strategies: arguments.strategies,
             rate_per_s: arguments.rate,
             duration_s: arguments.duration.as_secs_f64(),
-            ..Load::default()
+            ..RunLoad::default()
         });
     };
     let ticks = Ticks::read(path, &arguments.wire.symbols, arguments.wire.channel.as_deref())?;
@@ -312,10 +318,10 @@ fn load(arguments: &Arguments) -> anyhow::Result<Load> {
     })?;
     let duration_s = ticks.duration_s(arguments.speed).max(TICKS_S_MIN);
     let (findings, doubts) = (ticks.findings().to_vec(), ticks.doubts().to_vec());
-    Ok(Load { strategies, rate_per_s: ticks.count() as f64 / duration_s, duration_s, findings, doubts })
+    Ok(RunLoad { strategies, rate_per_s: ticks.count() as f64 / duration_s, duration_s, findings, doubts })
 }
 
-fn options(arguments: &Arguments) -> PipelineOptions {
+fn options(arguments: &PipelineRunArgs) -> PipelineOptions {
     // The processes of a run start in this process's directory, but a full path is clear in every
     // message.
     let whole = |path: &Path| std::path::absolute(path).unwrap_or(path.to_owned()).display().to_string();
@@ -376,7 +382,7 @@ fn hlog_of(document: &PipelineDocument) -> anyhow::Result<HdrLog> {
 }
 
 /// Run that the user requested.
-struct Asked<'a> {
+struct RequestedRun<'a> {
     parameters: &'a PipelineParameters,
     options: &'a PipelineOptions,
     is_forced: bool,
@@ -384,12 +390,12 @@ struct Asked<'a> {
 
 /// Checks for room, runs, and builds the document.
 fn measure(
-    asked: &Asked<'_>,
+    asked: &RequestedRun<'_>,
     facts: &RoomFacts,
     runner: &mut dyn Runner,
     stop: &AtomicBool,
 ) -> anyhow::Result<PipelineDocument> {
-    let Asked { parameters, options, is_forced } = *asked;
+    let RequestedRun { parameters, options, is_forced } = *asked;
     let doubts = admit(parameters, facts, is_forced)?;
     room::talk("run", &doubts);
     let started_at = now();
@@ -437,16 +443,16 @@ mod tests {
     use lowlat_pipeline::QuoteOverrun;
     use lowlat_trade::run::testing::Fake;
 
-    fn arguments(words: &[&str]) -> Result<Arguments, clap::Error> {
+    fn arguments(words: &[&str]) -> Result<PipelineRunArgs, clap::Error> {
         let command = declare(Command::new("run"));
         let matches = command.try_get_matches_from([&["run"], words].concat())?;
-        Arguments::from_arg_matches(&matches)
+        PipelineRunArgs::from_arg_matches(&matches)
     }
 
-    fn asked_for(parameters: &PipelineParameters, is_forced: bool) -> Asked<'_> {
+    fn asked_for(parameters: &PipelineParameters, is_forced: bool) -> RequestedRun<'_> {
         static OPTIONS: std::sync::LazyLock<PipelineOptions> =
             std::sync::LazyLock::new(PipelineOptions::default);
-        Asked { parameters, options: &OPTIONS, is_forced }
+        RequestedRun { parameters, options: &OPTIONS, is_forced }
     }
 
     fn facts() -> RoomFacts {

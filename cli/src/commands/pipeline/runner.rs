@@ -19,7 +19,7 @@ use std::{
 };
 
 /// Runs of real processes: the `lowlat` binary, once per process.
-pub struct Processes {
+pub struct ProcessRunner {
     program: PathBuf,
     options: PipelineOptions,
     stop: Arc<AtomicBool>,
@@ -28,23 +28,23 @@ pub struct Processes {
 }
 
 /// A runner of real processes on this host, and the host's facts.
-pub fn real(stop: &Arc<AtomicBool>) -> anyhow::Result<(Processes, RoomFacts)> {
+pub fn real(stop: &Arc<AtomicBool>) -> anyhow::Result<(ProcessRunner, RoomFacts)> {
     with_options(&PipelineOptions::default(), stop)
 }
 
 pub fn with_options(
     options: &PipelineOptions,
     stop: &Arc<AtomicBool>,
-) -> anyhow::Result<(Processes, RoomFacts)> {
+) -> anyhow::Result<(ProcessRunner, RoomFacts)> {
     let folder = options.name.as_deref().map(RunFolder::named).transpose()?;
     let program = std::env::current_exe()
         .context("cannot find lowlat's own executable\nhint: check that /proc is mounted")?;
     let facts = room::read(&Root::live(), folder.as_ref());
     let beside = facts.other_runs.known().into_iter().flatten().cloned().collect();
-    Ok((Processes { program, options: options.clone(), stop: Arc::clone(stop), beside }, facts))
+    Ok((ProcessRunner { program, options: options.clone(), stop: Arc::clone(stop), beside }, facts))
 }
 
-impl Runner for Processes {
+impl Runner for ProcessRunner {
     fn run(
         &mut self,
         parameters: &PipelineParameters,

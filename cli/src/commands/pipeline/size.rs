@@ -7,13 +7,13 @@ use crate::{
     host::HostArgs,
     labels::{LabelArgs, host_name},
     output::{self, Exit, Interrupted},
-    results::OutputFile,
+    results::PreparedFile,
     signals,
 };
 use anyhow::ensure;
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use lowlat_host_run::Root;
-use lowlat_pipeline::size::{Goal, StrategyGroup};
+use lowlat_pipeline::size::{CapacityGoal, StrategyGroup};
 use lowlat_pipeline_report::size_text;
 use lowlat_trade::size::{Sizing, Wanted};
 use std::{path::PathBuf, time::Duration};
@@ -21,7 +21,7 @@ use std::{path::PathBuf, time::Duration};
 pub const COMMAND: Subcommand = Subcommand { name: "size", declare, run };
 
 #[derive(Debug, Args)]
-struct Arguments {
+struct PipelineSizeArgs {
     /// Quotes per second of each strategy
     #[arg(long, value_name = "PER_SECOND", default_value = "10", value_parser = rate, allow_negative_numbers = true)]
     rate: f64,
@@ -80,7 +80,7 @@ fn group(text: &str) -> Result<StrategyGroup, String> {
 }
 
 fn declare(command: Command) -> Command {
-    Arguments::augment_args(command)
+    PipelineSizeArgs::augment_args(command)
         .about("Find how many strategies this host carries, and propose CPUs for them")
         .after_help(format!(
             "Exit codes: 0 a run kept the goal, 1 no run did, 2 error.\n\n{}",
@@ -106,11 +106,14 @@ fn declare(command: Command) -> Command {
 }
 
 fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
-    let arguments = Arguments::from_arg_matches(matches)?;
+    let arguments = PipelineSizeArgs::from_arg_matches(matches)?;
     ensure!(!arguments.duration.is_zero(), "--duration is 0\nhint: give at least 1s");
     ensure!(arguments.goal > 0, "--goal is 0, which no order can meet\nhint: give a time such as 500us");
-    let file =
-        arguments.write_pins.as_deref().map(|path| OutputFile::prepare(path, "--write-pins")).transpose()?;
+    let file = arguments
+        .write_pins
+        .as_deref()
+        .map(|path| PreparedFile::prepare(path, "--write-pins"))
+        .transpose()?;
     let host = arguments.host.read()?;
     ensure!(
         host.root.is_live(),
@@ -158,10 +161,13 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     })
 }
 
-fn wanted(arguments: &Arguments) -> Wanted {
+fn wanted(arguments: &PipelineSizeArgs) -> Wanted {
     Wanted {
         rate_per_s: arguments.rate,
-        goal: Goal { p99_ns: arguments.goal as f64, utilisation: f64::from(arguments.utilisation) / 100.0 },
+        goal: CapacityGoal {
+            p99_ns: arguments.goal as f64,
+            utilisation: f64::from(arguments.utilisation) / 100.0,
+        },
         mode: arguments.mode.into(),
         strategy_cost_ns: arguments.strategy_cost,
         strategies: arguments.mix.clone(),
@@ -176,9 +182,9 @@ fn wanted(arguments: &Arguments) -> Wanted {
 mod tests {
     use super::*;
 
-    fn arguments(words: &[&str]) -> Result<Arguments, clap::Error> {
+    fn arguments(words: &[&str]) -> Result<PipelineSizeArgs, clap::Error> {
         let command = declare(Command::new("size"));
-        Arguments::from_arg_matches(&command.try_get_matches_from([&["size"], words].concat())?)
+        PipelineSizeArgs::from_arg_matches(&command.try_get_matches_from([&["size"], words].concat())?)
     }
 
     #[test]
@@ -204,7 +210,7 @@ mod tests {
         let groups = [StrategyGroup { strategies: 10, rate_per_s: 10.0 }];
         let placement = lowlat_pipeline::size::place(&topology, &allocation, &groups);
         assert_eq!(placement.pins["strategies"].len(), 10);
-        OutputFile::prepare(&path, "--write-pins").unwrap().write_json_lines(&placement).unwrap();
+        PreparedFile::prepare(&path, "--write-pins").unwrap().write_json_lines(&placement).unwrap();
         assert_eq!(super::super::pins::read(&path).unwrap(), placement.pins);
     }
 

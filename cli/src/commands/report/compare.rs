@@ -6,7 +6,7 @@ use crate::{
     commands::{Subcommand, examples},
     labels::WithLabels,
     output::{self, Exit},
-    results::{OutputFile, write_all},
+    results::{PreparedFile, write_all},
 };
 use anyhow::ensure;
 use clap::{ArgMatches, Args, Command, FromArgMatches};
@@ -16,7 +16,7 @@ use std::path::PathBuf;
 pub const COMMAND: Subcommand = Subcommand { name: "compare", declare, run };
 
 #[derive(Debug, Args)]
-struct Arguments {
+struct ReportCompareArgs {
     /// Compare these documents; each later one is compared with the first
     #[arg(required = true, num_args = 2.., value_name = "FILE")]
     files: Vec<PathBuf>,
@@ -37,7 +37,7 @@ struct Arguments {
 }
 
 fn declare(command: Command) -> Command {
-    Arguments::augment_args(command)
+    ReportCompareArgs::augment_args(command)
         .about("Compare documents: before and after a change, or two hosts")
         .after_help(format!(
             "Harm is judged by whole seconds: the time lost, interruptions of 10 us or longer, and the longest of each second. \
@@ -65,8 +65,8 @@ fn declare(command: Command) -> Command {
 }
 
 fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
-    let arguments = Arguments::from_arg_matches(matches)?;
-    let page = arguments.report.as_deref().map(|path| OutputFile::prepare(path, "--report")).transpose()?;
+    let arguments = ReportCompareArgs::from_arg_matches(matches)?;
+    let page = arguments.report.as_deref().map(|path| PreparedFile::prepare(path, "--report")).transpose()?;
     let documents = read(&arguments.files, &arguments.language.labels)?;
     ensure!(
         !arguments.pairs || documents.len().is_multiple_of(2),

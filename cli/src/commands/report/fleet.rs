@@ -4,19 +4,19 @@ use super::names;
 use crate::{
     arguments::PageArgs,
     commands::{Subcommand, examples},
-    documents::{self, OtherKind},
+    documents,
     labels::WithLabels,
     output::{self, Exit},
-    results::{OutputFile, write_all},
+    results::{PreparedFile, write_all},
 };
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use lowlat_results::fleet::{Fleet, FleetHost};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 pub const COMMAND: Subcommand = Subcommand { name: "fleet", declare, run };
 
 #[derive(Debug, Args)]
-struct Arguments {
+struct ReportFleetArgs {
     /// Compare these documents, one of each host
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
@@ -31,7 +31,7 @@ struct Arguments {
 }
 
 fn declare(command: Command) -> Command {
-    Arguments::augment_args(command)
+    ReportFleetArgs::augment_args(command)
         .about("Show which hosts of a fleet differ from the others, and in what")
         .after_help(format!(
             "Hosts are compared by the verdicts on their settings, so hosts with other CPU numbers can be\n\
@@ -47,8 +47,8 @@ fn declare(command: Command) -> Command {
 }
 
 fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
-    let arguments = Arguments::from_arg_matches(matches)?;
-    let page = arguments.report.as_deref().map(|path| OutputFile::prepare(path, "--report")).transpose()?;
+    let arguments = ReportFleetArgs::from_arg_matches(matches)?;
+    let page = arguments.report.as_deref().map(|path| PreparedFile::prepare(path, "--report")).transpose()?;
     let labels = &arguments.language.labels;
     // Of each document only what the fleet needs is kept: a thousand of them fit into memory.
     let (mut hosts, mut is_whole) = (Vec::new(), true);
@@ -59,7 +59,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
                 hosts.push(FleetHost::of(name, &labels.label(document)));
             }
             // Such as a verification in the same folder.
-            Err(other) if other.is::<OtherKind>() => {
+            Err(other) if is_of_another_command(path) => {
                 let told = other.to_string();
                 output::talk(&format!("passed over: {}", told.lines().next().unwrap_or_default()));
             }
@@ -91,4 +91,9 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
         return Ok(Exit::Error);
     }
     Ok(fleet.checked().claim(fleet.alike_count() < fleet.hosts.len()).into())
+}
+
+fn is_of_another_command(path: &Path) -> bool {
+    let kind = documents::bytes_of(path).ok().and_then(|bytes| documents::kind_of(&bytes));
+    kind.is_some_and(|kind| kind.starts_with("lowlat-") && kind != documents::RESULT.document)
 }

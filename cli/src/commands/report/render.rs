@@ -1,70 +1,231 @@
-//! `lowlat report render`.
+//! `lowlat report render`: shows any document as the command that wrote it.
 
-use super::{named, read};
+use super::{named, names};
 use crate::{
-    arguments::PageArgs,
-    commands::{Subcommand, examples},
-    documents,
-    output::{self, Exit},
-    results::{OutputFile, write_all},
+    commands::{
+        Subcommand, examples,
+        jitter::{self, gates, parse_gate, parse_rank},
+        net::{pingpong, stream},
+        outputs::FileArgs,
+    },
+    documents::{self, Kind},
+    labels::Labelled,
+    output::{self, Exit, json_line},
+    results::{PreparedFile, write_all},
 };
-use anyhow::Context;
-use clap::{ArgMatches, Args, Command, FromArgMatches};
-use std::path::PathBuf;
+use anyhow::{Context, bail, ensure};
+use clap::{ArgMatches, Args, Command, FromArgMatches, ValueEnum};
+use lowlat_jitter::gate::Gate;
+use lowlat_pipeline::{ExchangeDocument, MatrixDocument, PipelineDocument, size::SizeDocument};
+use lowlat_pipeline_report::{exchange_text, matrix_html, matrix_text, pipeline_text, run_html, size_text};
+use lowlat_results::ResultDocument;
+use std::path::{Path, PathBuf};
 
 pub const COMMAND: Subcommand = Subcommand { name: "render", declare, run };
 
 #[derive(Debug, Args)]
-struct Arguments {
-    /// Render these documents; several make one page
+struct ReportRenderArgs {
+    /// Render these documents; several make one text or one page
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Print Markdown instead of text
-    #[arg(long)]
-    markdown: bool,
-    /// Write the HTML page to this file, and print nothing
-    #[arg(long, value_name = "FILE", conflicts_with = "markdown")]
-    report: Option<PathBuf>,
+    /// Print text as the command did, Markdown, the document, or the rows of another program: sysjitter 1.4, sfnt-pingpong
+    /// 1.6.0 and 1.5.0, sfnt-stream 1.6.0
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
+    /// Print the document, as --format json
+    #[arg(long, conflicts_with = "format")]
+    json: bool,
+    /// Judge interruptions by these limits, such as 'max<10us,rate<0.01/s'; of several documents, show how many keep them
+    #[arg(long, value_name = "LIMITS", value_parser = parse_gate)]
+    gate: Option<Gate>,
+    /// Print the timeline of the longest interruption, or of the N-th longest
+    #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "1", allow_negative_numbers = true, value_parser = parse_rank, conflicts_with = "json")]
+    longest: Option<usize>,
+    /// Show every CPU and every cause of interruptions
+    #[arg(long, short)]
+    verbose: bool,
+    /// Write the histograms to this file as an HdrHistogram log
+    #[arg(long, value_name = "FILE")]
+    hlog: Option<PathBuf>,
     #[command(flatten)]
-    language: PageArgs,
+    outputs: FileArgs,
+}
+
+/// Forms of a document on stdout.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    // Plain comments keep the help of each option on one line.
+    Text,
+    Markdown,
+    Json,
+    Sysjitter,
+    Sfnt,
+    #[value(name = "sfnt-1.5")]
+    SfntV15,
 }
 
 fn declare(command: Command) -> Command {
-    Arguments::augment_args(command).about("Render documents as text, Markdown or one HTML page").after_help(
-        format!(
-            "Exit codes: 0 done, 2 error.\n\n{}",
+    ReportRenderArgs::augment_args(command)
+        .about("Show documents as the commands that wrote them, as Markdown or as one HTML page")
+        .after_help(format!(
+            "Exit codes: 0 done, 1 a limit of --gate is exceeded, 2 error, 4 none is, but the run cannot show that all are \
+             kept.\n\n{}",
             examples(&[
                 ("lowlat report render desk7.json", "Print a document as the command that measured it did."),
+                ("lowlat report render desk7.json --longest 3", "Show what happened in the third longest interruption."),
+                (
+                    "lowlat report render runs/*.json --gate guide-57037",
+                    "Show how many runs keep the limits of the guide.",
+                ),
                 (
                     "lowlat report render desk7.json desk8.json --report desks.html",
                     "Write one page of two documents.",
                 ),
-                ("lowlat report render desk7.json --markdown", "Print Markdown for a ticket."),
+                ("lowlat report render desk7.json --format markdown", "Print Markdown for a ticket."),
             ])
-        ),
-    )
+        ))
 }
 
 fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
-    let arguments = Arguments::from_arg_matches(matches)?;
-    let page = arguments.report.as_deref().map(|path| OutputFile::prepare(path, "--report")).transpose()?;
-    let mut documents = read(&arguments.files, &arguments.language.labels)?;
+    let mut arguments = ReportRenderArgs::from_arg_matches(matches)?;
+    if arguments.json {
+        arguments.format = Format::Json;
+    }
+    ensure!(
+        arguments.longest.is_none() || arguments.format == Format::Text,
+        "--longest prints a timeline as text only\nhint: leave out --format"
+    );
+    match arguments.files.as_slice() {
+        [file] => one(file, &arguments),
+        files => several(files, &arguments),
+    }
+}
+
+/// Shows one document of any kind.
+fn one(file: &Path, arguments: &ReportRenderArgs) -> anyhow::Result<Exit> {
+    let hint = documents::RESULT.hint;
+    let bytes =
+        documents::bytes_of(file).with_context(|| format!("cannot read {}\nhint: {hint}", file.display()))?;
+    match documents::kind_of(&bytes).unwrap_or_default().as_str() {
+        PipelineDocument::DOCUMENT => return stored(file, &bytes, arguments, pipeline_text, Some(run_html)),
+        MatrixDocument::DOCUMENT => return stored(file, &bytes, arguments, matrix_text, Some(matrix_html)),
+        SizeDocument::DOCUMENT => return stored(file, &bytes, arguments, size_text, None),
+        ExchangeDocument::DOCUMENT => return stored(file, &bytes, arguments, exchange_text, None),
+        _ => {}
+    }
+    let document = documents::RESULT.parse(file, &bytes)?;
+    let mut document: ResultDocument = arguments.outputs.language.labels.label(document);
+    let files = arguments.outputs.prepare(arguments.hlog.as_deref())?;
+    let shown = file.display();
+    let verdict = if is_about_jitter(&document, arguments) {
+        jitter::judge(&mut document, arguments.gate.as_ref())?
+    } else {
+        documents::study_again(&mut document).with_context(|| format!("cannot render {shown}"))?;
+        None
+    };
+    print(&document, file, arguments).and(files.write(&document))?;
+    Ok(verdict.map_or(Exit::Clean, jitter::exit_of))
+}
+
+/// True if the document is that of `lowlat jitter`, or if something is asked that only its measurement can answer.
+fn is_about_jitter(document: &ResultDocument, arguments: &ReportRenderArgs) -> bool {
+    is_jitter_asked_for(arguments) || (document.command == "jitter" && arguments.format != Format::Markdown)
+}
+
+fn is_jitter_asked_for(arguments: &ReportRenderArgs) -> bool {
+    let ReportRenderArgs { gate, longest, verbose, format, .. } = arguments;
+    gate.is_some() || longest.is_some() || *verbose || *format == Format::Sysjitter
+}
+
+fn print(document: &ResultDocument, file: &Path, arguments: &ReportRenderArgs) -> anyhow::Result<()> {
+    let shown = file.display();
+    let of_jitter = |format| jitter::outputs::print(document, format, arguments.longest, arguments.verbose);
+    let of_net = |version| match (document.pingpong(), document.stream()) {
+        (Some(_), _) => pingpong::print(document, version),
+        (None, Some(_)) if version == pingpong::Format::Sfnt => stream::print(document, stream::Format::Sfnt),
+        _ => bail!("cannot print {shown} in the format of sfnettest: it has no such measurement"),
+    };
+    let names = names(&arguments.files, &arguments.outputs.language.labels, "document");
+    let one = || [(names.concat(), document)];
+    match arguments.format {
+        Format::Sysjitter => of_jitter(jitter::Format::Sysjitter),
+        Format::Sfnt => of_net(pingpong::Format::Sfnt),
+        Format::SfntV15 => of_net(pingpong::Format::SfntV15),
+        Format::Json if is_about_jitter(document, arguments) => of_jitter(jitter::Format::Json),
+        Format::Json => output::print_json(document),
+        Format::Markdown => output::print_plain(&lowlat_results_report::documents_markdown(&one())),
+        Format::Text if is_about_jitter(document, arguments) => of_jitter(jitter::Format::Text),
+        Format::Text => output::print(&lowlat_results_report::documents_text(&one(), output::width())),
+    }
+}
+
+/// Shows several documents of runs together.
+fn several(files: &[PathBuf], arguments: &ReportRenderArgs) -> anyhow::Result<Exit> {
+    let ReportRenderArgs { outputs, format, .. } = arguments;
+    let is_of_one = arguments.longest.is_some() || arguments.hlog.is_some() || outputs.result.is_some();
+    if let Some(gate) = &arguments.gate {
+        ensure!(
+            !is_of_one && outputs.report.is_none() && matches!(format, Format::Text | Format::Json),
+            "cannot write several documents into one file or table\nhint: with several documents, --gate takes only --json"
+        );
+        return gates::run(files, gate, *format == Format::Json);
+    }
+    ensure!(
+        !is_of_one && matches!(format, Format::Text | Format::Markdown),
+        "cannot show several documents at once in this way\nhint: name one, or judge them with --gate, or compare them with \
+         `lowlat report compare`"
+    );
+    let language = &outputs.language;
+    let page = outputs.report.as_deref().map(|path| PreparedFile::prepare(path, "--report")).transpose()?;
+    let mut documents = super::read(files, &language.labels)?;
     for (name, document) in &mut documents {
         documents::study_again(document).with_context(|| format!("cannot render {name}"))?;
     }
     let documents = named(&documents);
-    let labels = match documents.as_slice() {
-        [(_, document)] => document.labels.clone(),
-        documents => arguments.language.labels.of_all(documents.iter().map(|(_, document)| &document.labels)),
+    let printed = match format {
+        Format::Markdown => output::print_plain(&lowlat_results_report::documents_markdown(&documents)),
+        _ => output::print(&lowlat_results_report::documents_text(&documents, output::width())),
     };
-    match &page {
-        Some(_) => write_all(page.iter().map(|file| {
-            (file, Ok(arguments.language.page(lowlat_results_report::documents_html(&documents), &labels)))
-        }))?,
-        None if arguments.markdown => {
-            output::print_plain(&lowlat_results_report::documents_markdown(&documents))?;
-        }
-        None => output::print(&lowlat_results_report::documents_text(&documents, output::width()))?,
-    }
+    let labels = language.labels.of_all(documents.iter().map(|(_, document)| &document.labels));
+    let page = page
+        .iter()
+        .map(|file| (file, Ok(language.page(lowlat_results_report::documents_html(&documents), &labels))));
+    printed.and(write_all(page))?;
+    Ok(Exit::Clean)
+}
+
+/// Shows a document of a pipeline, by the functions that its command uses for text and page.
+fn stored<D: Labelled>(
+    file: &Path,
+    bytes: &[u8],
+    arguments: &ReportRenderArgs,
+    text: fn(&D, usize) -> String,
+    page: Option<fn(&D) -> String>,
+) -> anyhow::Result<Exit> {
+    let (document, version) = D::KIND;
+    let (ReportRenderArgs { outputs, format, .. }, shown) = (arguments, file.display());
+    ensure!(
+        !is_jitter_asked_for(arguments)
+            && arguments.hlog.is_none()
+            && matches!(format, Format::Text | Format::Json),
+        "cannot show {shown} so: it is a \"{document}\"\nhint: print it as text or JSON"
+    );
+    ensure!(
+        page.is_some() || outputs.report.is_none(),
+        "cannot write --report: a \"{document}\" has no page\nhint: leave out --report"
+    );
+    let prepare =
+        |path: Option<&Path>, option| path.map(|path| PreparedFile::prepare(path, option)).transpose();
+    let report = prepare(outputs.report.as_deref(), "--report")?;
+    let result = prepare(outputs.result.as_deref(), "--result")?;
+    let kind = Kind { document, version, is: "a document of lowlat", hint: documents::RESULT.hint };
+    let mut document: D = outputs.language.labels.label(kind.parse(file, bytes)?);
+    let labels = document.labels().clone();
+    let printed = output::print_as(*format == Format::Json, &document, |width| text(&document, width));
+    let page = report
+        .iter()
+        .zip(page)
+        .map(|(file, page)| (file, Ok(outputs.language.page(page(&document), &labels))));
+    printed.and(write_all(result.iter().map(|file| (file, json_line(&document))).chain(page)))?;
     Ok(Exit::Clean)
 }

@@ -25,7 +25,7 @@ pub const COMMAND: Subcommand = Subcommand { name: "apply", declare, run };
 
 #[derive(Debug, Args)]
 #[allow(clippy::struct_excessive_bools, reason = "flags of a command are independent")]
-struct Arguments {
+struct TuneApplyArgs {
     #[command(flatten)]
     host: HostArgs,
     /// Accept the risk of this setting; repeatable
@@ -72,7 +72,7 @@ struct Arguments {
 }
 
 fn declare(command: Command) -> Command {
-    Arguments::augment_args(command)
+    TuneApplyArgs::augment_args(command)
         .about("Apply a plan completely or not at all; every step can be rolled back")
         .after_help(format!(
             "Before each step, lowlat records the old state in /var/lib/lowlat/undo. A second apply finishes an interrupted \
@@ -95,7 +95,7 @@ fn declare(command: Command) -> Command {
 }
 
 fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
-    let arguments = Arguments::from_arg_matches(matches)?;
+    let arguments = TuneApplyArgs::from_arg_matches(matches)?;
     let site = ask::open(&arguments.host.root, arguments.state_dir.as_ref())?;
     if arguments.at_boot {
         return again(&site);
@@ -126,7 +126,7 @@ enum RoleOffer {
 }
 
 /// Returns whether the role is to be installed.
-fn offer(arguments: &Arguments, site: &Site) -> anyhow::Result<RoleOffer> {
+fn offer(arguments: &TuneApplyArgs, site: &Site) -> anyhow::Result<RoleOffer> {
     let Some(path) = &arguments.host.role else { return Ok(RoleOffer::None) };
     let text = role::text(path)?;
     let is_installed = site.root.read_bytes(ROLE_FILE).known().is_some_and(|found| found == text.as_bytes());
@@ -192,7 +192,7 @@ fn carry_out(
     Ok(if outcome.count(Fate::Refused) == 0 { Exit::Clean } else { Exit::Findings })
 }
 
-fn options(arguments: &Arguments) -> ApplyOptions {
+fn options(arguments: &TuneApplyArgs) -> ApplyOptions {
     let is_repairing = arguments.watch_repair;
     ApplyOptions {
         persist: !arguments.no_persist,

@@ -9,7 +9,7 @@ use crate::{
 use anyhow::{Context, bail};
 use clap::{ArgMatches, Args, Command, FromArgMatches, builder::PossibleValuesParser};
 use lowlat_host::IsolateBy;
-use lowlat_host_run::output::{Access, OutputDirectory, OutputError, OutputFile};
+use lowlat_host_run::output::{FileAccess, OutputDirectory, OutputError, OutputFile};
 use lowlat_plan::export::{ExportedFile, FORMATS, Format};
 use std::{
     io::ErrorKind,
@@ -19,7 +19,7 @@ use std::{
 pub const COMMAND: Subcommand = Subcommand { name: "export", declare, run };
 
 #[derive(Debug, Args)]
-struct Arguments {
+struct TuneExportArgs {
     #[command(flatten)]
     host: HostArgs,
     /// Write this format
@@ -43,7 +43,7 @@ fn declare(command: Command) -> Command {
         "
 ",
     );
-    Arguments::augment_args(command)
+    TuneExportArgs::augment_args(command)
         .about("Write the plan for other tools: TuneD, sysctl.d, systemd, a shell script")
         .after_help(format!(
             "Formats:\n{formats}\n\nThe same host always gives the same files. Exit codes: 0 done, 2 error.\n\n{}",
@@ -62,7 +62,7 @@ fn declare(command: Command) -> Command {
 }
 
 fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
-    let arguments = Arguments::from_arg_matches(matches)?;
+    let arguments = TuneExportArgs::from_arg_matches(matches)?;
     for id in &arguments.accept_risk {
         super::check_id(id)?;
     }
@@ -136,7 +136,7 @@ fn write_all(files: &[ExportedFile], out: &Path, is_forced: bool) -> anyhow::Res
 
 /// Writes a file. Its directory is created only if it is part of the export.
 fn write(path: &Path, file: &ExportedFile, is_directory: bool) -> Result<(), OutputError> {
-    let access = if file.is_program { Access::Program } else { Access::Shared };
+    let access = if file.is_program { FileAccess::Program } else { FileAccess::Shared };
     if is_directory {
         OutputDirectory::create(path.parent().unwrap_or(Path::new("")))?;
     }

@@ -34,7 +34,6 @@ const COMMANDS: &[Subcommand] = &[
     rollback::COMMAND,
     adopt::COMMAND,
     export::COMMAND,
-    profiles::COMMAND,
 ];
 
 /// Refuses an unknown setting id and suggests the nearest one.

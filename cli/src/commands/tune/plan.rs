@@ -4,7 +4,7 @@ use crate::commands::{Subcommand, examples};
 use crate::{
     host::HostArgs,
     output::{self, Exit},
-    results::OutputFile,
+    results::PreparedFile,
 };
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use lowlat_host::IsolateBy;
@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 pub const COMMAND: Subcommand = Subcommand { name: "plan", declare, run };
 
 #[derive(Debug, Args)]
-struct Arguments {
+struct TunePlanArgs {
     #[command(flatten)]
     host: HostArgs,
     /// Accept the risk of this setting; repeatable
@@ -24,6 +24,9 @@ struct Arguments {
     /// Isolate CPUs by boot parameters, or by a cpuset partition without a reboot [default: boot]
     #[arg(long, value_name = "boot|cpuset", value_parser = super::isolate_by)]
     isolate_by: Option<IsolateBy>,
+    /// List the profiles, the one in force, and whether each is made for this processor
+    #[arg(long, conflicts_with_all = ["accept_risk", "isolate_by", "out"])]
+    list: bool,
     /// Print the plan as JSON
     #[arg(long)]
     json: bool,
@@ -33,13 +36,14 @@ struct Arguments {
 }
 
 fn declare(command: Command) -> Command {
-    Arguments::augment_args(command)
+    TunePlanArgs::augment_args(command)
         .about("Show every change that a profile plans as one diff; write nothing to the host")
         .after_help(format!(
             "Exit codes: 0 nothing to change, 1 changes planned, 2 error, 4 nothing to change, but less \
              than half of the settings could be checked.\n\n{}",
             examples(&[
                 ("lowlat tune plan", "Show what would change, and what would not and why."),
+                ("lowlat tune plan --list", "List the profiles."),
                 (
                     "sudo lowlat tune plan --role desk.toml --out plan.json",
                     "Save a plan to review and apply later."
@@ -61,7 +65,10 @@ fn declare(command: Command) -> Command {
 }
 
 fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
-    let arguments = Arguments::from_arg_matches(matches)?;
+    let arguments = TunePlanArgs::from_arg_matches(matches)?;
+    if arguments.list {
+        return super::profiles::list(&arguments.host, arguments.json);
+    }
     for id in &arguments.accept_risk {
         super::check_id(id)?;
     }
@@ -73,7 +80,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     if host.root.is_live() {
         plan.hindrances = hindrances(&super::open(Path::new("/"), None)?, &plan);
     }
-    let file = arguments.out.as_deref().map(|path| OutputFile::prepare(path, "--out")).transpose()?;
+    let file = arguments.out.as_deref().map(|path| PreparedFile::prepare(path, "--out")).transpose()?;
     if arguments.json {
         output::print_json(&plan)?;
     } else {

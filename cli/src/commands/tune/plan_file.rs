@@ -1,5 +1,6 @@
 //! Reading of saved plans.
 
+use crate::documents::Kind;
 use anyhow::{Context, bail};
 use lowlat_plan::Plan;
 use rustix::fs::{FileType, OFlags, fstat, stat};
@@ -66,25 +67,15 @@ fn check_owners(path: &Path, file: &File) -> anyhow::Result<()> {
 
 fn parse(path: &Path, file: File) -> anyhow::Result<Plan> {
     let shown = path.display();
-    let mut text = String::new();
+    let mut bytes = Vec::new();
     file.take(PLAN_BYTES_MAX)
-        .read_to_string(&mut text)
+        .read_to_end(&mut bytes)
         .with_context(|| format!("cannot read the plan {shown}"))?;
-    let plan: Plan = serde_json::from_str(&text).map_err(|error| {
-        let raw: String = text.chars().take(60).collect();
-        anyhow::anyhow!(
-            "cannot parse the plan {shown}: {error}; the file starts with {raw:?}\nhint: save a plan with `lowlat tune plan \
-             --out FILE`"
-        )
-    })?;
-    if plan.document != Plan::DOCUMENT || plan.schema_version != Plan::SCHEMA_VERSION {
-        bail!(
-            "{shown}: found a {:?} of version {}, expected a {:?} of version {}\nhint: save the plan again with this lowlat",
-            plan.document,
-            plan.schema_version,
-            Plan::DOCUMENT,
-            Plan::SCHEMA_VERSION
-        );
-    }
-    Ok(plan)
+    let kind = Kind {
+        document: Plan::DOCUMENT,
+        version: Plan::SCHEMA_VERSION,
+        is: "a plan of lowlat",
+        hint: "save one with `lowlat tune plan --out FILE`",
+    };
+    kind.parse(path, &bytes)
 }

@@ -8,13 +8,13 @@ use crate::{
 };
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use lowlat_plan::outcome::RollbackOutcome;
-use lowlat_tune_run::flow::{self, RollbackRequest, Scope, Site};
+use lowlat_tune_run::flow::{self, RollbackRequest, RollbackScope, Site};
 
 pub const COMMAND: Subcommand = Subcommand { name: "rollback", declare, run };
 
 #[derive(Debug, Args)]
 #[allow(clippy::struct_excessive_bools, reason = "flags of a command are independent")]
-struct Arguments {
+struct TuneRollbackArgs {
     #[command(flatten)]
     site: SiteArgs,
     /// Roll back to this earlier plan from `lowlat tune status` [default: before the first plan]
@@ -47,7 +47,7 @@ struct Arguments {
 }
 
 fn declare(command: Command) -> Command {
-    Arguments::augment_args(command)
+    TuneRollbackArgs::augment_args(command)
         .about("Roll plans back: files byte for byte, services, interrupts, threads, boot menu")
         .after_help(format!(
             "Rollback reads only the undo log (/var/lib/lowlat/undo), and resumes after a crash. It shows the three states of \
@@ -67,15 +67,15 @@ fn declare(command: Command) -> Command {
 }
 
 fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
-    let arguments = Arguments::from_arg_matches(matches)?;
+    let arguments = TuneRollbackArgs::from_arg_matches(matches)?;
     let site = arguments.site.open()?;
     if arguments.unconfirmed {
         return unconfirmed(&site);
     }
     let scope = match (&arguments.to, arguments.run_time) {
-        (Some(id), _) => Scope::To(id.clone()),
-        (None, true) => Scope::RunTime,
-        (None, false) => Scope::All,
+        (Some(id), _) => RollbackScope::To(id.clone()),
+        (None, true) => RollbackScope::RunTime,
+        (None, false) => RollbackScope::All,
     };
     let mut request = RollbackRequest {
         scope,

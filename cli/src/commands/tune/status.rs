@@ -12,7 +12,7 @@ use lowlat_tune_run::flow;
 pub const COMMAND: Subcommand = Subcommand { name: "status", declare, run };
 
 #[derive(Debug, Args)]
-struct Arguments {
+struct TuneStatusArgs {
     #[command(flatten)]
     site: SiteArgs,
     /// Print the status as JSON
@@ -21,7 +21,7 @@ struct Arguments {
 }
 
 fn declare(command: Command) -> Command {
-    Arguments::augment_args(command)
+    TuneStatusArgs::augment_args(command)
         .about("Show which plan is in force, since when, and which units maintain it")
         .after_help(format!(
             "Exit codes: 0 no plan or a complete plan, 1 an incomplete plan, a refused command line or a damaged undo log, \
@@ -34,7 +34,7 @@ fn declare(command: Command) -> Command {
 }
 
 fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
-    let arguments = Arguments::from_arg_matches(matches)?;
+    let arguments = TuneStatusArgs::from_arg_matches(matches)?;
     let root = Root::open(&arguments.site.root)?;
     anyhow::ensure!(
         !root.is_capture(),

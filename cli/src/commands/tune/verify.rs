@@ -28,7 +28,7 @@ const TICKS_MIN: Duration = Duration::from_millis(100);
 
 #[derive(Debug, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
-struct Arguments {
+struct TuneVerifyArgs {
     /// Verify this saved plan [default: the plan in force]
     #[arg(long, value_name = "FILE")]
     plan: Option<PathBuf>,
@@ -56,7 +56,7 @@ struct Arguments {
 }
 
 fn declare(command: Command) -> Command {
-    Arguments::augment_args(command)
+    TuneVerifyArgs::augment_args(command)
         .about("Compare the plan in force with the running kernel, and name what overrides it")
         .after_help(format!(
             "States of a row:\n\
@@ -93,7 +93,7 @@ fn declare(command: Command) -> Command {
 }
 
 fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
-    let arguments = Arguments::from_arg_matches(matches)?;
+    let arguments = TuneVerifyArgs::from_arg_matches(matches)?;
     if !arguments.no_ticks && arguments.count_ticks < TICKS_MIN {
         bail!(
             "--count-ticks {:?} is too short to detect a tick\nhint: count for 100ms or longer",
@@ -136,7 +136,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
 
 /// Compares the plan in force with the running host, without counting ticks. `None` if no plan is in force.
 pub fn in_force(root: &Root) -> anyhow::Result<Option<Verification>> {
-    let arguments = Arguments {
+    let arguments = TuneVerifyArgs {
         plan: None,
         root: "/".into(),
         count_ticks: TICKS_MIN,
@@ -151,7 +151,7 @@ pub fn in_force(root: &Root) -> anyhow::Result<Option<Verification>> {
 }
 
 /// Returns the plan, and what is known of its apply.
-fn subject(arguments: &Arguments, root: &Root) -> anyhow::Result<(Plan, Option<InForce>)> {
+fn subject(arguments: &TuneVerifyArgs, root: &Root) -> anyhow::Result<(Plan, Option<InForce>)> {
     let state = (!root.is_capture()).then(|| StateDir::below(&arguments.root));
     let in_force = state.map(|state| state.in_force()).transpose();
     if let Some(path) = &arguments.plan {
@@ -179,7 +179,7 @@ fn subject(arguments: &Arguments, root: &Root) -> anyhow::Result<(Plan, Option<I
 }
 
 fn verify(
-    arguments: &Arguments,
+    arguments: &TuneVerifyArgs,
     root: &Root,
     plan: &Plan,
     in_force: Option<&InForce>,
@@ -226,7 +226,7 @@ fn verify(
 
 /// Counts ticks if the host is running and the plan isolates CPUs.
 fn proof(
-    arguments: &Arguments,
+    arguments: &TuneVerifyArgs,
     root: &Root,
     plan: &Plan,
     host: &HostSnapshot,

@@ -9,7 +9,7 @@ use crate::{
     arguments::{cpus, duration},
     choose,
     output::{self, Exit, Interrupted},
-    results::OutputFile,
+    results::PreparedFile,
     role, signals,
 };
 use anyhow::bail;
@@ -43,7 +43,7 @@ const EVERY_MAX: Duration = Duration::from_secs(3_600);
 
 #[derive(Debug, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
-struct Arguments {
+struct WatchArgs {
     /// CPUs to watch [default: the isolated CPUs, else all]
     #[arg(long, value_name = "LIST", value_parser = cpus)]
     cpus: Option<CpuSet>,
@@ -71,7 +71,7 @@ struct Arguments {
 }
 
 fn declare(command: Command) -> Command {
-    Arguments::augment_args(command)
+    WatchArgs::augment_args(command)
         .about("Watch live what disturbs this host's CPUs, its settings and its network")
         .after_help(format!(
             "States of a CPU:\n\
@@ -101,7 +101,7 @@ fn declare(command: Command) -> Command {
 }
 
 fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
-    let arguments = Arguments::from_arg_matches(matches)?;
+    let arguments = WatchArgs::from_arg_matches(matches)?;
     let root = Root::live();
     let host = snapshot::read_without_knobs(&root);
     let subject = subject(&arguments, &root, &host)?;
@@ -120,11 +120,11 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
 
 fn watch<'scope, 'env: 'scope>(
     scope: &'scope thread::Scope<'scope, 'env>,
-    arguments: &Arguments,
+    arguments: &WatchArgs,
     root: &'env Root,
     subject: Subject,
     stop: &'env Arc<AtomicBool>,
-    (exporter, textfile): (Option<&'env Exporter>, Option<&OutputFile>),
+    (exporter, textfile): (Option<&'env Exporter>, Option<&PreparedFile>),
 ) -> anyhow::Result<Exit> {
     let is_metrics = exporter.is_some() || textfile.is_some();
     let is_view = !is_metrics && !arguments.json && !arguments.once;
@@ -173,7 +173,7 @@ fn metrics<'scope, 'env: 'scope>(
     watcher: &mut Watcher<'scope, 'env>,
     stop: &'env AtomicBool,
     exporter: Option<&'env Exporter>,
-    textfile: Option<&OutputFile>,
+    textfile: Option<&PreparedFile>,
 ) -> anyhow::Result<()> {
     let shared = Arc::new(Mutex::new(watcher.watch.clone()));
     if let Some(exporter) = exporter {
@@ -192,7 +192,7 @@ fn metrics<'scope, 'env: 'scope>(
     Ok(())
 }
 
-fn subject(arguments: &Arguments, root: &Root, host: &HostSnapshot) -> anyhow::Result<Subject> {
+fn subject(arguments: &WatchArgs, root: &Root, host: &HostSnapshot) -> anyhow::Result<Subject> {
     let is_metrics = arguments.exporter.is_some() || arguments.textfile.is_some();
     let every = arguments.interval.unwrap_or(if is_metrics { EVERY_OF_METRICS } else { EVERY });
     if !(EVERY_MIN..=EVERY_MAX).contains(&every) {
@@ -226,7 +226,7 @@ fn subject(arguments: &Arguments, root: &Root, host: &HostSnapshot) -> anyhow::R
 }
 
 /// Checks the file of --textfile.
-fn textfile(path: &std::path::Path) -> anyhow::Result<OutputFile> {
+fn textfile(path: &std::path::Path) -> anyhow::Result<PreparedFile> {
     if path.extension().is_none_or(|ending| ending != "prom") {
         bail!(
             "cannot write metrics to {}: node_exporter reads only files whose names end in .prom\nhint: rename it to {}",
@@ -236,5 +236,5 @@ fn textfile(path: &std::path::Path) -> anyhow::Result<OutputFile> {
     }
     // Another user reads the file, so the caller's umask must not apply.
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
-    OutputFile::prepare(path, "--textfile")
+    PreparedFile::prepare(path, "--textfile")
 }

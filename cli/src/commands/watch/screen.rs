@@ -2,7 +2,7 @@
 
 use super::watcher::Watcher;
 use anyhow::Context;
-use lowlat_jitter_report::watch::{View, Watch, frame};
+use lowlat_jitter_report::watch::{DisplayOptions, Watch, frame};
 use ratatui::{
     DefaultTerminal,
     crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers},
@@ -66,7 +66,7 @@ pub fn show<'scope, 'env: 'scope>(
     stop: &AtomicBool,
 ) -> anyhow::Result<()> {
     let mut screen = Screen::open()?;
-    let (mut view, mut paused): (View, Option<Watch>) = (View::default(), None);
+    let (mut view, mut paused): (DisplayOptions, Option<Watch>) = (DisplayOptions::default(), None);
     // Relaxed: the flag orders nothing.
     while !stop.load(Ordering::Relaxed) {
         let shown = paused.as_ref().unwrap_or(&watcher.watch);
@@ -123,7 +123,7 @@ fn wait_for_key(time: Duration) -> Option<bool> {
     }
 }
 
-fn obey(event: &Event, view: &mut View, cpu_count: usize) -> Wish {
+fn obey(event: &Event, view: &mut DisplayOptions, cpu_count: usize) -> Wish {
     let Event::Key(KeyEvent { code, modifiers, kind: KeyEventKind::Press, .. }) = event else {
         return Wish::Nothing;
     };
@@ -148,25 +148,25 @@ mod tests {
     use super::*;
     use lowlat_jitter_report::watch::Sort;
 
-    fn press(code: KeyCode, modifiers: KeyModifiers, view: &mut View) -> Wish {
+    fn press(code: KeyCode, modifiers: KeyModifiers, view: &mut DisplayOptions) -> Wish {
         obey(&Event::Key(KeyEvent::new(code, modifiers)), view, 8)
     }
 
     #[test]
     fn keys_quit_pause_sort_and_scroll() {
-        let mut view = View::default();
-        let plain = |code, view: &mut View| press(code, KeyModifiers::NONE, view);
+        let mut view = DisplayOptions::default();
+        let plain = |code, view: &mut DisplayOptions| press(code, KeyModifiers::NONE, view);
         assert_eq!(plain(KeyCode::Char('q'), &mut view), Wish::Quit);
         assert_eq!(plain(KeyCode::Esc, &mut view), Wish::Quit);
         assert_eq!(plain(KeyCode::Char('c'), &mut view), Wish::Nothing);
         assert_eq!(press(KeyCode::Char('c'), KeyModifiers::CONTROL, &mut view), Wish::Quit);
         plain(KeyCode::Char('p'), &mut view);
         plain(KeyCode::Down, &mut view);
-        assert_eq!(view, View { is_paused: true, scroll: 1, sort: Sort::Cpu });
+        assert_eq!(view, DisplayOptions { is_paused: true, scroll: 1, sort: Sort::Cpu });
         plain(KeyCode::PageDown, &mut view);
         assert_eq!(view.scroll, 7, "not beyond the last CPU");
         plain(KeyCode::Char('s'), &mut view);
         plain(KeyCode::Up, &mut view);
-        assert_eq!(view, View { is_paused: true, scroll: 0, sort: Sort::State });
+        assert_eq!(view, DisplayOptions { is_paused: true, scroll: 0, sort: Sort::State });
     }
 }

@@ -15,7 +15,7 @@ use lowlat_workload::{
 pub const COMMAND: Subcommand = Subcommand { name: "article", declare, run };
 
 #[derive(Debug, Args)]
-struct Arguments {
+struct WorkloadArticleArgs {
     /// Only these: spec-base, spec-peak, nginx, semaphores, messages, pipe [default: all]
     #[arg(value_name = "GAIN", value_parser = known)]
     gains: Vec<String>,
@@ -35,7 +35,7 @@ fn known(key: &str) -> Result<String, String> {
 }
 
 fn declare(command: Command) -> Command {
-    Arguments::augment_args(command)
+    WorkloadArticleArgs::augment_args(command)
         .about("Split the gains of the KeyarchOS article into placement and idle states")
         .after_help(format!(
             "The article (Inspur, 2025) reports gains of a changed kernel on Intel Xeon 6: SPEC CPU up to +29 %, nginx +8.13 %, \
@@ -54,7 +54,7 @@ fn declare(command: Command) -> Command {
 }
 
 fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
-    let arguments = Arguments::from_arg_matches(matches)?;
+    let arguments = WorkloadArticleArgs::from_arg_matches(matches)?;
     measure::run("workload article", &arguments.measure, || {
         let is_wanted =
             |one: &&Published| arguments.gains.is_empty() || arguments.gains.iter().any(|key| key == one.key);

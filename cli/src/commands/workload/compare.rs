@@ -15,21 +15,21 @@ use lowlat_workload::{Purpose, Setting};
 pub const COMMAND: Subcommand = Subcommand { name: "compare", declare, run };
 
 #[derive(Debug, Args)]
-struct Arguments {
+struct WorkloadCompareArgs {
     #[command(flatten)]
     names: NamesArgs,
     /// Setting of side A
     #[arg(long, value_name = "SETTING", default_value = "place=kernel")]
     a: Setting,
     /// Setting of side B
-    #[arg(long, value_name = "SETTING", required_unless_present = "from")]
-    b: Option<Setting>,
+    #[arg(long, value_name = "SETTING")]
+    b: Setting,
     #[command(flatten)]
     measure: MeasureArgs,
 }
 
 fn declare(command: Command) -> Command {
-    Arguments::augment_args(command)
+    WorkloadCompareArgs::augment_args(command)
         .about("Compare two settings, in interleaved rounds")
         .after_help(format!(
             "Each round runs every workload under both settings in random order. The ratio is that of B to A round by round, \
@@ -49,9 +49,9 @@ fn declare(command: Command) -> Command {
 }
 
 fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
-    let arguments = Arguments::from_arg_matches(matches)?;
+    let arguments = WorkloadCompareArgs::from_arg_matches(matches)?;
     measure::run("workload compare", &arguments.measure, || {
-        let b = arguments.b.unwrap_or_default();
+        let b = arguments.b;
         anyhow::ensure!(
             arguments.a != b,
             "cannot compare {b} with itself\nhint: name another setting with --a or --b"

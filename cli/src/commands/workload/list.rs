@@ -11,20 +11,20 @@ use lowlat_cores_run::workload::WORKLOADS;
 pub const COMMAND: Subcommand = Subcommand { name: "list", declare, run };
 
 #[derive(Debug, Args)]
-struct Arguments {
+struct WorkloadListArgs {
     /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
 fn declare(command: Command) -> Command {
-    Arguments::augment_args(command)
+    WorkloadListArgs::augment_args(command)
         .about("List the workloads, and why some cannot run here")
         .after_help(examples(&[("lowlat workload list", "List the workloads.")]))
 }
 
 fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
-    let arguments = Arguments::from_arg_matches(matches)?;
+    let arguments = WorkloadListArgs::from_arg_matches(matches)?;
     let listed: Vec<Listed> = WORKLOADS
         .iter()
         .map(|of| Listed { name: of.name, about: of.about, unit: of.unit, why_not: of.why_not() })

@@ -10,7 +10,7 @@ use crate::{
 };
 use anyhow::Context;
 use clap::{Args, value_parser};
-use lowlat_cores_run::workload::{self, Order, Site, WORKLOADS, Workload};
+use lowlat_cores_run::workload::{self, Order, WORKLOADS, Workload, WorkloadSite};
 use lowlat_host_run::affinity;
 use lowlat_results::ResultDocument;
 use lowlat_workload::WorkloadMeasurement;
@@ -38,7 +38,7 @@ pub struct MeasureArgs {
 #[derive(Debug, Args)]
 pub struct NamesArgs {
     /// The workloads; `lowlat workload list` lists them
-    #[arg(value_name = "NAME", required_unless_present = "from", value_parser = known)]
+    #[arg(value_name = "NAME", required = true, value_parser = known)]
     pub names: Vec<String>,
     /// Run this many copies of each, such as 1,4,16,32,64
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "1", value_parser = value_parser!(u32).range(1..=COPIES_MAX))]
@@ -65,21 +65,18 @@ fn run_time(text: &str) -> Result<Duration, String> {
     duration_within(text, Duration::from_millis(10)..=Duration::from_secs(600), "10 ms to 600 s")
 }
 
-/// Measures, or reads the document of `--from`, and writes the outputs.
+/// Measures, and writes the outputs.
 pub fn run(
     command: &'static str,
     arguments: &MeasureArgs,
     order: impl FnOnce() -> anyhow::Result<Order>,
 ) -> anyhow::Result<Exit> {
     let outputs = arguments.outputs.prepare()?;
-    let document = arguments.outputs.document_or(|| measure(command, arguments, order()?))?;
-    let record = &document
-        .workload()
-        .context("cannot show the document: it contains no workloads\nhint: name one that `lowlat workload run --result` wrote")?
-        .record;
+    let document = measure(command, arguments, order()?)?;
+    let record = &document.workload().context("the document contains no workloads")?.record;
     let has_clusters = !document.snapshot.topology.clusters.is_empty();
     outputs.write(&document, &lowlat_cores_report::workload_text(record, has_clusters, output::width()))?;
-    if record.runs.is_empty() && !document.is_interrupted && arguments.outputs.from.is_none() {
+    if record.runs.is_empty() && !document.is_interrupted {
         let why = record.missing.first().map_or("it has no rounds", |missing| &missing.why);
         anyhow::bail!(
             "cannot measure any workload: {why}\nhint: `lowlat workload list` lists what can run here"
@@ -96,7 +93,7 @@ fn measure(command: &'static str, arguments: &MeasureArgs, order: Order) -> anyh
     run.progress.stand_still();
     run.start();
     let order = Order { rounds: arguments.rounds, time: arguments.duration, ..order };
-    let site = Site { root: &run.host.root, topology: &run.host.snapshot.topology, usable: &usable };
+    let site = WorkloadSite { root: &run.host.root, topology: &run.host.snapshot.topology, usable: &usable };
     let record = workload::run(site, &order, &stop, &|round, cell| {
         let of = arguments.rounds;
         run.progress.say(format!(

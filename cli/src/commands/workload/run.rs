@@ -12,7 +12,7 @@ use lowlat_workload::{Purpose, Setting};
 pub const COMMAND: Subcommand = Subcommand { name: "run", declare, run };
 
 #[derive(Debug, Args)]
-struct Arguments {
+struct WorkloadRunArgs {
     #[command(flatten)]
     names: NamesArgs,
     /// Measure under this setting; may be repeated [default: place=kernel]
@@ -33,7 +33,7 @@ pub const SETTINGS: &str = "A setting is a list of:\n  \
     Other programs get the set of CPUs, and place their threads in it themselves.";
 
 fn declare(command: Command) -> Command {
-    Arguments::augment_args(command).about("Count the operations per second of workloads").after_help(
+    WorkloadRunArgs::augment_args(command).about("Count the operations per second of workloads").after_help(
         format!(
             "p50 and p99 are times of one operation: of every request of nginx; of lowlat's own workloads of a sample, with \
              one reading of the clock.\n\n{SETTINGS}\n\nExit codes: 0 clean, 2 error, 4 nothing was measured, 130 interrupted.\n\n{}",
@@ -50,7 +50,7 @@ fn declare(command: Command) -> Command {
 }
 
 fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
-    let arguments = Arguments::from_arg_matches(matches)?;
+    let arguments = WorkloadRunArgs::from_arg_matches(matches)?;
     measure::run("workload run", &arguments.measure, || {
         let settings =
             if arguments.under.is_empty() { vec![Setting::default()] } else { arguments.under.clone() };

@@ -2,7 +2,7 @@
 
 use super::{
     record::C2cRecord,
-    survey::{Limits, Missed, Sample, survey},
+    survey::{Missed, Sample, SurveyLimits, survey},
 };
 use lowlat_host::{CPU_ID_MAX, CpuId, CpuSet, topology::Topology};
 use thiserror::Error;
@@ -12,7 +12,7 @@ const ROWS_MAX: usize = CPU_ID_MAX as usize + 1;
 
 /// Error for a text that is not a matrix of latencies.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum MatrixError {
+pub enum LatencyMatrixError {
     /// A cell is not a time.
     #[error("line {line}, column {column}: found {found:?}, expected a time in ns, or nothing")]
     Cell {
@@ -42,23 +42,23 @@ pub enum MatrixError {
 
 /// Times between CPUs in nanoseconds, in one direction or both: row and column are the numbers of the CPUs.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Matrix(Vec<Vec<Option<f64>>>);
+pub struct LatencyMatrix(Vec<Vec<Option<f64>>>);
 
-impl Matrix {
+impl LatencyMatrix {
     /// Reads what `core-to-core-latency --csv` prints: a square of times, with nothing on and above the diagonal.
     ///
     /// # Errors
-    /// [`MatrixError`], with the place.
-    pub fn parse(text: &str) -> Result<Self, MatrixError> {
+    /// [`LatencyMatrixError`], with the place.
+    pub fn parse(text: &str) -> Result<Self, LatencyMatrixError> {
         let lines: Vec<&str> = text.trim_end_matches(['\n', '\r']).lines().collect();
         if lines.len() > ROWS_MAX {
-            return Err(MatrixError::Large);
+            return Err(LatencyMatrixError::Large);
         }
         let cell = |line: usize, (column, cell): (usize, &str)| match cell.trim() {
             "" => Ok(None),
             text => match text.parse::<f64>() {
                 Ok(ns) if ns.is_finite() && ns > 0.0 => Ok(Some(ns)),
-                _ => Err(MatrixError::Cell {
+                _ => Err(LatencyMatrixError::Cell {
                     line: line + 1,
                     column: column + 1,
                     found: text.chars().take(20).collect(),
@@ -70,14 +70,18 @@ impl Matrix {
             let row: Vec<Option<f64>> =
                 text.split(',').enumerate().map(|at| cell(line, at)).collect::<Result<_, _>>()?;
             if row.len() != lines.len() {
-                return Err(MatrixError::Columns { line: line + 1, found: row.len(), expected: lines.len() });
+                return Err(LatencyMatrixError::Columns {
+                    line: line + 1,
+                    found: row.len(),
+                    expected: lines.len(),
+                });
             }
             rows.push(row);
         }
         let matrix = Self(rows);
         let cpus = 0..matrix.0.len();
         let has_pair = cpus.clone().any(|a| cpus.clone().any(|b| a != b && matrix.cell(a, b).is_some()));
-        if has_pair { Ok(matrix) } else { Err(MatrixError::Empty) }
+        if has_pair { Ok(matrix) } else { Err(LatencyMatrixError::Empty) }
     }
 
     fn cell(&self, row: usize, column: usize) -> Option<f64> {
@@ -99,7 +103,7 @@ impl Matrix {
             }
         };
         let cpus: CpuSet = (0..).take(self.0.len()).collect();
-        let limits = Limits { cpus_max_of_all_pairs: usize::MAX, ..Limits::default() };
+        let limits = SurveyLimits { cpus_max_of_all_pairs: usize::MAX, ..SurveyLimits::default() };
         let mut record = survey(&cpus, topology, limits, &mut |a, b| time(a, b));
         // One pair's time was asked for again, and did not change.
         record.drift = None;
@@ -124,14 +128,14 @@ mod tests {
 
     #[test]
     fn groups_are_found_in_a_published_matrix() {
-        let record = Matrix::parse(&published()).unwrap().survey(&Topology::default());
+        let record = LatencyMatrix::parse(&published()).unwrap().survey(&Topology::default());
         assert_eq!((record.pairs.len(), record.levels.len(), record.drift), (28, 2, None));
         let groups: Vec<String> = record.levels[0].groups.iter().map(CpuSet::to_list).collect();
         assert_eq!(groups, ["0-3", "4-7"]);
         assert_eq!(record.warnings, [""; 0]);
         // The same with both directions, and lines that end as on Windows.
         let full = "0,30.0,90\r\n10,,80.0\r\n90,80,\r\n".replace("0,30.0", ",30.0");
-        let record = Matrix::parse(&full).unwrap().survey(&Topology::default());
+        let record = LatencyMatrix::parse(&full).unwrap().survey(&Topology::default());
         assert!(
             (record.pairs[0].median_ns - 20.0).abs() < 1e-9 && record.pairs[0].high_ns > 29.0,
             "{record:?}"
@@ -149,10 +153,10 @@ mod tests {
             (",\nNaN,\n", "found \"NaN\""),
             ("Using RDTSC to measure time: false\n", "found \"Using RDTSC to measu\""),
         ] {
-            let error = Matrix::parse(text).unwrap_err().to_string();
+            let error = LatencyMatrix::parse(text).unwrap_err().to_string();
             assert!(error.contains(wanted), "{text:?}: {error}");
         }
-        assert_eq!(Matrix::parse(&"\n".repeat(10_000)), Err(MatrixError::Empty));
-        assert_eq!(Matrix::parse(&"1\n".repeat(10_000)), Err(MatrixError::Large));
+        assert_eq!(LatencyMatrix::parse(&"\n".repeat(10_000)), Err(LatencyMatrixError::Empty));
+        assert_eq!(LatencyMatrix::parse(&"1\n".repeat(10_000)), Err(LatencyMatrixError::Large));
     }
 }

@@ -3,15 +3,14 @@
 mod differences;
 mod levels;
 mod matrix;
-mod places;
 mod record;
 mod survey;
 mod tree;
 
 pub use differences::{Kind, differences, partitions};
-pub use matrix::{Matrix, MatrixError};
-pub use record::{C2cMeasurement, C2cRecord, Level, Method, PairTime, Prediction, SpotCheck};
-pub use survey::{Limits, Missed, Sample, survey};
+pub use matrix::{LatencyMatrix, LatencyMatrixError};
+pub use record::{C2cMeasurement, C2cRecord, LatencyPredictor, Level, Method, PairTime, SpotCheck};
+pub use survey::{Missed, Sample, SurveyLimits, survey};
 
 #[cfg(test)]
 mod synthetic;

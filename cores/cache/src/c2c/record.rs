@@ -1,9 +1,6 @@
 //! Record of a survey of the latencies between cores.
 
-use super::{
-    levels::Bounds,
-    places::{Places, are_together, places},
-};
+use super::levels::Bounds;
 use crate::quantile;
 use lowlat_host::{CpuId, CpuSet};
 use serde::{Deserialize, Serialize};
@@ -134,9 +131,23 @@ pub struct SpotCheck {
     pub right: u64,
 }
 
+/// The place of each CPU's group.
+pub type Places = BTreeMap<CpuId, usize>;
+
+/// Places of the CPUs of some groups.
+pub fn places<'a>(groups: impl IntoIterator<Item = &'a CpuSet>) -> Places {
+    let groups = groups.into_iter().enumerate();
+    groups.flat_map(|(place, group)| group.iter().map(move |cpu| (cpu, place))).collect()
+}
+
+/// True if two CPUs are in one group.
+pub fn are_together(places: &Places, a: CpuId, b: CpuId) -> bool {
+    places.get(&a).is_some_and(|place| places.get(&b) == Some(place))
+}
+
 /// Index of a record, for fast predictions.
 #[derive(Debug)]
-pub struct Prediction<'a> {
+pub struct LatencyPredictor<'a> {
     record: &'a C2cRecord,
     measured: BTreeMap<(CpuId, CpuId), f64>,
     /// Places of the CPUs among the blocks, and among the groups of each level.
@@ -155,7 +166,7 @@ impl C2cRecord {
     }
 
     /// Builds the index that predicts the times of all pairs.
-    pub fn prediction(&self) -> Prediction<'_> {
+    pub fn prediction(&self) -> LatencyPredictor<'_> {
         let measured = self.pairs.iter().map(|pair| ((pair.a, pair.b), pair.median_ns)).collect();
         let blocks = places(&self.blocks);
         let place = |cpu: CpuId| blocks.get(&cpu).copied();
@@ -171,7 +182,7 @@ impl C2cRecord {
             between.into_iter().filter_map(|(pair, times)| Some((pair, quantile(times, 0.5)?))).collect();
         let times: Vec<f64> = self.pairs.iter().map(|pair| pair.median_ns).collect();
         let groups = self.levels.iter().map(|level| places(&level.groups)).collect();
-        Prediction { record: self, measured, blocks, groups, between, bounds: Bounds::of(&times) }
+        LatencyPredictor { record: self, measured, blocks, groups, between, bounds: Bounds::of(&times) }
     }
 }
 
@@ -181,7 +192,7 @@ impl From<C2cRecord> for C2cMeasurement {
     }
 }
 
-impl Prediction<'_> {
+impl LatencyPredictor<'_> {
     /// Latency between two CPUs in nanoseconds, and whether it was measured.
     pub fn time(&self, a: CpuId, b: CpuId) -> Option<(f64, bool)> {
         if let Some(ns) = self.measured.get(&(a.min(b), a.max(b))) {

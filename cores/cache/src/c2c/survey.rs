@@ -7,8 +7,7 @@
 use super::{
     differences::partitions,
     levels::Bounds,
-    places::{Places, are_together, places},
-    record::{C2cRecord, Level, PairTime, SpotCheck},
+    record::{C2cRecord, Level, PairTime, Places, SpotCheck, are_together, places},
     tree::Tree,
 };
 use crate::quantile;
@@ -58,7 +57,7 @@ pub enum Missed {
 
 /// Limits on the number of measurements.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Limits {
+pub struct SurveyLimits {
     /// Up to this number of CPUs every pair is measured.
     pub cpus_max_of_all_pairs: usize,
     /// Above it: largest share of the pairs that is measured, but never fewer than `pairs_min`.
@@ -69,7 +68,7 @@ pub struct Limits {
     pub seed: u64,
 }
 
-impl Default for Limits {
+impl Default for SurveyLimits {
     fn default() -> Self {
         Self { cpus_max_of_all_pairs: 32, share_max: 0.05, pairs_min: 1_500, seed: 1 }
     }
@@ -79,7 +78,7 @@ impl Default for Limits {
 pub fn survey(
     cpus: &CpuSet,
     topology: &Topology,
-    limits: Limits,
+    limits: SurveyLimits,
     measure: &mut dyn FnMut(CpuId, CpuId) -> Result<Sample, Missed>,
 ) -> C2cRecord {
     let all: Vec<CpuId> = cpus.iter().collect();
@@ -95,7 +94,7 @@ pub fn survey(
         order: Vec::new(),
         budget,
         rng: Rng::with_seed(limits.seed),
-        control: Control::default(),
+        control: ControlPair::default(),
         gone: CpuSet::new(),
         is_stopped: false,
     };
@@ -140,7 +139,7 @@ impl Distances {
 
 /// One pair that is measured again and again, because a virtual machine's CPUs move.
 #[derive(Debug, Default)]
-struct Control {
+struct ControlPair {
     pair: Option<(CpuId, CpuId)>,
     times: Vec<f64>,
 }
@@ -153,7 +152,7 @@ struct Survey<'a> {
     order: Vec<(CpuId, CpuId)>,
     budget: usize,
     rng: Rng,
-    control: Control,
+    control: ControlPair,
     /// CPUs on which nothing runs any more.
     gone: CpuSet,
     is_stopped: bool,

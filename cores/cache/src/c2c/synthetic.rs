@@ -1,6 +1,6 @@
 //! Surveys of machines that do not exist, with noise.
 
-use super::{C2cRecord, Limits, Missed, Sample, differences, survey};
+use super::{C2cRecord, Missed, Sample, SurveyLimits, differences, survey};
 use fastrand::Rng;
 use lowlat_host::{
     CpuId, CpuSet, Reading,
@@ -8,12 +8,12 @@ use lowlat_host::{
 };
 
 /// Groups of each level, finest first, with the latency inside.
-struct Machine {
+struct SyntheticMachine {
     levels: Vec<(f64, Vec<CpuSet>)>,
     across_ns: f64,
 }
 
-impl Machine {
+impl SyntheticMachine {
     /// A machine of `sizes` CPUs per group, finest first; numbers run through the groups in order.
     fn regular(cpus: u32, sizes: &[(u32, f64)], across_ns: f64) -> Self {
         let groups = |size: u32| (0..cpus / size).map(|n| (n * size..(n + 1) * size).collect()).collect();
@@ -73,7 +73,7 @@ impl Machine {
             let median_ns = self.ns(a, b) * noise;
             Ok(Sample { median_ns, low_ns: median_ns, high_ns: median_ns })
         };
-        survey(&self.cpus(), topology, Limits { seed, ..Limits::default() }, &mut measure)
+        survey(&self.cpus(), topology, SurveyLimits { seed, ..SurveyLimits::default() }, &mut measure)
     }
 
     /// Share of all pairs whose predicted time is nearest to the true level.
@@ -117,8 +117,8 @@ impl Machine {
 }
 
 /// Two packages of 16 chiplets of 8 cores of 2 threads.
-fn chiplets() -> Machine {
-    Machine::regular(512, &[(2, 8.0), (16, 28.0), (256, 110.0)], 230.0).with_far_siblings(512)
+fn chiplets() -> SyntheticMachine {
+    SyntheticMachine::regular(512, &[(2, 8.0), (16, 28.0), (256, 110.0)], 230.0).with_far_siblings(512)
 }
 
 #[test]
@@ -129,7 +129,7 @@ fn chiplets_with_smt_are_found_from_a_twentieth_of_the_pairs() {
 
 #[test]
 fn clusters_of_four_are_found_from_a_twentieth_of_the_pairs() {
-    let machine = Machine::regular(512, &[(4, 25.0), (128, 60.0), (256, 120.0)], 260.0);
+    let machine = SyntheticMachine::regular(512, &[(4, 25.0), (128, 60.0), (256, 120.0)], 260.0);
     machine.check("clusters", &machine.topology([None, Some(0), Some(1), Some(2)]), 0.05);
 }
 
@@ -144,7 +144,7 @@ fn a_hybrid_processor_is_measured_pair_by_pair() {
     // Eight cores of two threads, four clusters of four.
     let pairs = (0..8).map(|n| (2 * n..2 * n + 2).collect());
     let fours = (0..4).map(|n| (16 + 4 * n..20 + 4 * n).collect());
-    let machine = Machine {
+    let machine = SyntheticMachine {
         levels: vec![(7.0, pairs.collect()), (24.0, fours.collect()), (48.0, vec![(0..32).collect()])],
         across_ns: 48.0,
     };
@@ -171,14 +171,14 @@ fn a_topology_that_is_true_has_no_differences() {
 #[test]
 fn a_split_cache_and_invented_packages_are_named() {
     // The kernel reports one cache of 32 CPUs where there are two.
-    let machine = Machine::regular(64, &[(16, 30.0), (32, 110.0)], 230.0);
+    let machine = SyntheticMachine::regular(64, &[(16, 30.0), (32, 110.0)], 230.0);
     let mut topology = machine.topology([None, None, Some(1), Some(1)]);
     topology.packages.clear();
     let record = machine.survey(&topology, 1);
     let said = differences(&record, &topology);
     assert!(said.iter().any(|line| line.contains("no level of 0-15 | 16-31")), "{said:?}");
     // Eight packages by the hypervisor's word, one cache by measurement.
-    let flat = Machine::regular(32, &[(32, 40.0)], 40.0);
+    let flat = SyntheticMachine::regular(32, &[(32, 40.0)], 40.0);
     let mut invented = flat.topology([None; 4]);
     invented.packages =
         (0..8_u32).map(|n| Group { id: i64::from(n), cpus: (4 * n..4 * n + 4).collect() }).collect();
@@ -207,14 +207,14 @@ fn an_early_end_leaves_what_was_measured() {
         let sample = Sample { median_ns, low_ns: median_ns, high_ns: median_ns };
         if left >= 0 { Ok(sample) } else { Err(Missed::Stop) }
     };
-    let record = survey(&machine.cpus(), &Topology::default(), Limits::default(), &mut measure);
+    let record = survey(&machine.cpus(), &Topology::default(), SurveyLimits::default(), &mut measure);
     assert!(!record.pairs.is_empty() && record.pairs.len() <= 100, "{}", record.pairs.len());
     assert!(record.pairs.iter().all(|pair| pair.median_ns.is_finite()));
 }
 
 #[test]
 fn a_cpu_that_goes_offline_is_left_out() {
-    let machine = Machine::regular(64, &[(16, 30.0), (32, 110.0)], 230.0);
+    let machine = SyntheticMachine::regular(64, &[(16, 30.0), (32, 110.0)], 230.0);
     let mut left = 300;
     let mut measure = |a, b| {
         left -= 1;
@@ -223,7 +223,7 @@ fn a_cpu_that_goes_offline_is_left_out() {
         let is_gone = left < 0 && (a == 7 || b == 7);
         if is_gone { Err(Missed::Cpu(7)) } else { Ok(sample) }
     };
-    let record = survey(&machine.cpus(), &Topology::default(), Limits::default(), &mut measure);
+    let record = survey(&machine.cpus(), &Topology::default(), SurveyLimits::default(), &mut measure);
     assert_eq!(record.cpus.to_string(), "0-6,8-63");
     let groups: Vec<String> = record.levels[0].groups.iter().map(ToString::to_string).collect();
     assert_eq!(groups, ["0-6,8-15", "16-31", "32-47", "48-63"]);

@@ -28,12 +28,12 @@ pub struct User {
     /// The instruction; 0 if unknown.
     pub code: u64,
     /// Rate at which it writes the field, or reads it if it does not write it. `None` if that was not counted.
-    pub pace: Option<Pace>,
+    pub pace: Option<AccessRate>,
 }
 
 /// Accesses per second of wall time.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Pace {
+pub struct AccessRate {
     pub per_second: f64,
     /// True if the actual rate is higher: counting was cut, or breakpoints took too much of the time.
     pub is_more: bool,
@@ -45,10 +45,10 @@ impl FieldCount {
         self.accesses.max(self.writes) >= ACCESSES_MIN
     }
 
-    fn pace(&self, hit_ns: u64) -> Option<Pace> {
+    fn pace(&self, hit_ns: u64) -> Option<AccessRate> {
         let waited_ns = self.window_count.saturating_mul(hit_ns) as f64;
         let window_ns = self.window_ns as f64;
-        (self.window_ns > 0).then(|| Pace {
+        (self.window_ns > 0).then(|| AccessRate {
             per_second: self.window_count as f64 * 1e9 / window_ns,
             is_more: self.is_cut || waited_ns > window_ns * HITS_SHARE_MAX,
         })

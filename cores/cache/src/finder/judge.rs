@@ -25,7 +25,7 @@ pub enum Sharing {
 
 /// A line that several threads use at the same time, and one of them writes.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Finding {
+pub struct SharedLine {
     /// First address of the line.
     pub line: u64,
     pub sharing: Sharing,
@@ -33,7 +33,7 @@ pub struct Finding {
     pub fields: Vec<Field>,
 }
 
-impl Finding {
+impl SharedLine {
     /// Accesses of all threads per second, as far as they were counted.
     fn per_second(&self) -> f64 {
         let users = self.fields.iter().flat_map(|field| &field.users);
@@ -50,7 +50,7 @@ impl Meeting {
 
 impl FinderRecord {
     /// Shared lines: false sharing first, and in each kind the busiest first.
-    pub fn findings(&self) -> Vec<Finding> {
+    pub fn findings(&self) -> Vec<SharedLine> {
         let mut lines: BTreeMap<u64, Vec<&FieldCount>> = BTreeMap::new();
         for count in &self.counts {
             lines.entry(self.line_of(count.address)).or_default().push(count);
@@ -61,9 +61,9 @@ impl FinderRecord {
         }
         let findings = lines.into_iter().filter_map(|(line, counts)| {
             let fields = fields(&counts, self.hit_ns);
-            Some(Finding { line, sharing: sharing(&fields, meetings.get(&line)?)?, fields })
+            Some(SharedLine { line, sharing: sharing(&fields, meetings.get(&line)?)?, fields })
         });
-        let mut findings: Vec<Finding> = findings.collect();
+        let mut findings: Vec<SharedLine> = findings.collect();
         findings.sort_by(|a, b| a.sharing.cmp(&b.sharing).then(b.per_second().total_cmp(&a.per_second())));
         findings
     }
@@ -125,7 +125,7 @@ mod tests {
     }
 
     /// With threads 1 to 3 that use all lines all of the time.
-    fn findings(counts: &[FieldCount]) -> Vec<Finding> {
+    fn findings(counts: &[FieldCount]) -> Vec<SharedLine> {
         let lines: BTreeSet<u64> = counts.iter().map(|count| count.address & !63).collect();
         let pairs = [[1, 2], [1, 3], [2, 3]];
         let meetings: Vec<_> =
@@ -203,7 +203,7 @@ mod tests {
     #[test]
     fn bytes_split_a_word_that_two_threads_write() {
         let mut counts = vec![count(0x40, 8, 1, 16), count(0x40, 8, 2, 16)];
-        let fields = |found: &[Finding]| -> Vec<(u64, u64)> {
+        let fields = |found: &[SharedLine]| -> Vec<(u64, u64)> {
             found[0].fields.iter().map(|of| (of.address, of.bytes)).collect()
         };
         counts.extend([0x40, 0x42].map(|at| count(at, 2, 1, 16)));

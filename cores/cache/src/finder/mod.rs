@@ -11,8 +11,8 @@ mod quarter;
 mod samples;
 mod suspects;
 
-pub use fields::{Field, Pace, User, fields};
-pub use judge::{Finding, Sharing};
+pub use fields::{AccessRate, Field, User, fields};
+pub use judge::{SharedLine, Sharing};
 pub use quarter::Quarter;
 pub use samples::{Candidate, PAGE_BYTES, Samples, WORD_BYTES, turn};
 pub use suspects::Suspect;

@@ -5,7 +5,7 @@ use lowlat_host::statistics::MedianInterval;
 use lowlat_text::columns::Table;
 use lowlat_text::text::{BOLD, add_detail, add_result, add_wrapped, paint, usable};
 use lowlat_text::units::clean;
-use lowlat_workload::article::{Explained, Factor, PUBLISHED, Part, Published, baseline};
+use lowlat_workload::article::{ExplainedGain, Factor, PUBLISHED, Part, Published, baseline};
 use lowlat_workload::{Idle, WorkloadRecord};
 
 /// Source of the published figures.
@@ -40,7 +40,7 @@ pub fn text(record: &WorkloadRecord, has_clusters: bool, width: usize) -> String
 }
 
 /// Published gains of which something was measured, each with what explains it.
-pub fn gains(record: &WorkloadRecord) -> Vec<(&'static Published, Vec<Explained>)> {
+pub fn gains(record: &WorkloadRecord) -> Vec<(&'static Published, Vec<ExplainedGain>)> {
     let is_measured = |gain: &&Published| {
         gain.rows.iter().any(|(workload, _)| record.cells.iter().any(|cell| cell.workload == *workload))
     };
@@ -54,7 +54,7 @@ pub fn headline(record: &WorkloadRecord) -> String {
         return "Nothing was measured".to_owned();
     }
     let whole = gains.iter().filter(|(_, explained)| {
-        explained.iter().map(Explained::part).max().is_some_and(|part| part == Part::All)
+        explained.iter().map(ExplainedGain::part).max().is_some_and(|part| part == Part::All)
     });
     format!(
         "Placement and idle states alone account for {} of {} published gains here",
@@ -69,7 +69,7 @@ pub fn title(gain: &Published) -> String {
 }
 
 /// The workload that explains most of a gain.
-pub fn best(explained: &[Explained]) -> Option<&Explained> {
+pub fn best(explained: &[ExplainedGain]) -> Option<&ExplainedGain> {
     explained.iter().max_by(|a, b| a.share.total_cmp(&b.share))
 }
 
@@ -78,9 +78,9 @@ pub fn factor(of: Option<&Factor>) -> String {
     of.map_or_else(|| "none shown".to_owned(), |of| ratio(&of.ratio))
 }
 
-fn summary(gains: &[(&'static Published, Vec<Explained>)], width: usize) -> String {
-    type Gain = (&'static Published, Vec<Explained>);
-    let of = |part: fn(&Explained) -> Option<&Factor>| {
+fn summary(gains: &[(&'static Published, Vec<ExplainedGain>)], width: usize) -> String {
+    type Gain = (&'static Published, Vec<ExplainedGain>);
+    let of = |part: fn(&ExplainedGain) -> Option<&Factor>| {
         move |(_, explained): &Gain| best(explained).map(|best| factor(part(best)))
     };
     Table::of(gains)
@@ -155,7 +155,7 @@ fn ratio_marked(of: &MedianInterval) -> String {
 }
 
 /// One sentence for each workload of a gain: what placement and idle states explain.
-pub fn sentences(gain: &Published, explained: &[Explained], has_clusters: bool) -> Vec<String> {
+pub fn sentences(gain: &Published, explained: &[ExplainedGain], has_clusters: bool) -> Vec<String> {
     let mut names: Vec<&str> = Vec::new();
     for one in explained {
         if !names.contains(&one.workload) {
@@ -166,13 +166,13 @@ pub fn sentences(gain: &Published, explained: &[Explained], has_clusters: bool) 
         return vec!["Not measured here.".to_owned()];
     }
     let of = |name: &str| {
-        let all: Vec<Explained> = explained.iter().filter(|one| one.workload == name).cloned().collect();
+        let all: Vec<ExplainedGain> = explained.iter().filter(|one| one.workload == name).cloned().collect();
         best(&all).map(|best| sentence(gain, best, has_clusters))
     };
     names.into_iter().filter_map(of).collect()
 }
 
-fn sentence(gain: &Published, of: &Explained, has_clusters: bool) -> String {
+fn sentence(gain: &Published, of: &ExplainedGain, has_clusters: bool) -> String {
     let name = named(of.workload, of.copies);
     let words = |factor: &Factor| {
         let [fast, slow] = [factor.fast, factor.slow].map(|one| setting(one, of.copies, has_clusters));

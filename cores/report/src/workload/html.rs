@@ -8,7 +8,7 @@ use crate::workload::{
 use lowlat_text::page::svg::px;
 use lowlat_text::page::{Section, data_table, micro, note, section as page_section};
 use lowlat_text::units::clean;
-use lowlat_workload::article::{Explained, Factor, Published};
+use lowlat_workload::article::{ExplainedGain, Factor, Published};
 use lowlat_workload::{Purpose, WorkloadRecord};
 use maud::{Markup, html};
 
@@ -98,7 +98,7 @@ fn comparison(record: &WorkloadRecord) -> Markup {
 fn one_gain(
     record: &WorkloadRecord,
     gain: &Published,
-    explained: &[Explained],
+    explained: &[ExplainedGain],
     has_clusters: bool,
 ) -> Markup {
     let rows = article::rows(record, gain, has_clusters);
@@ -133,7 +133,7 @@ fn one_gain(
 }
 
 /// Bars of the published gain and of what explains it, on a logarithmic scale from 1.
-fn chart(gain: &Published, of: &Explained) -> Markup {
+fn chart(gain: &Published, of: &ExplainedGain) -> Markup {
     let bars: [(&str, Option<&Factor>); 3] = [
         ("placement alone", of.placement.as_ref()),
         ("idle states alone", of.idle.as_ref()),

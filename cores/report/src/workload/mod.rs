@@ -6,16 +6,28 @@ mod article;
 mod between;
 mod compare;
 mod html;
-mod list;
 mod run;
 mod view;
 mod words;
 
 pub use between::{changes_headline, changes_html, changes_table};
-pub use list::{Listed, list_text};
 pub use view::view as workload_view;
 
+use lowlat_text::text::{BOLD, GREEN, YELLOW, add_wrapped, paint, usable};
+use lowlat_text::units::clean;
 use lowlat_workload::{Purpose, Verdict, WorkloadRecord, verdict};
+
+/// A workload of this version.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Listed {
+    pub name: &'static str,
+    /// Description of what a copy does.
+    pub about: &'static str,
+    /// The counted unit: "round trips".
+    pub unit: &'static str,
+    /// Reason that it cannot run here; `None` if it can.
+    pub why_not: Option<String>,
+}
 
 /// Formats a record: figures, a comparison, or the article's tables. `has_clusters`: whether cores of the host share
 /// second-level caches.
@@ -44,5 +56,42 @@ fn headline(record: &WorkloadRecord) -> String {
         Purpose::Run => run::headline(record),
         Purpose::Compare => compare::headline(record),
         Purpose::Article => article::headline(record),
+    }
+}
+
+/// Formats the workloads, each with what it does and whether it can run here.
+pub fn list_text(all: &[Listed], width: usize) -> String {
+    let width = usable(width);
+    let mut out = String::new();
+    for one in all {
+        let state = if one.why_not.is_none() { paint(GREEN, "can run") } else { paint(YELLOW, "cannot run") };
+        out.push_str(&format!("{}  {state}\n", paint(BOLD, &format!("{:<18}", one.name))));
+        add_wrapped(&mut out, &format!("{}; counts {}", one.about, one.unit), 2, width);
+        if let Some(why) = &one.why_not {
+            add_wrapped(&mut out, &clean(why), 2, width);
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_workload_says_whether_it_can_run() {
+        let one = |name, why_not: Option<&str>| Listed {
+            name,
+            about: "does something",
+            unit: "operations",
+            why_not: why_not.map(str::to_owned),
+        };
+        let text = list_text(&[one("pipe", None), one("nginx", Some("wrk is not installed"))], 80);
+        let text = anstream::adapter::strip_str(&text).to_string();
+        assert!(text.contains("pipe                can run\n"), "{text}");
+        assert!(
+            text.contains("cannot run\n  does something; counts operations\n  wrk is not installed\n"),
+            "{text}"
+        );
     }
 }

@@ -8,7 +8,7 @@ use crate::workload::{
 use lowlat_host::HostSnapshot;
 use lowlat_text::page::{Section, micro, tile};
 use lowlat_text::units::clean;
-use lowlat_text::view::{Head, View};
+use lowlat_text::view::{PageHead, View};
 use lowlat_workload::{Purpose, WorkloadMeasurement, WorkloadRecord};
 use maud::{Markup, html};
 
@@ -56,7 +56,7 @@ impl View for WorkloadView<'_> {
         vec![html::section(self.record, self.has_clusters())]
     }
 
-    fn head(&self) -> Head {
+    fn head(&self) -> PageHead {
         let record = self.record;
         let verdict = html! {
             p class="verdict" { (micro(&clean(&headline(record)))) "." }
@@ -65,7 +65,7 @@ impl View for WorkloadView<'_> {
             p { (micro(&how(record))) }
             div class="tiles" { (self.tiles()) }
         };
-        Head { title: "Workloads", verdict }
+        PageHead { title: "Workloads", verdict }
     }
 
     fn parameters(&self) -> Option<Markup> {

@@ -3,7 +3,7 @@
 use lowlat_cache::c2c::Method;
 use lowlat_host::{CpuId, CpuSet};
 use lowlat_host_run::affinity;
-use lowlat_jitter_run::clock::{ArchCounter, Counter, TickScale, complete_loads};
+use lowlat_jitter_run::clock::{ArchCounter, MonotonicCounter, TickScale, complete_loads};
 use std::{
     hint,
     sync::atomic::{AtomicU64, AtomicUsize, Ordering},

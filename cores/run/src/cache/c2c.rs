@@ -1,7 +1,7 @@
 //! Surveys the latencies between cores.
 
 use super::{BounceError, Rounds, bounce};
-use lowlat_cache::c2c::{C2cRecord, Limits, Method, Missed, Sample, survey};
+use lowlat_cache::c2c::{C2cRecord, Method, Missed, Sample, SurveyLimits, survey};
 use lowlat_host::{CpuId, CpuSet, topology::Topology};
 use lowlat_host_run::Root;
 use lowlat_jitter_run::clock::{ArchCounter, ClockError, TickScale, frequency_of};
@@ -23,7 +23,7 @@ pub fn run(
     root: &Root,
     (cpus, topology): (&CpuSet, &Topology),
     method: Method,
-    limits: Limits,
+    limits: SurveyLimits,
     stop: &AtomicBool,
     on_try: &mut dyn FnMut(u64),
 ) -> Result<C2cRecord, ClockError> {

@@ -8,7 +8,7 @@ use lowlat_cache::clock::{ClockRecord, CpuClock};
 use lowlat_host::{CpuId, CpuSet, HostSnapshot};
 use lowlat_host_run::Root;
 use lowlat_host_run::affinity;
-use lowlat_jitter_run::clock::{ArchCounter, ClockError, Counter as _, frequency_of};
+use lowlat_jitter_run::clock::{ArchCounter, ClockError, MonotonicCounter as _, frequency_of};
 use std::{
     sync::{
         Barrier,

@@ -5,7 +5,7 @@ use lowlat_host::printable::without_hint;
 use lowlat_host::{CpuId, CpuSet};
 use lowlat_host_run::Root;
 use lowlat_host_run::affinity::{self, AffinityError};
-use lowlat_jitter_run::clock::{ArchCounter, ClockError, Counter as _, TickScale, frequency_of};
+use lowlat_jitter_run::clock::{ArchCounter, ClockError, MonotonicCounter as _, TickScale, frequency_of};
 use std::{
     hint,
     sync::{

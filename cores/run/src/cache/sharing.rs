@@ -1,11 +1,11 @@
 //! Demonstrates false sharing: threads add to values that are laid out in different ways.
 
 use lowlat_cache::sharing::{Layout, SharingRecord, SharingRound, SharingTime};
-use lowlat_counter::Counter;
+use lowlat_counter::PerCpuCounter;
 use lowlat_host::{CpuId, CpuSet};
 use lowlat_host_run::Root;
 use lowlat_host_run::affinity::{self, AffinityError};
-use lowlat_jitter_run::clock::{ArchCounter, ClockError, Counter as _, TickScale, frequency_of};
+use lowlat_jitter_run::clock::{ArchCounter, ClockError, MonotonicCounter as _, TickScale, frequency_of};
 use std::{
     hint,
     sync::{
@@ -88,7 +88,7 @@ fn measure(layout: Layout, cpus: &[CpuId], scale: TickScale) -> Result<f64, Shar
     };
     let words: Vec<AtomicU64> = (0..=WORDS_PER_PAGE + step * cpus.len()).map(|_| AtomicU64::new(0)).collect();
     let first = words.iter().position(|word| std::ptr::from_ref(word).addr() % 4_096 == 0).unwrap_or(0);
-    let counter = Counter::new();
+    let counter = PerCpuCounter::new();
     let start = Barrier::new(cpus.len());
     let add = |place: usize, cpu: CpuId| -> Result<u64, SharingError> {
         let pinned = affinity::pin_to(&CpuSet::of(cpu));

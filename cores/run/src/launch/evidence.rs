@@ -1,7 +1,7 @@
 //! Evidence of acceleration, from the mappings, files and sockets of a running command.
 
 use lowlat_host_run::Root;
-use lowlat_launch::{Accelerator, Evidence, KernelSocket};
+use lowlat_launch::{AccelerationEvidence, Accelerator, KernelSocket};
 use std::{
     collections::BTreeSet,
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
@@ -10,7 +10,7 @@ use std::{
 /// The kernel's tables of internet sockets, below /proc/PID/net.
 const TABLES: [&str; 4] = ["tcp", "tcp6", "udp", "udp6"];
 /// Reads the evidence of process `pid`.
-pub fn evidence(root: &Root, pid: u32, accelerator: &Accelerator) -> Evidence {
+pub fn evidence(root: &Root, pid: u32, accelerator: &Accelerator) -> AccelerationEvidence {
     let maps = root.read(&format!("/proc/{pid}/maps")).into_known().unwrap_or_default();
     let files = open_files(root, pid);
     let device = files.iter().find(|file| match accelerator {
@@ -26,7 +26,7 @@ pub fn evidence(root: &Root, pid: u32, accelerator: &Accelerator) -> Evidence {
             text.lines().skip(1).filter_map(|line| socket(table, line, &inodes)).collect::<Vec<_>>()
         })
         .collect();
-    Evidence {
+    AccelerationEvidence {
         has_library: maps.lines().any(|line| is_library(line, accelerator.library())),
         device: device.cloned(),
         kernel_sockets,

@@ -1,6 +1,6 @@
 //! Memory policy of this process (set_mempolicy(2)), which a command inherits.
 
-use lowlat_launch::Memory;
+use lowlat_launch::MemoryPolicy;
 use std::{ffi::c_ulong, io};
 
 /// include/uapi/linux/mempolicy.h.
@@ -16,16 +16,16 @@ const NODES_MAX: u32 = 1024;
 /// # Errors
 /// The system's error: a kernel without NUMA, or a node outside of the cpuset.
 pub fn allocate_on(node: u32) -> io::Result<()> {
-    set_policy(Memory::Node(node))
+    set_policy(MemoryPolicy::Node(node))
 }
 
 /// Sets the policy of the calling thread. Allocates nothing.
-pub fn set_policy(memory: Memory) -> io::Result<()> {
+pub fn set_policy(memory: MemoryPolicy) -> io::Result<()> {
     let mut mask = [0; (NODES_MAX / WORD_BITS) as usize];
     let (mode, bits) = match memory {
-        Memory::Inherited => return Ok(()),
-        Memory::Local => (MPOL_LOCAL, 0),
-        Memory::Node(node) => {
+        MemoryPolicy::Inherited => return Ok(()),
+        MemoryPolicy::Local => (MPOL_LOCAL, 0),
+        MemoryPolicy::Node(node) => {
             let word = mask.get_mut((node / WORD_BITS) as usize).ok_or(io::ErrorKind::InvalidInput)?;
             *word = 1 << (node % WORD_BITS);
             // The kernel reads one bit less than this length.

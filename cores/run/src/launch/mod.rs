@@ -16,7 +16,7 @@ use lowlat_host_run::{
     scheduling::{Scheduling, set_affinity, set_scheduling},
     task_stat::{TaskStat, cpus_allowed},
 };
-use lowlat_launch::{Acceleration, KernelSocket, Launch, Memory, Pins, Thread};
+use lowlat_launch::{Acceleration, KernelSocket, Launch, MemoryPolicy, Pins, Thread};
 use rustix::process::{Signal, set_parent_process_death_signal};
 use signals::{Event, Mask, Signals};
 use std::{
@@ -65,7 +65,7 @@ fn sentence(found: &Acceleration) -> String {
 
 /// Result of running the command.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Ran {
+pub struct LaunchOutcome {
     /// Exit code, the highest one of copies; 128 and the signal's number if a signal ended it.
     pub code: u8,
     /// Largest number of threads that shared a CPU at the same time, beyond one per CPU.
@@ -92,7 +92,7 @@ pub fn run(
     launch: &Launch,
     command: &[String],
     is_acceleration_required: bool,
-) -> Result<Ran, LaunchError> {
+) -> Result<LaunchOutcome, LaunchError> {
     let hold = launch.is_awake.then(IdleHold::new).transpose();
     let _hold = hold.map_err(|error| {
         let doing = format!("keep CPUs out of idle states through {}", idle_hold::FILE);
@@ -108,7 +108,7 @@ pub fn run(
         children: Vec::new(),
         started: Instant::now(),
         looked_around: Instant::now(),
-        ran: Ran::default(),
+        ran: LaunchOutcome::default(),
     };
     let outcome = running
         .start(command, signals.mask())
@@ -128,7 +128,7 @@ struct Running<'a> {
     children: Vec<Child>,
     started: Instant,
     looked_around: Instant,
-    ran: Ran,
+    ran: LaunchOutcome,
 }
 
 impl Running<'_> {
@@ -276,7 +276,7 @@ fn start(
         }
         let this = std::process::id();
         set_affinity(this, &first.map_or_else(|| all.clone(), CpuSet::of))?;
-        if memory != Memory::Inherited {
+        if memory != MemoryPolicy::Inherited {
             memory::set_policy(memory)?;
         }
         scheduling.as_ref().map_or(Ok(()), |scheduling| set_scheduling(this, scheduling))

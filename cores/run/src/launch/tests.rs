@@ -33,7 +33,7 @@ fn exit_codes_pass() {
 fn the_command_starts_with_its_settings() {
     let cpu = first_cpu();
     let mut wanted = launch(vec![cpu]);
-    wanted.memory = Memory::Node(0);
+    wanted.memory = MemoryPolicy::Node(0);
     wanted.policy = Some((SchedPolicy::Batch, 0));
     wanted.environment = vec![("DESK".into(), "7".into())];
     // Field 41 of the stat line is the policy; 3 is SCHED_BATCH.
@@ -82,7 +82,7 @@ fn copies_that_run_are_stopped_if_another_cannot_start() {
         ],
         started: Instant::now(),
         looked_around: Instant::now(),
-        ran: Ran::default(),
+        ran: LaunchOutcome::default(),
     };
     let folder = format!("/proc/{}", running.children[0].id());
     assert!(running.start(&["/nonexistent/desk".to_owned()], Signals::block().mask()).is_err());

@@ -67,7 +67,7 @@ pub struct Spot {
 
 /// Accesses that a breakpoint counts. x86 processors have no breakpoints for reads alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Access {
+pub enum WatchedAccess {
     Write,
     /// Reads and writes.
     Any,
@@ -78,7 +78,7 @@ pub enum Access {
 pub struct Probe {
     pub tid: u32,
     pub spot: Spot,
-    pub access: Access,
+    pub access: WatchedAccess,
 }
 
 /// Accesses that a breakpoint counted.
@@ -137,7 +137,7 @@ impl Event {
             period: 1,
             sample: SAMPLE_IP | SAMPLE_CPU,
             flags: DISABLED | EXCLUDE_KERNEL | EXCLUDE_HV,
-            breakpoint: if access == Access::Write { BREAKPOINT_WRITE } else { BREAKPOINT_ANY },
+            breakpoint: if access == WatchedAccess::Write { BREAKPOINT_WRITE } else { BREAKPOINT_ANY },
             address: spot.address,
             length: spot.bytes.into(),
             ..Attributes::default()
@@ -239,7 +239,11 @@ mod tests {
             let spot = Spot { address: ptr::from_ref(word).addr() as u64, bytes: 8 };
             Probe { tid, spot, access }
         };
-        let probes = [probe(&word, Access::Write), probe(&other, Access::Write), probe(&other, Access::Any)];
+        let probes = [
+            probe(&word, WatchedAccess::Write),
+            probe(&other, WatchedAccess::Write),
+            probe(&other, WatchedAccess::Any),
+        ];
         let count = |times: u64| {
             let started = Breakpoints::start(&probes, 8);
             let Ok(started) = started else {

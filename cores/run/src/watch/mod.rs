@@ -15,7 +15,7 @@ mod tracer;
 mod tracer;
 mod written;
 
-pub use breakpoints::{Access, BREAKPOINTS_MAX, Breakpoints, Counted, Probe, Spot};
+pub use breakpoints::{BREAKPOINTS_MAX, Breakpoints, Counted, Probe, Spot, WatchedAccess};
 pub use mappings::{Mapping, mappings, program_bytes};
 pub use pages::{PageWatch, Write};
 pub use tracer::Tracer;
@@ -27,7 +27,7 @@ pub const PAGE_BYTES: u64 = 4_096;
 
 /// Event of a traced program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TraceEvent {
+pub enum ProgramEvent {
     /// A thread is about to end, and waits for [`Tracer::let_end`].
     Ending(u32),
     /// This process has replaced its program by another (execve), and nothing of it is watched any more.

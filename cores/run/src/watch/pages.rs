@@ -29,7 +29,7 @@ const FEATURE_WP_ASYNC: u64 = 1 << 15;
 
 const UFFDIO_API: rustix::ioctl::Opcode = opcode::read_write::<Api>(GROUP, 0x3f);
 const UFFDIO_REGISTER: rustix::ioctl::Opcode = opcode::read_write::<Register>(GROUP, 0x00);
-const UFFDIO_WAKE: rustix::ioctl::Opcode = opcode::read::<Area>(GROUP, 0x02);
+const UFFDIO_WAKE: rustix::ioctl::Opcode = opcode::read::<PageRange>(GROUP, 0x02);
 const UFFDIO_WRITEPROTECT: rustix::ioctl::Opcode = opcode::read_write::<Protect>(GROUP, 0x06);
 
 #[repr(C)]
@@ -41,21 +41,21 @@ struct Api {
 
 #[repr(C)]
 #[derive(Clone, Copy)]
-struct Area {
+struct PageRange {
     start: u64,
     bytes: u64,
 }
 
 #[repr(C)]
 struct Register {
-    area: Area,
+    area: PageRange,
     mode: u64,
     ioctls: u64,
 }
 
 #[repr(C)]
 struct Protect {
-    area: Area,
+    area: PageRange,
     mode: u64,
 }
 
@@ -182,8 +182,8 @@ impl PageWatch {
     }
 }
 
-fn area(range: &Range<u64>) -> Area {
-    Area { start: range.start, bytes: range.end.saturating_sub(range.start) }
+fn area(range: &Range<u64>) -> PageRange {
+    PageRange { start: range.start, bytes: range.end.saturating_sub(range.start) }
 }
 
 /// The fields of struct uffd_msg's page fault: flags at 8, address at 16, thread at 24.

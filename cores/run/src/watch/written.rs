@@ -32,7 +32,7 @@ struct Scan {
 /// struct page_region
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
-struct Stretch {
+struct PageRegion {
     start: u64,
     end: u64,
     categories: u64,
@@ -69,7 +69,7 @@ impl WrittenPages {
     }
 
     fn scan(&self, range: &Range<u64>, flags: u64, category: u64) -> io::Result<Vec<Range<u64>>> {
-        let mut stretches = vec![Stretch::default(); STRETCHES_MAX];
+        let mut stretches = vec![PageRegion::default(); STRETCHES_MAX];
         let mut scan = Scan {
             bytes: size_of::<Scan>() as u64,
             flags,
@@ -84,17 +84,17 @@ impl WrittenPages {
         // SAFETY: the opcode takes a struct pm_scan_arg. The kernel writes up to `stretch_count` stretches to the vector,
         // which lives during the call and has that many, and gives and takes the permission to write of the other
         // process's pages, which it cannot notice besides by its time.
-        let count = unsafe { rustix::ioctl::ioctl(&self.0, Counted(&mut scan)) }?;
+        let count = unsafe { rustix::ioctl::ioctl(&self.0, PagemapScan(&mut scan)) }?;
         stretches.truncate(count);
         Ok(stretches.into_iter().map(|of| of.start..of.end).collect())
     }
 }
 
 /// The request, whose result is a number of stretches.
-struct Counted<'a>(&'a mut Scan);
+struct PagemapScan<'a>(&'a mut Scan);
 
 // SAFETY: the opcode is that of PAGEMAP_SCAN, and the pointer that of its argument, which is borrowed for the call.
-unsafe impl rustix::ioctl::Ioctl for Counted<'_> {
+unsafe impl rustix::ioctl::Ioctl for PagemapScan<'_> {
     type Output = usize;
     const IS_MUTATING: bool = true;
 

@@ -2,7 +2,6 @@
 
 mod error;
 mod fork;
-mod job;
 mod pace;
 mod programs;
 mod removal;
@@ -12,12 +11,13 @@ mod team;
 mod work;
 
 pub use error::WorkloadError;
-pub use job::{Job, Scale};
 pub use pace::Pace;
 pub use programs::Program;
-pub use run::{Order, Site, run};
+pub use run::{Order, WorkloadSite, run};
 
+use lowlat_host::topology::Topology;
 use lowlat_workload::Cell;
+use std::io;
 
 /// Something that can be measured.
 pub struct Workload {
@@ -35,10 +35,33 @@ pub enum Kind {
     Processes {
         per_copy: usize,
         /// Makes the objects and memory that they work on.
-        make: fn(Scale<'_>) -> Result<Box<dyn Job>, WorkloadError>,
+        make: fn(Scale<'_>) -> Result<Box<dyn WorkloadJob>, WorkloadError>,
     },
     /// Another program, such as nginx.
     Program(&'static dyn Program),
+}
+
+/// Kernel objects and memory of one run, with the work of each process on them.
+///
+/// Processes are forked from a program with several threads, so [`WorkloadJob::work`] must neither allocate nor lock: it calls
+/// the system and works on memory that exists or that it maps.
+pub trait WorkloadJob {
+    /// Does the work of a process: calls [`Pace::begin`] once, and [`Pace::goes_on`] after each operation if
+    /// [`WorkloadJob::is_counted`]. Other processes continue until they are killed, or end as soon as their partner has ended.
+    ///
+    /// # Errors
+    /// The system's error, which ends the run.
+    fn work(&self, process: usize, pace: &mut Pace<'_>) -> io::Result<()>;
+
+    /// True if a process counts operations, false if it serves one that does.
+    fn is_counted(&self, process: usize) -> bool;
+}
+
+/// Copies and host that a job is made for.
+#[derive(Debug, Clone, Copy)]
+pub struct Scale<'a> {
+    pub copies: usize,
+    pub topology: &'a Topology,
 }
 
 /// Every workload. A new one adds its file and its line here.

@@ -14,7 +14,7 @@ const BATCH_MAX: u64 = 1 << 24;
 /// State that all processes of a run share.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-pub struct Gate {
+pub struct StartGate {
     /// Number of processes that are ready.
     pub ready: AtomicU32,
     /// 1 once they may start.
@@ -39,7 +39,7 @@ pub fn class_ns(class: usize) -> f64 {
 /// Results that one process reports.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-pub struct Slot {
+pub struct ResultSlot {
     pub operations: AtomicU64,
     /// CPU on which it ended.
     pub cpu: AtomicU32,
@@ -63,7 +63,7 @@ pub fn now_ns() -> u64 {
     u64::try_from(now.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(now.tv_nsec).unwrap_or(0)
 }
 
-impl Gate {
+impl StartGate {
     /// Opens the gate: all processes start.
     pub fn open(&self) {
         // Relaxed: ordered by the store to `go`.
@@ -80,8 +80,8 @@ impl Gate {
 /// clock only as often as needed, so that reading it costs no more than a thousandth of the time.
 #[derive(Debug)]
 pub struct Pace<'a> {
-    gate: &'a Gate,
-    slot: &'a Slot,
+    gate: &'a StartGate,
+    slot: &'a ResultSlot,
     times: Times,
     started_ns: u64,
     checked_ns: u64,
@@ -96,7 +96,7 @@ pub struct Pace<'a> {
 
 impl<'a> Pace<'a> {
     /// A process that has not started.
-    pub fn new(gate: &'a Gate, slot: &'a Slot, times: Times) -> Self {
+    pub fn new(gate: &'a StartGate, slot: &'a ResultSlot, times: Times) -> Self {
         Self {
             gate,
             slot,
@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn operations_are_counted_after_the_warm_up_and_the_clock_is_read_rarely() {
-        let (gate, slot) = (Gate::default(), Slot::default());
+        let (gate, slot) = (StartGate::default(), ResultSlot::default());
         let mut pace = Pace::new(&gate, &slot, Times { warm_up_ns: 2_000_000, measured_ns: 20_000_000 });
         gate.open();
         pace.begin();
@@ -191,7 +191,7 @@ mod tests {
         }
         assert!(class_of(u64::MAX) < slot.times.as_flattened().len() && class_of(0) == 16);
         // A process that gets no CPU until the window is over counts nothing.
-        let late = Slot::default();
+        let late = ResultSlot::default();
         std::thread::sleep(std::time::Duration::from_millis(5));
         let mut idle = Pace::new(&gate, &late, Times { warm_up_ns: 1_000_000, measured_ns: 2_000_000 });
         idle.begin();

@@ -83,7 +83,7 @@ fn remove(objects: &[(Object, i32)]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workload::job::done;
+    use crate::workload::work::done;
 
     /// A new queue of messages.
     fn make() -> io::Result<i32> {

@@ -1,9 +1,8 @@
 //! Rounds of cells in random order.
 
 use super::{
-    Kind, Workload,
+    Kind, Scale, Workload,
     error::WorkloadError,
-    job::Scale,
     pace::Times,
     programs::Task,
     team::{Frame, Outcome, run as run_team},
@@ -26,7 +25,7 @@ const LOAD_PER_CPU_MAX: f64 = 0.5;
 
 /// Host and CPUs on which workloads run.
 #[derive(Debug, Clone, Copy)]
-pub struct Site<'a> {
+pub struct WorkloadSite<'a> {
     pub root: &'a Root,
     pub topology: &'a Topology,
     /// CPUs that may be used.
@@ -47,7 +46,12 @@ pub struct Order {
 
 /// Measures every cell in every round. Ends early, with what it has, when `stop` is raised. Cells that cannot be
 /// measured are in the record with the reason. `on_run` gets the round, from 0, and the cell that starts.
-pub fn run(site: Site<'_>, order: &Order, stop: &AtomicBool, on_run: &dyn Fn(u32, &Cell)) -> WorkloadRecord {
+pub fn run(
+    site: WorkloadSite<'_>,
+    order: &Order,
+    stop: &AtomicBool,
+    on_run: &dyn Fn(u32, &Cell),
+) -> WorkloadRecord {
     let mut record =
         WorkloadRecord { purpose: order.purpose, rounds: order.rounds, ..WorkloadRecord::default() };
     record.warnings.extend(busy(site));
@@ -99,7 +103,7 @@ pub fn run(site: Site<'_>, order: &Order, stop: &AtomicBool, on_run: &dyn Fn(u32
 }
 
 /// Returns a warning if other programs load the host.
-fn busy(site: Site<'_>) -> Option<String> {
+fn busy(site: WorkloadSite<'_>) -> Option<String> {
     let text = site.root.read("/proc/loadavg");
     let load: f64 = text.known()?.split_whitespace().next()?.parse().ok()?;
     let is_busy = load > LOAD_PER_CPU_MAX * site.usable.len() as f64;
@@ -125,7 +129,7 @@ fn missing(cell: &Cell, why: String) -> Missing {
 
 /// Reason why a cell is not measured.
 fn obstacle(
-    site: Site<'_>,
+    site: WorkloadSite<'_>,
     purpose: Purpose,
     workload: &Workload,
     copies: u32,
@@ -166,11 +170,11 @@ impl Workload {
 
 trait On {
     /// Adds the CPUs that the cell uses.
-    fn on(self, site: Site<'_>, workload: &Workload) -> Self;
+    fn on(self, site: WorkloadSite<'_>, workload: &Workload) -> Self;
 }
 
 impl On for Cell {
-    fn on(mut self, site: Site<'_>, workload: &Workload) -> Self {
+    fn on(mut self, site: WorkloadSite<'_>, workload: &Workload) -> Self {
         let processes = workload.processes(self.copies);
         self.cpus = cpus_of(self.setting.place, site.topology, site.usable, processes);
         if workload.is_program() {
@@ -197,7 +201,7 @@ impl Outcome {
 }
 
 fn measure(
-    site: Site<'_>,
+    site: WorkloadSite<'_>,
     workload: &Workload,
     cell: &Cell,
     time: Duration,

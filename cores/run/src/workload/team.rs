@@ -1,10 +1,10 @@
 //! The processes of one run.
 
 use super::{
+    WorkloadJob,
     error::WorkloadError,
     fork::{Forked, fork},
-    job::Job,
-    pace::{Gate, Pace, Slot, Times, class_ns},
+    pace::{Pace, ResultSlot, StartGate, Times, class_ns},
     shared::Shared,
 };
 use lowlat_host::{CpuId, CpuSet, snapshot::SchedPolicy};
@@ -47,52 +47,52 @@ pub struct Frame<'a> {
 /// # Errors
 /// [`WorkloadError`] if a process cannot be started or placed, fails, or was moved. No process outlives the call.
 pub fn run(
-    job: &dyn Job,
+    job: &dyn WorkloadJob,
     count: usize,
     frame: Frame<'_>,
     stop: &AtomicBool,
 ) -> Result<Option<Outcome>, WorkloadError> {
-    let gate = Shared::new(1, Gate::default).map_err(WorkloadError::Start)?;
-    let slots = Shared::new(count, Slot::default).map_err(WorkloadError::Start)?;
+    let gate = Shared::new(1, StartGate::default).map_err(WorkloadError::Start)?;
+    let slots = Shared::new(count, ResultSlot::default).map_err(WorkloadError::Start)?;
     let Some(gate) = gate.first() else { return Ok(None) };
-    let mut team = Team { gate, slots: &slots, processes: Vec::with_capacity(count) };
+    let mut team = ProcessTeam { gate, slots: &slots, processes: Vec::with_capacity(count) };
     for place in 0..count {
         team.start(job, place, frame)?;
     }
-    let is_ready = |team: &mut Team<'_>| {
+    let is_ready = |team: &mut ProcessTeam<'_>| {
         // Acquire: pairs with the release in `Pace::begin`.
         team.gate.ready.load(Ordering::Acquire) as usize >= count
     };
     team.wait_for(is_ready, stop)?;
     team.gate.open();
     sleep(Duration::from_nanos(frame.times.warm_up_ns + frame.times.measured_ns), stop);
-    let is_over = |team: &mut Team<'_>| team.processes.iter().all(|process| !process.is_counted);
+    let is_over = |team: &mut ProcessTeam<'_>| team.processes.iter().all(|process| !process.is_counted);
     team.wait_for(is_over, stop)?;
     // Relaxed: set by the signal handler; orders nothing.
     if stop.load(Ordering::Relaxed) {
         return Ok(None);
     }
-    let counted: Vec<(usize, &Slot)> =
+    let counted: Vec<(usize, &ResultSlot)> =
         slots.iter().enumerate().filter(|(place, _)| job.is_counted(*place)).collect();
     check_places(&counted, frame.cpus)?;
     Ok(Some(sum(&counted, frame.times.measured_ns)))
 }
 
 /// Processes of a run that have not ended.
-struct Team<'a> {
-    gate: &'a Gate,
-    slots: &'a [Slot],
-    processes: Vec<Process>,
+struct ProcessTeam<'a> {
+    gate: &'a StartGate,
+    slots: &'a [ResultSlot],
+    processes: Vec<WorkloadProcess>,
 }
 
-struct Process {
+struct WorkloadProcess {
     forked: Forked,
     place: usize,
     is_counted: bool,
 }
 
-impl Team<'_> {
-    fn start(&mut self, job: &dyn Job, place: usize, frame: Frame<'_>) -> Result<(), WorkloadError> {
+impl ProcessTeam<'_> {
+    fn start(&mut self, job: &dyn WorkloadJob, place: usize, frame: Frame<'_>) -> Result<(), WorkloadError> {
         let Some(slot) = self.slots.get(place) else { return Ok(()) };
         let gate = self.gate;
         let work = || {
@@ -104,7 +104,7 @@ impl Team<'_> {
         };
         let forked = fork(true, work).map_err(WorkloadError::Start)?;
         let pid = forked.pid();
-        self.processes.push(Process { forked, place, is_counted: job.is_counted(place) });
+        self.processes.push(WorkloadProcess { forked, place, is_counted: job.is_counted(place) });
         if let Some(cpu) = frame.cpus.get(place) {
             set_affinity(pid, &CpuSet::of(*cpu))
                 .map_err(|source| WorkloadError::Cpu { cpu: *cpu, source })?;
@@ -179,7 +179,7 @@ pub fn sleep(time: Duration, stop: &AtomicBool) {
 }
 
 /// Checks that every process ended on its CPU.
-fn check_places(counted: &[(usize, &Slot)], cpus: &[CpuId]) -> Result<(), WorkloadError> {
+fn check_places(counted: &[(usize, &ResultSlot)], cpus: &[CpuId]) -> Result<(), WorkloadError> {
     for (place, slot) in counted {
         // Relaxed: the process has ended.
         let to = slot.cpu.load(Ordering::Relaxed);
@@ -192,7 +192,7 @@ fn check_places(counted: &[(usize, &Slot)], cpus: &[CpuId]) -> Result<(), Worklo
 }
 
 /// Adds the operations of processes, all counted in the same time.
-fn sum(counted: &[(usize, &Slot)], elapsed_ns: u64) -> Outcome {
+fn sum(counted: &[(usize, &ResultSlot)], elapsed_ns: u64) -> Outcome {
     // Relaxed: the processes have ended.
     let operations: u64 = counted.iter().map(|(_, slot)| slot.operations.load(Ordering::Relaxed)).sum();
     let per_s = operations as f64 * 1e9 / elapsed_ns.max(1) as f64;
@@ -201,7 +201,7 @@ fn sum(counted: &[(usize, &Slot)], elapsed_ns: u64) -> Outcome {
 }
 
 /// Percentiles of the sampled operations of all processes; `None` without samples.
-fn latency(counted: &[(usize, &Slot)]) -> Option<Latency> {
+fn latency(counted: &[(usize, &ResultSlot)]) -> Option<Latency> {
     let mut counts = [0_u64; 1_024];
     for (_, slot) in counted {
         for (count, of) in counts.iter_mut().zip(slot.times.as_flattened()) {
@@ -227,9 +227,9 @@ mod tests {
 
     #[test]
     fn a_process_that_the_kernel_moved_has_no_figures() {
-        let slots = [Slot::default(), Slot::default()];
+        let slots = [ResultSlot::default(), ResultSlot::default()];
         slots[1].cpu.store(3, Ordering::Relaxed);
-        let counted: Vec<(usize, &Slot)> = slots.iter().enumerate().collect();
+        let counted: Vec<(usize, &ResultSlot)> = slots.iter().enumerate().collect();
         assert!(check_places(&counted, &[0, 3]).is_ok() && check_places(&counted, &[]).is_ok());
         let error = check_places(&counted, &[0, 1]).unwrap_err().to_string();
         assert!(error.contains("from CPU 1 to CPU 3") && error.contains("offline"), "{error}");
@@ -237,9 +237,9 @@ mod tests {
 
     #[test]
     fn operations_of_all_processes_are_of_one_window() {
-        let slots = [Slot::default(), Slot::default()];
+        let slots = [ResultSlot::default(), ResultSlot::default()];
         slots[0].operations.store(500, Ordering::Relaxed);
-        let counted: Vec<(usize, &Slot)> = slots.iter().enumerate().collect();
+        let counted: Vec<(usize, &ResultSlot)> = slots.iter().enumerate().collect();
         let outcome = sum(&counted, 500_000_000);
         assert_eq!(outcome.figures.latency, None, "no sample");
         for (slot, ns, count) in [(0, 1_000, 90), (1, 5_000, 9), (1, 80_000, 1)] {

@@ -1,5 +1,5 @@
 use super::*;
-use lowlat_host::{CpuSet, topology::Topology};
+use lowlat_host::CpuSet;
 use lowlat_host_run::Root;
 use lowlat_host_run::affinity;
 use lowlat_workload::{CellRun, Idle, Missing, Place, Policy, Purpose, Setting, WorkloadRecord};
@@ -20,7 +20,7 @@ fn measured(names: &[&str], copies: u32, settings: &[Setting], purpose: Purpose)
     let cells = names.iter().flat_map(|name| settings.iter().map(|of| (find(name).unwrap(), copies, *of)));
     let order = Order { purpose, cells: cells.collect(), rounds: 3, time: TIME };
     run(
-        Site { root: &quiet(), topology: &topology, usable: &usable },
+        WorkloadSite { root: &quiet(), topology: &topology, usable: &usable },
         &order,
         &AtomicBool::new(false),
         &|_, _| {},
@@ -76,7 +76,7 @@ fn a_missing_cpu_is_one_line_and_the_rest_goes_on() {
     let cells = vec![cell(Place::Spread), cell(Place::One)];
     let order = Order { cells, rounds: 2, time: TIME, ..Order::default() };
     let record = run(
-        Site { root: &busy, topology: &topology, usable: &far },
+        WorkloadSite { root: &busy, topology: &topology, usable: &far },
         &order,
         &AtomicBool::new(false),
         &|_, _| {},
@@ -114,7 +114,7 @@ fn a_stopped_measurement_ends_with_what_it_has() {
     };
     let (stop, runs) = (AtomicBool::new(false), AtomicU32::new(0));
     let record =
-        run(Site { root: &quiet(), topology: &topology, usable: &usable }, &order, &stop, &|_, _| {
+        run(WorkloadSite { root: &quiet(), topology: &topology, usable: &usable }, &order, &stop, &|_, _| {
             if runs.fetch_add(1, Ordering::Relaxed) == 2 {
                 stop.store(true, Ordering::Relaxed);
             }

@@ -2,7 +2,7 @@
 
 use super::{falsely_shared, is_measured};
 use crate::alone;
-use lowlat_cache::finder::{FinderRecord, Pace};
+use lowlat_cache::finder::{AccessRate, FinderRecord};
 use lowlat_cores_run::cache::finder::run;
 use lowlat_host_run::Root;
 use std::{
@@ -139,7 +139,7 @@ fn lines_are_found_beside_idle_threads_in_shared_memory_and_with_readers() {
 fn a_rate_is_that_of_the_clock_or_a_least_one() {
     let _alone = alone();
     for (name, per_second) in [("slow", 1_000.0), ("bursts", 1_000.0)] {
-        let pace_of = |shape: &Shape, record: &FinderRecord| -> Option<(Pace, Pace)> {
+        let pace_of = |shape: &Shape, record: &FinderRecord| -> Option<(AccessRate, AccessRate)> {
             let found = record.findings().into_iter().find(|finding| finding.line == shape.line)?;
             let pace = |at: u64| {
                 let field = found.fields.iter().find(|field| field.address == shape.line + at)?;

@@ -1,4 +1,5 @@
-//! The cpulist grammar of the kernel (`bitmap_parselist`): `0-3,8`, `0-15:2/4`, `all`, `N`.
+//! The cpulist grammar of the kernel (`bitmap_parselist`): `0-3,8`, `0-15:2/4`, `all`, `N`. Also the part of it that
+//! systemd's unit files use: `CPUAffinity=0-3 8` (systemd.exec(5)).
 
 use super::{CPU_ID_MAX, CpuId, CpuSet};
 use thiserror::Error;
@@ -48,7 +49,19 @@ impl CpuSet {
         self.join_ranges(",")
     }
 
-    pub(super) fn join_ranges(&self, between: &str) -> String {
+    /// Parses CPUs as systemd does: numbers and ranges, separated by spaces or commas. It knows neither strides nor `N`
+    /// nor `all`. `None` for other text, which systemd ignores.
+    pub fn parse_systemd(text: &str) -> Option<Self> {
+        let is_known = text.bytes().all(|byte| byte.is_ascii_digit() || b",- \t".contains(&byte));
+        Self::parse_list(text).ok().filter(|_| is_known)
+    }
+
+    /// The spelling that systemd prints, with ranges separated by spaces: `0-3 8`.
+    pub fn to_systemd(&self) -> String {
+        self.join_ranges(" ")
+    }
+
+    fn join_ranges(&self, between: &str) -> String {
         let spell =
             |(low, high): (CpuId, CpuId)| if low == high { low.to_string() } else { format!("{low}-{high}") };
         self.ranges().into_iter().map(spell).collect::<Vec<_>>().join(between)
@@ -255,6 +268,19 @@ mod tests {
     fn errors_name_the_part_and_the_list() {
         let text = CpuSet::parse_list("0,5-3").unwrap_err().to_string();
         assert!(text.contains("\"5-3\"") && text.contains("\"0,5-3\""), "{text}");
+    }
+
+    #[test]
+    fn systemd_reads_only_numbers_and_ranges() {
+        let of = |text: &str| CpuSet::parse_systemd(text).map(|cpus| cpus.to_list());
+        assert_eq!(of("0-3 8,10"), Some("0-3,8,10".into()));
+        assert_eq!(of(""), Some(String::new()));
+        assert_eq!(["0-7:1/2", "all", "0-N", "numa", "3-1"].map(of), [None, None, None, None, None]);
+    }
+
+    #[test]
+    fn systemd_separates_ranges_by_spaces() {
+        assert_eq!(CpuSet::parse_list("0-3,8,10").unwrap().to_systemd(), "0-3 8 10");
     }
 
     /// The rules of `bitmap_parselist`, stated over whole parts: what a part may look like, then what it means. After

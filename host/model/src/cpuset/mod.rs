@@ -4,7 +4,6 @@
 
 mod list;
 mod mask;
-mod systemd;
 
 pub use list::ListError;
 pub use mask::MaskError;

@@ -4,9 +4,7 @@
 //! *Knobs* are single small files that settings of the catalogue name in `reads`. They are kept by path in
 //! [`HostSnapshot::files`], so that a new setting needs no new reader.
 
-mod bypass;
 mod cpu;
-mod firmware;
 mod interrupts;
 mod kernel;
 mod memory;
@@ -15,9 +13,7 @@ mod scheduler;
 mod services;
 mod tasks;
 
-pub use bypass::Bypass;
 pub use cpu::{CpuFacts, CpuFreq, IdleState};
-pub use firmware::FirmwareFacts;
 pub use interrupts::{Counter, InterruptFacts, Irq};
 pub use kernel::{Assignment, KNOWN_BEFORE_BOOT, KernelFacts};
 pub use memory::{HugePages, MemoryFacts, MemoryModule, Swap};
@@ -191,6 +187,52 @@ pub enum OriginKind {
     Directory,
     /// A capture file or another archive of such a tree.
     Capture,
+}
+
+/// The firmware's description of itself and of the machine (SMBIOS types 0, 1, 2).
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct FirmwareFacts {
+    /// BIOS vendor (type 0): "HPE".
+    pub bios_vendor: Reading<String>,
+    /// BIOS version (type 0): "A42".
+    pub bios_version: Reading<String>,
+    /// BIOS release date as written (type 0): "04/29/2020".
+    pub bios_date: Reading<String>,
+    /// BIOS revision (type 0): "1.24".
+    #[serde(default, skip_serializing_if = "Reading::is_absent")]
+    pub bios_revision: Reading<String>,
+    /// Firmware revision of the embedded or management controller (type 0, else its IPMI driver): iLO's "2.30".
+    #[serde(default, skip_serializing_if = "Reading::is_absent")]
+    pub controller_revision: Reading<String>,
+    /// System manufacturer (SMBIOS type 1).
+    pub system_vendor: Reading<String>,
+    /// System product name (type 1): "ProLiant DL385 Gen10 Plus".
+    pub system_product: Reading<String>,
+    /// Base board (type 2): manufacturer and product.
+    pub board: Reading<String>,
+    /// Version of the SMBIOS tables: "3.2".
+    pub smbios_version: Reading<String>,
+    /// True if the host was booted through UEFI (/sys/firmware/efi exists).
+    pub is_uefi: Reading<bool>,
+    /// True if UEFI Secure Boot is on.
+    pub secure_boot: Reading<bool>,
+    /// Number of IOMMUs that the kernel uses (/sys/class/iommu); `Known(0)` if the class is empty.
+    pub iommu_count: Reading<u32>,
+}
+
+/// One network stack and what shows that it is installed.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Bypass {
+    /// "Onload", "VMA", "XLIO", "exasock", "TCPDirect".
+    pub name: String,
+    /// Its library, program or kernel module: "/usr/lib64/libonload.so". Absent if it is not installed.
+    pub found: Reading<String>,
+    /// Version: of the loaded kernel module, otherwise from the name of the library's file.
+    pub version: Reading<String>,
+    /// True if its kernel module is loaded; absent for a stack without one.
+    pub is_loaded: Reading<bool>,
 }
 
 /// The hypervisor, if any, and the time that it took from the host.

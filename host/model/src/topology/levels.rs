@@ -2,7 +2,7 @@
 
 use super::{
     Cache, CacheKind, CoreType, Group, RawCache, RawCpu, RawTopology,
-    partition::{Claim, Claims},
+    partition::{Claim, GroupClaims},
 };
 use crate::{CpuId, CpuSet, Reading};
 use std::collections::{BTreeMap, BTreeSet};
@@ -43,7 +43,7 @@ fn number(id: &Reading<i64>) -> i64 {
 }
 
 impl Level {
-    fn claims<'a>(&self, raw: &RawTopology, online: &'a CpuSet) -> Claims<'a> {
+    fn claims<'a>(&self, raw: &RawTopology, online: &'a CpuSet) -> GroupClaims<'a> {
         let mut by_key: BTreeMap<Vec<i64>, CpuSet> = BTreeMap::new();
         let nothing = RawCpu::default();
         let described: Vec<(CpuId, &RawCpu)> =
@@ -63,7 +63,7 @@ impl Level {
             }
         };
         let by_cpu = described.iter().map(|(cpu, facts)| (*cpu, claim(facts))).collect();
-        Claims { kind: self.kind, online, by_cpu }
+        GroupClaims { kind: self.kind, online, by_cpu }
     }
 }
 
@@ -89,7 +89,7 @@ pub(super) fn hierarchy(
 
 /// The kernel calls the two cores of an AMD compute unit (family 0x15) thread siblings, but gives them
 /// different core numbers. CPUs with different core numbers are different cores.
-fn part_by_core_id(raw: &RawTopology, claims: &mut Claims<'_>) {
+fn part_by_core_id(raw: &RawTopology, claims: &mut GroupClaims<'_>) {
     let core_id = |cpu: CpuId| raw.cpus.get(&cpu).and_then(|facts| facts.core_id.known());
     for (cpu, claim) in &mut claims.by_cpu {
         let (Some(mine), Some(named)) = (core_id(*cpu), claim.cpus.as_ref()) else { continue };
@@ -121,7 +121,7 @@ pub(super) fn clusters(
         Claim { id: facts.map_or(-1, |facts| number(&facts.cluster_id)), cpus: Some(cpus), is_stated: true }
     };
     let by_cpu_claims = online.iter().map(|cpu| (cpu, claim(cpu))).collect();
-    let claims = Claims { kind: "clusters", online, by_cpu: by_cpu_claims };
+    let claims = GroupClaims { kind: "clusters", online, by_cpu: by_cpu_claims };
     let mut groups = claims.partition(Some(packages), oddities);
     groups.retain(|group| {
         group.cpus.lowest().is_some_and(|cpu| is_wide(cpu, &group.cpus))
@@ -149,7 +149,7 @@ pub(super) fn caches(raw: &RawTopology, online: &CpuSet, oddities: &mut Vec<Stri
         let claim = |cache: &RawCache| Claim { id: -1, cpus: cache.cpus.known().cloned(), is_stated: true };
         let by_cpu = seen.iter().map(|(cpu, cache)| (*cpu, claim(cache))).collect();
         let name = format!("{} caches of level {level}", kind.name());
-        let groups = Claims { kind: &name, online, by_cpu }.partition(None, oddities);
+        let groups = GroupClaims { kind: &name, online, by_cpu }.partition(None, oddities);
         all.extend(groups.into_iter().filter_map(|group| {
             // A CPU without such a cache forms its own group, unless others name it.
             let first = group.cpus.iter().find_map(|cpu| seen.get(&cpu))?;

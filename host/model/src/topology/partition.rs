@@ -17,7 +17,7 @@ pub(super) struct Claim {
 }
 
 /// The claims of all CPUs about one kind of group.
-pub(super) struct Claims<'a> {
+pub(super) struct GroupClaims<'a> {
     /// The kind, as a plural for the oddities: "packages".
     pub(super) kind: &'a str,
     pub(super) online: &'a CpuSet,
@@ -32,7 +32,7 @@ struct Lies {
     disagrees: CpuSet,
 }
 
-impl Claims<'_> {
+impl GroupClaims<'_> {
     /// Disjoint groups, each within one of `bounds`, by lowest CPU. Two CPUs are in one group if neither
     /// denies it; contradictions are added to `oddities`. A CPU without a claim joins the CPUs that name it,
     /// otherwise it is alone.

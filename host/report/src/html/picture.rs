@@ -2,7 +2,7 @@
 
 use crate::cpu_parts::{CpuPart, CpuParts};
 use crate::shape;
-use crate::shape::{Block, Kind};
+use crate::shape::{CpuBlock, Kind};
 use crate::terminal::tree::{node_number, speed};
 use lowlat_host::{Allocation, CpuId, CpuSet, HostSnapshot};
 use lowlat_text::page::svg::{cut, px, text_width};
@@ -46,12 +46,12 @@ impl Frame {
 
 /// Size at which CPUs are drawn.
 #[derive(Clone, Copy)]
-struct Scale {
+struct PictureScale {
     cell: f64,
     has_numbers: bool,
 }
 
-impl Scale {
+impl PictureScale {
     fn for_count(cpus: usize) -> Self {
         let cell = match cpus {
             0..=16 => 48.0,
@@ -69,14 +69,15 @@ impl Scale {
 struct Picture<'a> {
     host: &'a HostSnapshot,
     parts: CpuParts<'a>,
-    scale: Scale,
+    scale: PictureScale,
 }
 
 pub fn draw(host: &HostSnapshot, allocation: &Allocation) -> Markup {
     let topology = &host.topology;
     let blocks = shape::tree(topology);
     let cpus = topology.online.len() + topology.offline.len();
-    let picture = Picture { host, parts: CpuParts::of(host, allocation), scale: Scale::for_count(cpus) };
+    let picture =
+        Picture { host, parts: CpuParts::of(host, allocation), scale: PictureScale::for_count(cpus) };
     let mut parts = picture.blocks(&blocks, WIDTH);
     parts.extend(picture.strips(WIDTH));
     let all = flow(parts, WIDTH, GAP * 1.5);
@@ -130,8 +131,8 @@ fn moved(markup: &str, x: f64, y: f64) -> String {
 
 impl Picture<'_> {
     /// Draws blocks side by side. Packages and nodes are stretched to columns of equal width.
-    fn blocks(&self, blocks: &[Block], width: f64) -> Vec<Drawn> {
-        let is_wide = |block: &Block| block.is(Kind::Package) || block.is(Kind::Node);
+    fn blocks(&self, blocks: &[CpuBlock], width: f64) -> Vec<Drawn> {
+        let is_wide = |block: &CpuBlock| block.is(Kind::Package) || block.is(Kind::Node);
         if !blocks.iter().all(is_wide) || blocks.is_empty() {
             return blocks.iter().map(|block| self.block(block, width, None)).collect();
         }
@@ -146,7 +147,7 @@ impl Picture<'_> {
         blocks.iter().map(|block| self.block(block, column.max(natural), Some(column.max(natural)))).collect()
     }
 
-    fn block(&self, block: &Block, width: f64, stretch: Option<f64>) -> Drawn {
+    fn block(&self, block: &CpuBlock, width: f64, stretch: Option<f64>) -> Drawn {
         let is_fine = !block.is(Kind::Package) && !block.is(Kind::Node);
         if is_fine && block.children.is_empty() && (block.is(Kind::Core) || block.cpus.len() == 1) {
             return self.core(block);
@@ -186,7 +187,7 @@ impl Picture<'_> {
     }
 
     /// Draws a core: one CPU, or several side by side in a frame.
-    fn core(&self, block: &Block) -> Drawn {
+    fn core(&self, block: &CpuBlock) -> Drawn {
         let cells: Vec<Drawn> = block.cpus.iter().map(|cpu| self.cell(cpu)).collect();
         if cells.len() <= 1 {
             return flow(cells, f64::INFINITY, 0.0);
@@ -307,13 +308,13 @@ fn device(class: &str, label: &str, title: &str) -> Drawn {
 }
 
 /// Returns the label of a box, with an initial capital.
-fn label_of(block: &Block) -> String {
+fn label_of(block: &CpuBlock) -> String {
     let label = block.label();
     let mut chars = label.chars();
     chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
 }
 
-fn class_of(block: &Block) -> &'static str {
+fn class_of(block: &CpuBlock) -> &'static str {
     match block.names.first().map(|name| name.kind) {
         Some(Kind::Package) => "package",
         Some(Kind::Node) => "node",

@@ -1,8 +1,7 @@
-//! Host inventory as text: its tree, then section by section.
+//! A host as text: its inventory, with its tree, then section by section; its differences to another; the choice of
+//! its CPUs.
 
-pub mod choice;
 pub mod devices;
-pub mod diff;
 pub mod kernel;
 pub mod tree;
 
@@ -11,10 +10,14 @@ use crate::hardware;
 use crate::line::{booted_by, title_and_cpus};
 use lowlat_host::{
     Allocation, HostSnapshot, Reading,
+    diff::Difference,
     snapshot::{MemoryFacts, MemoryModule, OriginKind},
 };
-use lowlat_text::text::{add_wrapped, usable};
+use lowlat_text::text::{BOLD, DIM, GREEN, RED, add_wrapped, paint, usable, wrap};
 use lowlat_text::units::{clean, plural, size};
+
+/// Columns before a step's text.
+const STEP_INDENT: usize = 4;
 
 /// Formats the whole host for a terminal of this width.
 pub fn host_text(snapshot: &HostSnapshot, allocation: Option<&Allocation>, width: usize) -> String {
@@ -182,6 +185,60 @@ fn add_virtualization(page: &mut Page, snapshot: &HostSnapshot) {
         page.field(
             "Time stolen",
             &format!("{} clock ticks since boot from {cpus}", lowlat_text::units::count(total)),
+        );
+    }
+}
+
+/// Formats each difference in three lines: the path, the first host's value, the second host's value.
+pub fn host_diff_text(differences: &[Difference], width: usize) -> String {
+    let width = usable(width);
+    if differences.is_empty() {
+        return "The hosts have no lasting differences.\n".to_owned();
+    }
+    let mut out = String::new();
+    for difference in differences {
+        out.push_str(&paint(BOLD, &clean(&difference.path)));
+        out.push('\n');
+        for (sign, style, value) in [('-', RED, &difference.a), ('+', GREEN, &difference.b)] {
+            let text = value.as_deref().map_or_else(|| paint(DIM, "(nothing)"), clean);
+            for (at, line) in wrap(&text, width - 4).iter().enumerate() {
+                let sign = if at == 0 { sign } else { ' ' };
+                out.push_str(&format!("  {} {line}\n", paint(style, &sign.to_string())));
+            }
+        }
+    }
+    out.push_str(&format!("\n{}\n", plural(differences.len(), "difference")));
+    out
+}
+
+/// Formats the numbered steps of the choice of CPUs, then its warnings.
+pub fn choice_text(allocation: &Allocation, width: usize) -> String {
+    let steps = allocation.steps.iter().enumerate().map(|(at, step)| (format!("{:>2}.", at + 1), step));
+    let warnings = allocation.warnings.iter().map(|warning| ("  !".to_owned(), warning));
+    let mut out = String::new();
+    for (label, text) in steps.chain(warnings) {
+        for (at, line) in wrap(&clean(text), usable(width).saturating_sub(STEP_INDENT)).iter().enumerate() {
+            let label = if at == 0 { label.as_str() } else { "" };
+            out.push_str(&format!("{label:STEP_INDENT$}{line}\n"));
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_and_warnings_are_wrapped_below_their_label() {
+        let allocation = Allocation {
+            steps: vec!["Online: CPUs 0-7, 8 in all, and a sentence that is longer than a line.".into()],
+            warnings: vec!["Isolated CPUs share a cache.".into()],
+            ..Allocation::default()
+        };
+        assert_eq!(
+            choice_text(&allocation, 40),
+            " 1. Online: CPUs 0-7, 8 in all, and a\n    sentence that is longer than a line.\n  ! Isolated CPUs share a cache.\n"
         );
     }
 }

@@ -4,7 +4,7 @@ use crate::cpu_parts::{CpuPart, CpuParts};
 use crate::fields::Page;
 use crate::hardware;
 use crate::shape;
-use crate::shape::{Block, Kind};
+use crate::shape::{CpuBlock, Kind};
 use lowlat_host::{
     Allocation, CpuSet, HostSnapshot, Reading,
     snapshot::{Disk, Nic},
@@ -97,12 +97,12 @@ fn add_block(
     lines: &mut Vec<Line>,
     snapshot: &HostSnapshot,
     allocation: Option<&Allocation>,
-    block: &Block,
+    block: &CpuBlock,
     depth: usize,
 ) {
     let cpus = if block.cpus.len() == 1 { "CPU" } else { "CPUs" };
     let is_plain_core =
-        |child: &Block| child.cpus.len() == 1 && child.children.is_empty() && child.shape() == "core";
+        |child: &CpuBlock| child.cpus.len() == 1 && child.children.is_empty() && child.shape() == "core";
     let only_plain_cores = !block.children.is_empty() && block.children.iter().all(is_plain_core);
     let cores =
         if only_plain_cores { format!(", {}", plural(block.children.len(), "core")) } else { String::new() };
@@ -131,12 +131,12 @@ fn add_block(
 }
 
 /// Returns whether two blocks without inner blocks can share a line.
-fn is_leaf_like(a: &Block, b: &Block) -> bool {
+fn is_leaf_like(a: &CpuBlock, b: &CpuBlock) -> bool {
     a.children.is_empty() && b.children.is_empty() && a.shape() == b.shape()
 }
 
 /// Formats similar blocks: "8 x L3 16 MiB + core: 0 1 2 3 4 5 6 7", "8 cores: 0,8 1,9 2,10".
-fn leaves(alike: &[&Block]) -> String {
+fn leaves(alike: &[&CpuBlock]) -> String {
     let Some(first) = alike.first() else { return String::new() };
     if alike.len() == 1 {
         return format!("{}: CPU {}", first.label(), first.cpus);

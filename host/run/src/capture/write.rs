@@ -1,7 +1,7 @@
 //! Writes a capture completely or not at all.
 
 use super::assemble::CaptureTree;
-use crate::output::{Access, OutputCause, OutputError, OutputFile};
+use crate::output::{FileAccess, OutputCause, OutputError, OutputFile};
 use flate2::{Compression, GzBuilder, write::GzEncoder};
 use std::{
     fs::File,
@@ -10,7 +10,7 @@ use std::{
 };
 
 pub(super) fn write(tree: &CaptureTree, out: &Path) -> Result<(), OutputError> {
-    let output = OutputFile::new(out, Access::Private)?;
+    let output = OutputFile::new(out, FileAccess::Private)?;
     let unfinished = output.create()?;
     let gzip = unfinished.writer()?;
     write_gzip(tree, gzip)

@@ -27,7 +27,7 @@ use std::{
 
 /// Permissions of an output file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Access {
+pub enum FileAccess {
     /// Owner only: the file contains orders, or private data of a host.
     Private,
     /// 0644 minus the umask: others may read but never write.
@@ -36,7 +36,7 @@ pub enum Access {
     Program,
 }
 
-impl Access {
+impl FileAccess {
     fn mode(self) -> Mode {
         Mode::from_raw_mode(match self {
             Self::Private => 0o600,
@@ -75,7 +75,7 @@ impl OutputDirectory {
     }
 
     /// Names a file in this directory. Nothing is created or checked yet.
-    pub fn file(&self, name: &OsStr, access: Access) -> OutputFile {
+    pub fn file(&self, name: &OsStr, access: FileAccess) -> OutputFile {
         let path = self.path.join(name);
         OutputFile { place: Place::Entry { dir: Arc::clone(&self.dir), name: name.to_owned() }, path, access }
     }
@@ -85,7 +85,7 @@ impl OutputDirectory {
 pub struct OutputFile {
     place: Place,
     path: PathBuf,
-    access: Access,
+    access: FileAccess,
 }
 
 #[derive(Debug)]
@@ -110,7 +110,7 @@ impl OutputFile {
     ///
     /// # Errors
     /// [`OutputError`] if the directory does not exist, or the path contains an untrusted link.
-    pub fn new(path: &Path, access: Access) -> Result<Self, OutputError> {
+    pub fn new(path: &Path, access: FileAccess) -> Result<Self, OutputError> {
         if is_descriptor(path) {
             return Ok(Self { place: Place::Descriptor(path.to_owned()), path: path.to_owned(), access });
         }
@@ -340,6 +340,15 @@ pub fn set_signals() {
     }
 }
 
+/// Leaves Ctrl-C to a program that this process has started and waits for: a pager ends a search by it.
+pub fn leave_interrupts() {
+    // SAFETY: the disposition is set of a signal that no handler of lowlat is installed for at this time; no memory is touched.
+    unsafe {
+        libc::signal(libc::SIGINT, libc::SIG_IGN);
+        libc::signal(libc::SIGQUIT, libc::SIG_IGN);
+    }
+}
+
 /// True if a path names a descriptor of this process.
 fn is_descriptor(path: &Path) -> bool {
     let number = |name: &OsStr| name.to_str().is_some_and(|name| name.parse::<u32>().is_ok());
@@ -371,13 +380,13 @@ fn open_stream(dir: &OwnedFd, name: &OsStr) -> Result<File, OutputCause> {
     }
 }
 
-fn create_exclusive(dir: &OwnedFd, name: &OsStr, access: Access) -> Result<File, Errno> {
+fn create_exclusive(dir: &OwnedFd, name: &OsStr, access: FileAccess) -> Result<File, Errno> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     fs::openat(dir, name, flags, access.mode()).map(File::from)
 }
 
 /// Creates a file with a random name.
-fn temporary(dir: &OwnedFd, access: Access) -> io::Result<(File, OsString)> {
+fn temporary(dir: &OwnedFd, access: FileAccess) -> io::Result<(File, OsString)> {
     loop {
         let mut random = [0; 8];
         getrandom(&mut random, GetRandomFlags::empty())?;

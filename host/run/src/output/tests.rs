@@ -12,7 +12,7 @@ use std::{
 const STRANGER: u32 = 65_534;
 
 fn written(path: &Path) -> Result<(), OutputError> {
-    OutputFile::new(path, Access::Shared)?.write(b"new")
+    OutputFile::new(path, FileAccess::Shared)?.write(b"new")
 }
 
 fn names(directory: &Path) -> Vec<String> {
@@ -36,7 +36,7 @@ fn a_file_is_replaced_whole_and_nothing_is_left_over() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("plan.json");
     std_fs::write(&path, "older and longer").unwrap();
-    let file = OutputFile::new(&path, Access::Shared).unwrap();
+    let file = OutputFile::new(&path, FileAccess::Shared).unwrap();
     assert!(file.exists() && file.replaces());
     file.check().unwrap();
     assert_eq!(std_fs::read(&path).unwrap(), b"older and longer", "checking changes nothing");
@@ -55,7 +55,7 @@ fn a_file_is_replaced_whole_and_nothing_is_left_over() {
 fn a_new_file_never_replaces_one_that_came_first() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("page");
-    let file = OutputFile::new(&path, Access::Shared).unwrap();
+    let file = OutputFile::new(&path, FileAccess::Shared).unwrap();
     let unfinished = file.create().unwrap();
     std_fs::write(&path, "theirs").unwrap();
     assert!(unfinished.finish_new().unwrap_err().is_taken());
@@ -69,7 +69,7 @@ fn private_files_are_their_owners_alone() {
     let path = folder.path().join("orders.csv");
     std_fs::write(&path, "old").unwrap();
     std_fs::set_permissions(&path, std_fs::Permissions::from_mode(0o666)).unwrap();
-    OutputFile::new(&path, Access::Private).unwrap().write(b"new").unwrap();
+    OutputFile::new(&path, FileAccess::Private).unwrap().write(b"new").unwrap();
     assert_eq!(std_fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
 }
 
@@ -83,7 +83,7 @@ fn a_link_in_the_last_place_is_refused() {
         let error = written(&link).unwrap_err();
         assert!(error.to_string().contains("does not write through links"), "{error}");
         assert!(error.hint().unwrap().contains(to.to_str().unwrap()));
-        assert!(OutputFile::new(&link, Access::Shared).unwrap().create_in_place().is_err());
+        assert!(OutputFile::new(&link, FileAccess::Shared).unwrap().create_in_place().is_err());
         std_fs::remove_file(&link).unwrap();
     }
     assert_eq!(std_fs::read(&victim).unwrap(), b"theirs");
@@ -99,7 +99,7 @@ fn a_hard_link_loses_its_name_and_keeps_its_content() {
     written(&page).unwrap();
     std_fs::remove_file(&page).unwrap();
     std_fs::hard_link(&victim, &page).unwrap();
-    OutputFile::new(&page, Access::Shared).unwrap().create_in_place().unwrap().write_all(b"new").unwrap();
+    OutputFile::new(&page, FileAccess::Shared).unwrap().create_in_place().unwrap().write_all(b"new").unwrap();
     assert_eq!(std_fs::read(&victim).unwrap(), b"theirs");
 }
 
@@ -108,7 +108,7 @@ fn pipes_and_devices_are_written_into_and_stay() {
     let folder = tempfile::tempdir().unwrap();
     let pipe = folder.path().join("pipe");
     fs::mknodat(fs::CWD, &pipe, FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();
-    let file = OutputFile::new(&pipe, Access::Shared).unwrap();
+    let file = OutputFile::new(&pipe, FileAccess::Shared).unwrap();
     file.check().unwrap();
     let reader = thread::spawn({
         let pipe = pipe.clone();
@@ -178,7 +178,7 @@ fn own_links_on_the_way_are_followed() {
     assert_eq!(names(&at("real/below")), ["page"]);
     assert!(written(&at("loop/page")).is_err());
     let made = OutputDirectory::create(&at("relative/new/deeper")).unwrap();
-    made.file(OsStr::new("page"), Access::Shared).write(b"new").unwrap();
+    made.file(OsStr::new("page"), FileAccess::Shared).write(b"new").unwrap();
     assert_eq!(names(&at("real/new/deeper")), ["page"]);
 }
 

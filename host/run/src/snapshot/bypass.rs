@@ -15,7 +15,7 @@ const LIBRARY_DIRECTORIES: [&str; 7] = [
 ];
 
 /// Signs that a network stack is installed.
-struct Stack {
+struct BypassStack {
     name: &'static str,
     /// Its kernel module; empty if it has none.
     module: &'static str,
@@ -24,12 +24,17 @@ struct Stack {
     program: &'static str,
 }
 
-const STACKS: [Stack; 5] = [
-    Stack { name: "Onload", module: "onload", library: "libonload.so", program: "/usr/bin/onload" },
-    Stack { name: "TCPDirect", module: "", library: "libonload_zf.so", program: "/usr/bin/zf_stackdump" },
-    Stack { name: "VMA", module: "", library: "libvma.so", program: "/usr/bin/vma_stats" },
-    Stack { name: "XLIO", module: "", library: "libxlio.so", program: "/usr/bin/xlio_stats" },
-    Stack {
+const STACKS: [BypassStack; 5] = [
+    BypassStack { name: "Onload", module: "onload", library: "libonload.so", program: "/usr/bin/onload" },
+    BypassStack {
+        name: "TCPDirect",
+        module: "",
+        library: "libonload_zf.so",
+        program: "/usr/bin/zf_stackdump",
+    },
+    BypassStack { name: "VMA", module: "", library: "libvma.so", program: "/usr/bin/vma_stats" },
+    BypassStack { name: "XLIO", module: "", library: "libxlio.so", program: "/usr/bin/xlio_stats" },
+    BypassStack {
         name: "exasock",
         module: "exasock",
         library: "libexasock_preload.so",
@@ -45,7 +50,7 @@ pub(super) fn read(root: &Root) -> Vec<Bypass> {
     STACKS.iter().map(|stack| one(root, stack)).collect()
 }
 
-fn one(root: &Root, stack: &Stack) -> Bypass {
+fn one(root: &Root, stack: &BypassStack) -> Bypass {
     let module = format!("/sys/module/{}", stack.module);
     let is_loaded = !stack.module.is_empty() && root.exists(&module);
     let library = library(root, stack.library);

@@ -1,8 +1,8 @@
 //! Reads block devices that are backed by a device; loop, ram, zram, device-mapper and md devices are not.
 
 use super::{
+    formats,
     pci::{self, Function},
-    units, words,
 };
 use crate::Root;
 use lowlat_host::{Reading, snapshot::Disk};
@@ -50,9 +50,9 @@ fn disk(root: &Root, name: String) -> Disk {
         is_rotational: root.read(&file("queue/rotational")).parse(
             &file("queue/rotational"),
             "0 or 1",
-            units::flag,
+            formats::flag,
         ),
-        scheduler: words::chosen(root, &file("queue/scheduler")),
+        scheduler: formats::chosen_word(root, &file("queue/scheduler")),
         bus: function.as_ref().map(|function| function.address.clone()),
         node: function.as_ref().and_then(|function| function.node(root)),
         name,

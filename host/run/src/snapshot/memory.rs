@@ -1,6 +1,6 @@
 //! Reads memory, huge pages and swap.
 
-use super::{units, words};
+use super::formats;
 use crate::{Root, smbios};
 use lowlat_host::{
     Reading,
@@ -13,7 +13,7 @@ const THP: &str = "/sys/kernel/mm/transparent_hugepage";
 const MEMINFO: &str = "/proc/meminfo";
 
 pub(super) fn read(root: &Root) -> MemoryFacts {
-    let chosen = |name: &str| words::chosen(root, &format!("{THP}/{name}"));
+    let chosen = |name: &str| formats::chosen_word(root, &format!("{THP}/{name}"));
     let described = smbios::memory(root);
     MemoryFacts {
         total_bytes: memory_total(root),
@@ -44,7 +44,7 @@ pub(super) fn read_meminfo_bytes(root: &Root, path: &str, key: &str) -> Reading<
         });
         match amount {
             None => Reading::Absent,
-            Some(raw) => match units::meminfo_amount(raw) {
+            Some(raw) => match formats::meminfo_amount(raw) {
                 Some(bytes) => Reading::Known(bytes),
                 None => Reading::unparsable(path, &format!("{key}: {raw}"), "an amount such as 16384 kB"),
             },

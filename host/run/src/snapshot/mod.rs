@@ -6,11 +6,11 @@ mod cpu;
 mod cpuinfo;
 mod disks;
 mod firmware;
+mod formats;
 #[cfg(test)]
 mod hostile_tests;
 mod interrupts;
 mod kernel;
-mod knobs;
 mod memory;
 mod memory_nodes;
 mod nics;
@@ -19,9 +19,7 @@ mod scheduler;
 mod services;
 mod tasks;
 mod topology;
-mod units;
 mod virtualization;
-mod words;
 
 pub use kernel::{load_average, machine_id_digest};
 pub use memory::memory_total;
@@ -31,11 +29,14 @@ pub(crate) use nics::{addresses::INTERFACE as ADDRESSES, ethtool};
 
 use crate::{Root, root::manifest::Manifest};
 use lowlat_host::{
-    HostSnapshot,
+    HostSnapshot, Reading,
     snapshot::{Origin, OriginKind, SchedulerFacts},
 };
 use lowlat_settings::Catalogue;
 use std::collections::BTreeMap;
+
+/// Directories that every kernel has. If one is missing, the absence of a file below it proves nothing.
+const EVERYWHERE: [&str; 4] = ["/proc/sys", "/sys/devices", "/sys/kernel", "/sys/module"];
 
 /// Reads everything that lowlat uses of a host, including the files and kernel options that the catalogue
 /// names.
@@ -60,7 +61,7 @@ pub fn read(root: &Root, catalogue: Catalogue) -> HostSnapshot {
         bypasses: bypass::read(root),
         disks: disks::read(root),
         virtualization: virtualization::read(root),
-        files: knobs::read(root, &catalogue.knob_globs()),
+        files: read_knobs(root, &catalogue.knob_globs()),
         unread: BTreeMap::new(),
     };
     HostSnapshot { unread: root.take_unread(), ..host }
@@ -69,6 +70,23 @@ pub fn read(root: &Root, catalogue: Catalogue) -> HostSnapshot {
 /// Reads everything but the files and kernel options that a catalogue names, for commands that judge nothing.
 pub fn read_without_knobs(root: &Root) -> HostSnapshot {
     read(root, Catalogue::new(&[]))
+}
+
+/// Reads the small files that the settings of the catalogue name by these globs; a path without a glob is kept even if
+/// it is absent.
+fn read_knobs(root: &Root, globs: &[&str]) -> BTreeMap<String, Reading<String>> {
+    let mut files = BTreeMap::new();
+    for folder in EVERYWHERE.iter().filter(|_| !globs.is_empty()) {
+        root.or_unread(folder, root.list(folder));
+    }
+    for &glob in globs {
+        let paths = if glob.contains('*') { root.glob(glob) } else { vec![glob.to_owned()] };
+        for path in paths {
+            let reading = root.read(&path);
+            files.insert(path, reading);
+        }
+    }
+    files
 }
 
 /// Reads the assignments of /etc/sysctl.conf.

@@ -77,11 +77,11 @@ impl TunedControl for Tuned {
             let answer = connection
                 .call_method(bus, "/org/freedesktop/DBus", bus, "NameHasOwner", &NAME)
                 .await
-                .map_err(Failure::Bus)?;
-            answer.body().deserialize::<bool>().map_err(Failure::Bus)
+                .map_err(CallFailure::Bus)?;
+            answer.body().deserialize::<bool>().map_err(CallFailure::Bus)
         });
         match asked {
-            Err(Talk::Failed(Failure::Bus(error))) if dbus::kind(&error) == Kind::Absent => Ok(false),
+            Err(Talk::Failed(CallFailure::Bus(error))) if dbus::kind(&error) == Kind::Absent => Ok(false),
             other => other.map_err(|talk| talk.into_error("report whether it is running")),
         }
     }
@@ -89,7 +89,7 @@ impl TunedControl for Tuned {
     fn active_profile(&self) -> Result<String, TunedError> {
         let doing = "report its active profile";
         let asked = self.talk(LOOK, async |connection| {
-            call(&connection, "active_profile", &()).await?.body().deserialize().map_err(Failure::Bus)
+            call(&connection, "active_profile", &()).await?.body().deserialize().map_err(CallFailure::Bus)
         });
         asked.map_err(|talk| talk.into_error(doing))
     }
@@ -111,11 +111,11 @@ impl TunedControl for Tuned {
         let doing = "roll its profile back";
         let asked = self.talk(CHANGE, async |connection| {
             let is_done: bool =
-                call(&connection, "disable", &()).await?.body().deserialize().map_err(Failure::Bus)?;
+                call(&connection, "disable", &()).await?.body().deserialize().map_err(CallFailure::Bus)?;
             if is_done {
                 Ok(())
             } else {
-                Err(Failure::Said("it returned \"false\", expected \"true\"".into()))
+                Err(CallFailure::Said("it returned \"false\", expected \"true\"".into()))
             }
         });
         asked.map_err(|talk| talk.into_error(doing))
@@ -139,23 +139,23 @@ impl Tuned {
         ask: impl FnOnce(Connection) -> F + Send + 'static,
     ) -> Result<(), TunedError>
     where
-        F: Future<Output = Result<Message, Failure>>,
+        F: Future<Output = Result<Message, CallFailure>>,
     {
         let asked = self.talk(CHANGE, async move |connection| {
             let rule =
                 MatchRule::builder().msg_type(Type::Signal).interface(CONTROL).member("profile_changed");
-            let rule = rule.build().map_err(Failure::Bus)?;
+            let rule = rule.build().map_err(CallFailure::Bus)?;
             // Before the call, because the profile may be applied when the call returns.
             let changes = MessageStream::for_match_rule(rule, &connection, WAITING_MAX.try_into().ok());
-            let changes = changes.await.map_err(Failure::Bus)?;
+            let changes = changes.await.map_err(CallFailure::Bus)?;
             let answer = ask(connection.clone()).await?;
-            let (is_taken, said): (bool, String) = answer.body().deserialize().map_err(Failure::Bus)?;
+            let (is_taken, said): (bool, String) = answer.body().deserialize().map_err(CallFailure::Bus)?;
             if !is_taken {
-                return Err(Failure::Said(said));
+                return Err(CallFailure::Said(said));
             }
             // A daemon without a profile does not start tuning automatically.
             let is_tuning: bool =
-                call(&connection, "is_running", &()).await?.body().deserialize().map_err(Failure::Bus)?;
+                call(&connection, "is_running", &()).await?.body().deserialize().map_err(CallFailure::Bus)?;
             if !is_tuning {
                 call(&connection, "start", &()).await?;
             }
@@ -178,12 +178,12 @@ impl Tuned {
     ) -> Result<T, Talk>
     where
         T: Send + 'static,
-        F: Future<Output = Result<T, Failure>>,
+        F: Future<Output = Result<T, CallFailure>>,
     {
         let bus = Arc::clone(&self.bus);
         let heard = dbus::within(patience, "tuned", move || {
             zbus::block_on(async {
-                let connection = bus().method_timeout(patience).build().await.map_err(Failure::Bus)?;
+                let connection = bus().method_timeout(patience).build().await.map_err(CallFailure::Bus)?;
                 talk(connection).await
             })
         });
@@ -196,14 +196,14 @@ impl Tuned {
 
 /// Cause of a failed D-Bus call.
 #[derive(Debug)]
-enum Failure {
+enum CallFailure {
     Bus(zbus::Error),
     Said(String),
 }
 
 #[derive(Debug)]
 enum Talk {
-    Failed(Failure),
+    Failed(CallFailure),
     Unheard(String),
 }
 
@@ -213,9 +213,11 @@ impl Talk {
         match self {
             Self::Unheard(why) => TunedError::Unheard { doing, why },
             // Its own error text if polkit permits no one.
-            Self::Failed(Failure::Said(said)) if said == "Unauthorized" => TunedError::Denied { doing, said },
-            Self::Failed(Failure::Said(said)) => TunedError::Refused { doing, said },
-            Self::Failed(Failure::Bus(error)) => match (dbus::kind(&error), error.to_string()) {
+            Self::Failed(CallFailure::Said(said)) if said == "Unauthorized" => {
+                TunedError::Denied { doing, said }
+            }
+            Self::Failed(CallFailure::Said(said)) => TunedError::Refused { doing, said },
+            Self::Failed(CallFailure::Bus(error)) => match (dbus::kind(&error), error.to_string()) {
                 (Kind::Denied, said) => TunedError::Denied { doing, said },
                 (_, said) => TunedError::Refused { doing, said },
             },
@@ -223,20 +225,21 @@ impl Talk {
     }
 }
 
-async fn call<B>(connection: &Connection, method: &str, body: &B) -> Result<Message, Failure>
+async fn call<B>(connection: &Connection, method: &str, body: &B) -> Result<Message, CallFailure>
 where
     B: serde::Serialize + wire::DynamicType,
 {
-    connection.call_method(Some(NAME), OBJECT, Some(CONTROL), method, body).await.map_err(Failure::Bus)
+    connection.call_method(Some(NAME), OBJECT, Some(CONTROL), method, body).await.map_err(CallFailure::Bus)
 }
 
 /// Waits until TuneD reports that a profile is applied, or why not.
-async fn applied(changes: MessageStream) -> Result<(), Failure> {
+async fn applied(changes: MessageStream) -> Result<(), CallFailure> {
     let mut changes = pin!(changes);
     let Some(message) = poll_fn(|context| changes.as_mut().poll_next(context)).await else {
-        return Err(Failure::Said("the connection ended before the profile was applied".into()));
+        return Err(CallFailure::Said("the connection ended before the profile was applied".into()));
     };
-    let message = message.map_err(Failure::Bus)?;
-    let (_, is_applied, said): (String, bool, String) = message.body().deserialize().map_err(Failure::Bus)?;
-    if is_applied { Ok(()) } else { Err(Failure::Said(said)) }
+    let message = message.map_err(CallFailure::Bus)?;
+    let (_, is_applied, said): (String, bool, String) =
+        message.body().deserialize().map_err(CallFailure::Bus)?;
+    if is_applied { Ok(()) } else { Err(CallFailure::Said(said)) }
 }

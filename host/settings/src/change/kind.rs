@@ -63,8 +63,8 @@ pub trait Kind {
     }
 
     /// The meaning of a missing value on this host.
-    fn missing(&self, _host: &HostSnapshot) -> Missing {
-        Missing::Unreadable(None)
+    fn missing(&self, _host: &HostSnapshot) -> MissingValue {
+        MissingValue::Unreadable(None)
     }
 
     /// The reason why the kernel does not follow the value; none if it does.
@@ -186,7 +186,7 @@ pub struct Lasting {
 
 /// The meaning of a missing value.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Missing {
+pub enum MissingValue {
     /// It could not be read; with a text if the cause is known.
     Unreadable(Option<String>),
     /// The target no longer exists.

@@ -9,7 +9,7 @@ use lowlat_host::{
 
 /// Effect of a parameter in the running kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum InForce {
+pub enum ParameterInForce {
     /// The parameter is in force. Contains the observed state.
     Yes(String),
     /// The parameter is not in force.
@@ -44,13 +44,17 @@ pub fn boot_key(setting: &Setting) -> &'static str {
 
 /// Judges a command-line parameter named `name=` (or a bare token `name`) by the value that the kernel uses.
 pub fn boot_token(context: &Context<'_>, setting: &Setting) -> Judgement {
-    boot_token_in_force(context, setting, InForce::Unseen)
+    boot_token_in_force(context, setting, ParameterInForce::Unseen)
 }
 
 /// Judges a command-line parameter by its effect in the running kernel. In profile `trading` a wanted state
 /// is good even if it was reached another way. In profile `guide-57037` the parameter itself must be on the
 /// command line.
-pub fn boot_token_in_force(context: &Context<'_>, setting: &Setting, in_force: InForce) -> Judgement {
+pub fn boot_token_in_force(
+    context: &Context<'_>,
+    setting: &Setting,
+    in_force: ParameterInForce,
+) -> Judgement {
     let line = match command_line(context.host) {
         Ok(line) => line,
         Err(judgement) => return judgement,
@@ -66,18 +70,18 @@ pub fn boot_token_in_force(context: &Context<'_>, setting: &Setting, in_force: I
                 Repeat::of(key).rule()
             ),
         ),
-        (Asked::Wanted(token), InForce::No { observed, because }) => {
+        (Asked::Wanted(token), ParameterInForce::No { observed, because }) => {
             Judgement::not_in_force(format!("{token}, but {observed}"), because)
         }
         (Asked::Wanted(token), _) => Judgement::good(token),
-        (Asked::Missing, InForce::Yes(seen)) if is_trading => good_because(
+        (Asked::Missing, ParameterInForce::Yes(seen)) if is_trading => good_because(
             seen,
             "not on the command line, but in force: set at run time or the kernel's default",
         ),
-        (Asked::Other(token), InForce::Yes(seen)) if is_trading => {
+        (Asked::Other(token), ParameterInForce::Yes(seen)) if is_trading => {
             good_because(seen, format!("the command line has {token}, but it was changed later"))
         }
-        (Asked::Missing, InForce::No { observed, .. }) => {
+        (Asked::Missing, ParameterInForce::No { observed, .. }) => {
             Judgement::wrong(format!("not on the command line; {observed}"), "")
         }
         (Asked::Missing, _) => Judgement::wrong("not on the command line", ""),
@@ -122,12 +126,14 @@ pub fn boot_token_shown(
 }
 
 /// Checks that a file of the running kernel contains `wanted`. `because` explains another value.
-fn shown(context: &Context<'_>, path: &str, wanted: &str, because: &str) -> InForce {
+fn shown(context: &Context<'_>, path: &str, wanted: &str, because: &str) -> ParameterInForce {
     match context.host.file(path) {
-        Reading::Known(value) if same_meaning(&value, wanted) => InForce::Yes(format!("{path} is {value}")),
-        Reading::Known(value) => {
-            InForce::No { observed: format!("{path} is {value}"), because: because.to_owned() }
+        Reading::Known(value) if same_meaning(&value, wanted) => {
+            ParameterInForce::Yes(format!("{path} is {value}"))
         }
-        _ => InForce::Unseen,
+        Reading::Known(value) => {
+            ParameterInForce::No { observed: format!("{path} is {value}"), because: because.to_owned() }
+        }
+        _ => ParameterInForce::Unseen,
     }
 }

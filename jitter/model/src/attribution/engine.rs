@@ -1,13 +1,13 @@
 //! Attribution for one CPU: events and interruptions in, causes out.
 
 use super::{
-    kept::{Keeper, Span},
+    kept::{Keeper, TickSpan},
     keys::{CauseKey, KeyId, KeyTable},
     names::CauseNames,
     queue::Queue,
     record::RecordWriter,
-    replay::Replay,
-    senders::{Inbox, Note, SenderId, SenderSums},
+    replay::EventReplay,
+    senders::{Note, PendingNotes, SenderId, SenderSums},
     totals::Totals,
     windows::Windows,
 };
@@ -101,12 +101,12 @@ pub struct CpuAttributor {
     scale: TickScale,
     queue: Queue,
     keys: KeyTable,
-    replay: Replay,
+    replay: EventReplay,
     totals: Totals,
     keeper: Keeper,
     windows: Windows,
     /// Notes from senders on other CPUs; `None` if these are not traced.
-    inbox: Option<Inbox>,
+    inbox: Option<PendingNotes>,
     senders: SenderSums,
     /// The thread on the CPU after the events that were consumed.
     running: Option<i32>,
@@ -133,7 +133,7 @@ impl CpuAttributor {
             scale,
             queue: Queue::new(plan.events_max),
             keys: KeyTable::new(),
-            replay: Replay::new(plan.sampler_tid, plan.sleep, scale.ticks(ENTRY_EXIT_NS_MAX)),
+            replay: EventReplay::new(plan.sampler_tid, plan.sleep, scale.ticks(ENTRY_EXIT_NS_MAX)),
             totals: Totals::new(),
             keeper: Keeper::new(plan.worst_count, plan.first_count),
             windows: Windows::default(),
@@ -158,7 +158,7 @@ impl CpuAttributor {
     /// Also finds the senders of what arrives from other CPUs, given their notes ([`CpuAttributor::take_note`]).
     #[must_use]
     pub fn with_senders(mut self) -> Self {
-        self.inbox = Some(Inbox::new(self.scale));
+        self.inbox = Some(PendingNotes::new(self.scale));
         self.senders.reserve();
         self.replay.senders.reserve();
         self
@@ -197,7 +197,7 @@ impl CpuAttributor {
         // A clock that ran backwards counts as no time; the sampler does not report such a gap.
         let length = ticks_between(before, now).unwrap_or(0);
         let at = ticks_between(self.plan.epoch_ticks, before).unwrap_or(0);
-        let span = Span { at, length };
+        let span = TickSpan { at, length };
         self.replay_events(before, span);
         let main = self.main();
         self.attributed_count += 1;
@@ -244,7 +244,7 @@ impl CpuAttributor {
         self.kernel_unnamed_ticks = self.kernel_unnamed_ticks.saturating_add(unnamed);
     }
 
-    fn replay_events(&mut self, before: u64, span: Span) {
+    fn replay_events(&mut self, before: u64, span: TickSpan) {
         let slack = i64::try_from(self.plan.slack_ticks).unwrap_or(i64::MAX);
         let end = i64::try_from(span.length).unwrap_or(i64::MAX);
         self.replay.begin(span.length, self.keeper.wants(span));
@@ -266,7 +266,7 @@ impl CpuAttributor {
         self.replay.finish(is_lost_ahead);
     }
 
-    fn replay_while(&mut self, before: u64, belongs: impl Fn(&Replay, i64, TraceStep) -> bool) {
+    fn replay_while(&mut self, before: u64, belongs: impl Fn(&EventReplay, i64, TraceStep) -> bool) {
         while let Some(event) = self.queue.front().copied() {
             let offset = event.ticks.wrapping_sub(before).cast_signed();
             if !belongs(&self.replay, offset, event.step) {
@@ -411,7 +411,7 @@ impl CpuAttributor {
 }
 
 /// The sender of all functions that an interrupt runs, which has just started; unknown if they have several.
-fn sender_of_all(inbox: &Inbox, queue: &Queue) -> SenderId {
+fn sender_of_all(inbox: &PendingNotes, queue: &Queue) -> SenderId {
     let mut sender = None;
     for event in queue.iter().take(AHEAD_MAX) {
         match event.step {

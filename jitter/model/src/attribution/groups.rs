@@ -38,7 +38,7 @@ pub struct Hit {
 
 /// A hit in ticks since the epoch.
 #[derive(Debug, Clone, Copy)]
-struct Member {
+struct TimedHit {
     at: u64,
     cpu: CpuId,
     length: u64,
@@ -59,7 +59,7 @@ struct CpuState {
 #[derive(Debug)]
 struct KeptGroup {
     ticks: u64,
-    members: Vec<Member>,
+    members: Vec<TimedHit>,
 }
 
 impl KeptGroup {
@@ -77,11 +77,11 @@ pub struct GroupFinder {
     epoch_ticks: u64,
     window_ticks: u64,
     cpus: BTreeMap<CpuId, CpuState>,
-    waiting: Vec<Member>,
+    waiting: Vec<TimedHit>,
     /// Everything up to here has been processed.
     judged_until: u64,
     late_count: u64,
-    group: Vec<Member>,
+    group: Vec<TimedHit>,
     /// The open group's number; groups count from 1.
     group_number: u64,
     sizes: BTreeMap<usize, u64>,
@@ -123,7 +123,7 @@ impl GroupFinder {
         }
         let length = ticks_between(hit.before, hit.now).unwrap_or(0);
         let window = cpu.windows.open();
-        self.waiting.push(Member { at, cpu: hit.cpu, length, window, key: hit.key });
+        self.waiting.push(TimedHit { at, cpu: hit.cpu, length, window, key: hit.key });
         if self.waiting.len() >= WAITING_MAX {
             self.judge_older_half();
         }
@@ -173,7 +173,7 @@ impl GroupFinder {
 
     /// Adds the next interruption in time order to the open group, or closes that and opens one with it. A
     /// CPU is in a group only once, with its first interruption.
-    fn join(&mut self, member: Member) {
+    fn join(&mut self, member: TimedHit) {
         let is_near =
             self.group.first().is_some_and(|first| member.at.saturating_sub(first.at) <= self.window_ticks);
         if !is_near {
@@ -264,7 +264,7 @@ impl GroupFinder {
     }
 
     fn named(&self, kept: &KeptGroup, names: &CauseNames) -> Group {
-        let member = |member: &Member| GroupMember {
+        let member = |member: &TimedHit| GroupMember {
             cpu: member.cpu,
             interruption: Interruption {
                 at_ns: self.scale.ns(member.at),
@@ -276,7 +276,7 @@ impl GroupFinder {
     }
 
     /// The cause of a member if no further window will be closed.
-    fn key_at_end(&self, member: &Member) -> CauseKey {
+    fn key_at_end(&self, member: &TimedHit) -> CauseKey {
         let is_touched =
             self.cpus.get(&member.cpu).is_some_and(|cpu| cpu.windows.touched_at_end(member.window));
         if member.key == CauseKey::Kind(CauseKind::Unexplained) && is_touched {
@@ -287,7 +287,7 @@ impl GroupFinder {
 }
 
 /// Assigns an unexplained member to firmware or hypervisor once its window is known to be affected.
-fn class(member: &mut Member, cpus: &BTreeMap<CpuId, CpuState>) {
+fn class(member: &mut TimedHit, cpus: &BTreeMap<CpuId, CpuState>) {
     if member.key == CauseKey::Kind(CauseKind::Unexplained)
         && cpus.get(&member.cpu).and_then(|cpu| cpu.windows.touched(member.window)) == Some(true)
     {

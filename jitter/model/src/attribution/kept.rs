@@ -2,7 +2,7 @@
 
 use super::{
     keys::{KINDS_COUNT, KeyId, KeyTable},
-    replay::Replay,
+    replay::EventReplay,
     timeline::RawStep,
     windows::Windows,
 };
@@ -14,7 +14,7 @@ const PARTS_MAX: usize = 48;
 
 /// Time and length of an interruption, in ticks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Span {
+pub(super) struct TickSpan {
     /// Ticks since the epoch.
     pub(super) at: u64,
     pub(super) length: u64,
@@ -23,7 +23,7 @@ pub(super) struct Span {
 /// Length, then time in reverse.
 type Rank = (u64, Reverse<u64>);
 
-impl Span {
+impl TickSpan {
     /// Longer is worse; among equal ones, the earlier.
     fn rank(self) -> Rank {
         (self.length, Reverse(self.at))
@@ -32,8 +32,8 @@ impl Span {
 
 /// A kept interruption whose causes have no names yet.
 #[derive(Debug)]
-pub(super) struct Kept {
-    pub(super) span: Span,
+pub(super) struct KeptInterruption {
+    pub(super) span: TickSpan,
     pub(super) steps: Vec<RawStep>,
     pub(super) steps_cut_count: u64,
     /// Longest first, if listed separately.
@@ -43,10 +43,10 @@ pub(super) struct Kept {
     is_touched: Option<bool>,
 }
 
-impl Kept {
+impl KeptInterruption {
     fn new() -> Self {
         Self {
-            span: Span::default(),
+            span: TickSpan::default(),
             steps: Vec::with_capacity(TIMELINE_STEPS_MAX),
             steps_cut_count: 0,
             parts: Vec::with_capacity(PARTS_MAX + KINDS_COUNT),
@@ -70,11 +70,11 @@ impl Kept {
 /// Keeps the longest and the first interruptions. Slots are allocated once and then reused.
 #[derive(Debug)]
 pub(super) struct Keeper {
-    worst: Vec<Kept>,
+    worst: Vec<KeptInterruption>,
     /// Slots of the worst by rank, the least bad on top, so that it is replaced first.
     ranks: BinaryHeap<Reverse<(Rank, usize)>>,
     worst_count: usize,
-    first: Vec<Kept>,
+    first: Vec<KeptInterruption>,
     first_count: usize,
     sorted: Vec<(KeyId, u64)>,
 }
@@ -92,7 +92,7 @@ impl Keeper {
     }
 
     /// True if an interruption will be kept.
-    pub(super) fn wants(&self, span: Span) -> bool {
+    pub(super) fn wants(&self, span: TickSpan) -> bool {
         self.wants_first() || self.wants_worst(span)
     }
 
@@ -100,13 +100,13 @@ impl Keeper {
         self.first.len() < self.first_count
     }
 
-    fn wants_worst(&self, span: Span) -> bool {
+    fn wants_worst(&self, span: TickSpan) -> bool {
         self.worst.len() < self.worst_count
             || self.ranks.peek().is_some_and(|Reverse((least, _))| span.rank() > *least)
     }
 
     /// Keeps the result of a replay, if the interruption is wanted.
-    pub(super) fn keep(&mut self, span: Span, window: u64, replay: &Replay, keys: &KeyTable) {
+    pub(super) fn keep(&mut self, span: TickSpan, window: u64, replay: &EventReplay, keys: &KeyTable) {
         let (wants_first, wants_worst) = (self.wants_first(), self.wants_worst(span));
         if !wants_first && !wants_worst {
             return;
@@ -115,7 +115,7 @@ impl Keeper {
         self.sorted.extend(replay.parts.iter().filter(|(_, ticks)| *ticks > 0));
         self.sorted.sort_by_key(|(_, ticks)| Reverse(*ticks));
         if wants_first {
-            let mut kept = Kept::new();
+            let mut kept = KeptInterruption::new();
             fill(&mut kept, span, window, &self.sorted, replay, keys);
             self.first.push(kept);
         }
@@ -131,7 +131,7 @@ impl Keeper {
     /// A new slot while available, otherwise that of the least bad.
     fn worst_place(&mut self) -> usize {
         if self.worst.len() < self.worst_count {
-            self.worst.push(Kept::new());
+            self.worst.push(KeptInterruption::new());
             return self.worst.len() - 1;
         }
         self.ranks.pop().map_or(usize::MAX, |Reverse((_, place))| place)
@@ -153,13 +153,20 @@ impl Keeper {
     }
 
     /// The worst, longest first, and the first, in time order.
-    pub(super) fn finish(mut self) -> (Vec<Kept>, Vec<Kept>) {
+    pub(super) fn finish(mut self) -> (Vec<KeptInterruption>, Vec<KeptInterruption>) {
         self.worst.sort_by_key(|kept| Reverse(kept.span.rank()));
         (self.worst, self.first)
     }
 }
 
-fn fill(kept: &mut Kept, span: Span, window: u64, sorted: &[(KeyId, u64)], replay: &Replay, keys: &KeyTable) {
+fn fill(
+    kept: &mut KeptInterruption,
+    span: TickSpan,
+    window: u64,
+    sorted: &[(KeyId, u64)],
+    replay: &EventReplay,
+    keys: &KeyTable,
+) {
     (kept.span, kept.window, kept.is_touched) = (span, window, None);
     kept.steps.clear();
     kept.steps.extend_from_slice(&replay.timeline.steps);

@@ -21,7 +21,6 @@ mod queue;
 mod record;
 mod replay;
 mod senders;
-mod share;
 mod timeline;
 mod totals;
 mod windows;

@@ -8,7 +8,7 @@ use super::{
     senders::{SenderId, SenderParts},
     timeline::Timeline,
 };
-use crate::{CauseKind, Change};
+use crate::{CauseKind, TimelineChange};
 use lowlat_trace::{Activity, Hold, TraceStep, Vector};
 
 /// Maximum nesting depth. The kernel nests a thread, a work function, a softirq, a timer, an interrupt, its
@@ -38,7 +38,7 @@ type Owner = (KeyId, Option<SenderId>);
 /// Replays events onto one interruption after another. Every tick of an interruption is assigned to exactly
 /// one cause.
 #[derive(Debug)]
-pub(super) struct Replay {
+pub(super) struct EventReplay {
     sampler_tid: i32,
     sleep: Sleep,
     /// The thread on the CPU of one that a timer wakes. It is charged only with delay beyond entry, exit and switch.
@@ -69,7 +69,7 @@ pub(super) struct Replay {
     pub(super) timeline: Timeline,
 }
 
-impl Replay {
+impl EventReplay {
     pub(super) fn new(sampler_tid: i32, sleep: Sleep, gap_ticks_max: u64) -> Self {
         Self {
             sampler_tid,
@@ -118,7 +118,7 @@ impl Replay {
             if let Some(sender) = frame.sender {
                 self.senders.add(sender, 0);
             }
-            self.timeline.add_sent(frame.began, depth, Change::Begins, frame.key, frame.sender);
+            self.timeline.add_sent(frame.began, depth, TimelineChange::Begins, frame.key, frame.sender);
             (frame.known_until, frame.known_place) = (frame.began, self.timeline.place());
         }
     }
@@ -275,7 +275,7 @@ impl Replay {
         if let Some(sender) = sender {
             self.senders.add(sender, 0);
         }
-        self.timeline.add_sent(offset, self.stack.len(), Change::Begins, key, sender);
+        self.timeline.add_sent(offset, self.stack.len(), TimelineChange::Begins, key, sender);
         let known_place = self.timeline.place();
         self.stack.push(Frame {
             key,
@@ -305,7 +305,7 @@ impl Replay {
 
     fn pop(&mut self, offset: i64) {
         let Some(over) = self.stack.pop() else { return };
-        self.timeline.add(offset, self.stack.len(), Change::Ends, over.key);
+        self.timeline.add(offset, self.stack.len(), TimelineChange::Ends, over.key);
         let is_interrupt = matches!(over.activity, Activity::Irq(_) | Activity::Vector(_) | Activity::Nmi);
         if self.stack.is_empty() {
             self.last_base = Some((over.key, over.sender));
@@ -365,7 +365,7 @@ impl Replay {
                 (self.is_after_loss, self.last_base) = (false, Some((key, None)));
                 let gap = std::mem::take(&mut self.gap);
                 self.parts.add(key, gap);
-                self.timeline.add(signed(self.cursor - gap), 0, Change::Begins, key);
+                self.timeline.add(signed(self.cursor - gap), 0, TimelineChange::Begins, key);
             }
             // Without a name, the time stays with what it ran on.
             Some(_) if !has_value(activity) => return,
@@ -379,7 +379,7 @@ impl Replay {
                 self.timeline.insert_begin(place, began, self.stack.len(), key);
             }
         }
-        self.timeline.add(offset, self.stack.len(), Change::Ends, key);
+        self.timeline.add(offset, self.stack.len(), TimelineChange::Ends, key);
         if let Some(below) = self.stack.last_mut() {
             below.entry = None;
             (below.known_until, below.known_place) = (offset, self.timeline.place());
@@ -399,8 +399,8 @@ impl Replay {
         self.cursor = at;
         self.parts.add(key, taken);
         let began = offset.saturating_sub_unsigned(taken);
-        self.timeline.add(began, self.stack.len(), Change::Begins, key);
-        self.timeline.add(offset, self.stack.len(), Change::Ends, key);
+        self.timeline.add(began, self.stack.len(), TimelineChange::Begins, key);
+        self.timeline.add(offset, self.stack.len(), TimelineChange::Ends, key);
     }
 
     /// A page fault of the sampler, or a signal to it. The kernel does not report its end, so it gets the
@@ -416,7 +416,7 @@ impl Replay {
         if self.stack.is_empty() {
             self.push(activity, None, offset, keys);
         } else {
-            self.timeline.add(offset, self.stack.len(), Change::Happens, keys.id(activity));
+            self.timeline.add(offset, self.stack.len(), TimelineChange::Happens, keys.id(activity));
         }
     }
 
@@ -438,7 +438,7 @@ impl Replay {
         self.set_aside = signal.filter(|base| matches!(base, Activity::Signal(_))).or(self.set_aside);
         self.pop_to(0, offset);
         if to == self.sampler_tid {
-            self.timeline.add(offset, 0, Change::Returns, KeyId::of_kind(CauseKind::EntryExit));
+            self.timeline.add(offset, 0, TimelineChange::Returns, KeyId::of_kind(CauseKind::EntryExit));
             if let Some(signal) = self.set_aside.take() {
                 self.push(signal, None, offset, keys);
             }
@@ -458,8 +458,8 @@ impl Replay {
         self.close_gap(self.last_base);
         self.runner = (to != self.sampler_tid).then(|| keys.id(Activity::Thread(to)));
         let (change, key) = match self.runner {
-            Some(runner) => (Change::Happens, runner),
-            None => (Change::Returns, KeyId::of_kind(CauseKind::EntryExit)),
+            Some(runner) => (TimelineChange::Happens, runner),
+            None => (TimelineChange::Returns, KeyId::of_kind(CauseKind::EntryExit)),
         };
         self.timeline.add(offset, 0, change, key);
     }
@@ -483,7 +483,7 @@ impl Replay {
             self.parts.give(key, not_traced, ticks);
             self.pop_to(1, offset);
             self.timeline.insert_begin(place, began, 1, not_traced);
-            self.timeline.add(offset, 1, Change::Ends, not_traced);
+            self.timeline.add(offset, 1, TimelineChange::Ends, not_traced);
         }
     }
 
@@ -496,7 +496,7 @@ impl Replay {
         self.cursor = at;
         (self.has_lost, self.is_after_loss) = (true, true);
         (self.last_base, self.set_aside) = (None, None);
-        self.timeline.add(offset, 0, Change::Lost, KeyId::of_kind(CauseKind::NotTraced));
+        self.timeline.add(offset, 0, TimelineChange::Lost, KeyId::of_kind(CauseKind::NotTraced));
     }
 }
 

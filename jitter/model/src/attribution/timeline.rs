@@ -1,7 +1,7 @@
 //! The events of one interruption in time order, while it is being analysed.
 
 use super::{keys::KeyId, senders::SenderId};
-use crate::{Change, TIMELINE_STEPS_MAX};
+use crate::{TIMELINE_STEPS_MAX, TimelineChange};
 
 /// A step whose cause has no name yet.
 #[derive(Debug, Clone, Copy)]
@@ -9,7 +9,7 @@ pub(super) struct RawStep {
     /// Ticks since the start of the interruption.
     pub(super) offset: i64,
     pub(super) depth: u8,
-    pub(super) change: Change,
+    pub(super) change: TimelineChange,
     pub(super) key: KeyId,
     pub(super) sender: Option<SenderId>,
 }
@@ -38,7 +38,7 @@ impl Timeline {
         self.is_wanted = is_wanted;
     }
 
-    pub(super) fn add(&mut self, offset: i64, depth: usize, change: Change, key: KeyId) {
+    pub(super) fn add(&mut self, offset: i64, depth: usize, change: TimelineChange, key: KeyId) {
         self.add_sent(offset, depth, change, key, None);
     }
 
@@ -47,7 +47,7 @@ impl Timeline {
         &mut self,
         offset: i64,
         depth: usize,
-        change: Change,
+        change: TimelineChange,
         key: KeyId,
         sender: Option<SenderId>,
     ) {
@@ -70,7 +70,7 @@ impl Timeline {
     /// Renames the step before `place`, if it is kept.
     pub(super) fn rename(&mut self, place: usize, key: KeyId) {
         let step = place.checked_sub(1).and_then(|before| self.steps.get_mut(before));
-        if let Some(step) = step.filter(|step| step.change == Change::Begins) {
+        if let Some(step) = step.filter(|step| step.change == TimelineChange::Begins) {
             step.key = key;
         }
     }
@@ -94,6 +94,7 @@ impl Timeline {
             step.depth = step.depth.saturating_add(1);
         }
         let depth = u8::try_from(depth).unwrap_or(u8::MAX);
-        self.steps.insert(place, RawStep { offset, depth, change: Change::Begins, key, sender: None });
+        self.steps
+            .insert(place, RawStep { offset, depth, change: TimelineChange::Begins, key, sender: None });
     }
 }

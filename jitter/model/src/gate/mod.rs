@@ -37,7 +37,7 @@
 //! on `max` that is not below the threshold, and each upper limit on shares.
 //!
 //! A ready gate ([`READY`]) stands for its clauses: `guide-57037` for a run as long and as quiet as the one of
-//! [`crate::GUIDE_RUN`].
+//! [`GUIDE_RUN`].
 
 mod evaluate;
 mod key;
@@ -61,6 +61,35 @@ pub const READY: [ReadyGate; 1] = [ReadyGate {
     name: "guide-57037",
     clauses: "threshold<=100ns,runtime>=600s,rate_all<=0.001171/s",
 }];
+
+/// A run of which only the totals are published.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReferenceRun {
+    pub name: &'static str,
+    /// A gap of at least this long counted as an interruption.
+    pub threshold_ns: u64,
+    /// Isolated CPUs, all of which were measured.
+    pub cpu_count: u32,
+    pub duration_s: u32,
+    /// Interruptions on all CPUs together.
+    pub interruption_count: u32,
+}
+
+/// The run of AMD/HPE guide 57037, section 5.5: two EPYC 7F32 in a ProLiant DL385 Gen10 Plus, RHEL 8.1, sysjitter 1.4.
+pub const GUIDE_RUN: ReferenceRun = ReferenceRun {
+    name: "guide 57037",
+    threshold_ns: 100,
+    cpu_count: 14,
+    duration_s: 610,
+    interruption_count: 10,
+};
+
+impl ReferenceRun {
+    /// Returns the interruptions per core-second.
+    pub fn rate_per_s(&self) -> f64 {
+        f64::from(self.interruption_count) / (f64::from(self.cpu_count) * f64::from(self.duration_s))
+    }
+}
 
 /// Limits that a run must keep.
 #[derive(Debug, Clone, PartialEq)]

@@ -279,8 +279,8 @@ fn the_ready_gate_is_what_the_guide_measured() {
     assert_eq!(Gate::parse(&guide.to_string()).unwrap(), guide);
     let run = guide_run();
     let all = &run.all;
-    assert_eq!(all.count, u64::from(crate::GUIDE_RUN.interruption_count));
-    assert!((all.count as f64 / all.core_seconds - crate::GUIDE_RUN.rate_per_s()).abs() < 1e-9);
+    assert_eq!(all.count, u64::from(GUIDE_RUN.interruption_count));
+    assert!((all.count as f64 / all.core_seconds - GUIDE_RUN.rate_per_s()).abs() < 1e-9);
     let outcome = guide.evaluate(&run);
     assert!(outcome.is_held(), "{outcome:?}");
     assert_eq!(

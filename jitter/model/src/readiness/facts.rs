@@ -22,7 +22,7 @@ pub struct ReadinessFacts {
     /// Pages swapped during the observation.
     pub swap: SwapFacts,
     /// Clocks of the measured CPUs; empty if the host has no frequency scaling.
-    pub clocks: Vec<CpuClock>,
+    pub clocks: Vec<FrequencyFacts>,
     /// Threads that used CPU time during the observation.
     pub busy: Reading<BusyThreads>,
     pub look_ms: u64,
@@ -72,7 +72,7 @@ pub struct SwapFacts {
 
 /// Clock of one CPU (/sys/devices/system/cpu/cpuN/cpufreq).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct CpuClock {
+pub struct FrequencyFacts {
     pub cpu: CpuId,
     /// scaling_governor.
     pub governor: Reading<String>,

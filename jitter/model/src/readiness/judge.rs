@@ -1,12 +1,14 @@
 //! Judges the observed facts.
 
-use super::{BusyThreads, CpuClock, ReadinessFacts, ReadinessPoint, ReadinessState, texts};
+use super::{BusyThread, BusyThreads, FrequencyFacts, ReadinessFacts, ReadinessPoint, ReadinessState};
 use lowlat_host::{CpuSet, Reading};
 use lowlat_settings::judge::LOAD_READY_MAX;
 use std::collections::BTreeMap;
 
 /// The governor that keeps the highest frequency.
 const PERFORMANCE: &str = "performance";
+/// Maximum number of names in one text.
+const NAMED_MAX: usize = 8;
 
 /// Judges whether the host is ready, one point per kind of fact.
 pub fn judge(facts: &ReadinessFacts) -> Vec<ReadinessPoint> {
@@ -86,7 +88,7 @@ fn busy_anywhere(busy: &BusyThreads, look_ms: u64) -> String {
     if all.is_empty() {
         return " No thread used CPU time just now.".to_owned();
     }
-    format!(" Busy just now: {}.", texts::threads(&all, count, look_ms))
+    format!(" Busy just now: {}.", named_threads(&all, count, look_ms))
 }
 
 fn affinity(facts: &ReadinessFacts) -> ReadinessPoint {
@@ -128,7 +130,7 @@ fn profile_of(facts: &ReadinessFacts) -> ReadinessPoint {
         let observed = format!(
             "boot and TuneD rows of profile {name}: {good} good, {} with a fault: {}",
             profile.faults.len(),
-            texts::ids(&profile.faults)
+            named_ids(&profile.faults)
         );
         return not_ready(
             observed,
@@ -139,7 +141,7 @@ fn profile_of(facts: &ReadinessFacts) -> ReadinessPoint {
         let observed = format!(
             "boot and TuneD rows of profile {name}: {good} good, {} unknown: {}",
             profile.unknown.len(),
-            texts::ids(&profile.unknown)
+            named_ids(&profile.unknown)
         );
         let observed = observed.trim_end_matches([':', ' ']).to_owned();
         return not_known(observed, "See these rows in lowlat audit; run it as root to see more.");
@@ -168,8 +170,9 @@ fn governor(facts: &ReadinessFacts) -> ReadinessPoint {
 }
 
 fn governor_of(facts: &ReadinessFacts) -> ReadinessPoint {
-    let governed: Vec<&CpuClock> = facts.clocks.iter().filter(|clock| !clock.governor.is_absent()).collect();
-    let is_fixed = |clock: &CpuClock| matches!(&clock.limits_khz, [Reading::Known(low), Reading::Known(high)] if low == high);
+    let governed: Vec<&FrequencyFacts> =
+        facts.clocks.iter().filter(|clock| !clock.governor.is_absent()).collect();
+    let is_fixed = |clock: &FrequencyFacts| matches!(&clock.limits_khz, [Reading::Known(low), Reading::Known(high)] if low == high);
     let mut free: BTreeMap<String, CpuSet> = BTreeMap::new();
     let mut unknown = CpuSet::new();
     for clock in &governed {
@@ -208,7 +211,7 @@ fn governor_of(facts: &ReadinessFacts) -> ReadinessPoint {
 }
 
 /// ", 3693 to 3700 MHz".
-fn frequencies(clocks: &[CpuClock]) -> String {
+fn frequencies(clocks: &[FrequencyFacts]) -> String {
     let khz = || clocks.iter().flat_map(|clock| &clock.khz).filter_map(Reading::known);
     match (khz().min(), khz().max()) {
         (Some(low), Some(high)) if low / 1_000 == high / 1_000 => format!(", {} MHz", low / 1_000),
@@ -225,7 +228,7 @@ fn busy_threads_of(facts: &ReadinessFacts) -> ReadinessPoint {
     let Reading::Known(busy) = &facts.busy else { return missing(&facts.busy, "/proc") };
     let look_ms = facts.look_ms;
     if busy.measured_count > 0 {
-        let named = texts::threads(&busy.measured, busy.measured_count, look_ms);
+        let named = named_threads(&busy.measured, busy.measured_count, look_ms);
         return not_ready(
             format!("in {look_ms} ms on measured CPUs: {named}"),
             what_to_do(busy, &facts.housekeeping),
@@ -256,6 +259,34 @@ fn what_to_do(busy: &BusyThreads, housekeeping: &CpuSet) -> String {
     }
     steps.push("--force measures anyway.".to_owned());
     steps.join(" ")
+}
+
+/// "md (pid 12, CPU 3, 100 %), kernel thread ksoftirqd/3 (pid 30, CPU 3, 4 %) and 5 more". `count` is the
+/// total number.
+fn named_threads(threads: &[BusyThread], count: usize, look_ms: u64) -> String {
+    let words: Vec<String> = threads.iter().take(NAMED_MAX).map(|thread| in_words(thread, look_ms)).collect();
+    and_more(&words, count)
+}
+
+/// "boot.nohz_full, boot.isolcpus and 3 more".
+fn named_ids(ids: &[String]) -> String {
+    let words: Vec<String> = ids.iter().take(NAMED_MAX).cloned().collect();
+    and_more(&words, ids.len())
+}
+
+fn and_more(words: &[String], count: usize) -> String {
+    let named = words.join(", ");
+    match count.saturating_sub(words.len()) {
+        0 => named,
+        more => format!("{named} and {more} more"),
+    }
+}
+
+fn in_words(thread: &BusyThread, look_ms: u64) -> String {
+    let kind = if thread.is_kernel { "kernel thread " } else { "" };
+    let tid = if thread.tid == thread.pid { String::new() } else { format!(", thread {}", thread.tid) };
+    let share = thread.used_ms.saturating_mul(100).checked_div(look_ms).unwrap_or(0).clamp(1, 100);
+    format!("{kind}{} (pid {}{tid}, CPU {}, {share} %)", thread.comm, thread.pid, thread.cpu)
 }
 
 #[cfg(test)]

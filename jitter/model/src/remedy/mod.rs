@@ -9,14 +9,11 @@ mod hardware;
 mod interrupts;
 mod isolation;
 mod memory;
-mod origins;
 mod rules;
 #[cfg(test)]
 mod tests;
 mod threads;
 mod ticks;
-
-pub use origins::origins;
 
 use super::{Cause, CauseKind, JitterStudy, Remedy};
 use case::Case;
@@ -118,4 +115,37 @@ impl Rule {
         self.kind == cause.kind
             && (self.names.is_empty() || self.names.iter().any(|pattern| component_matches(pattern, &name)))
     }
+}
+
+/// Settings that decide which CPUs get an interrupt.
+const AFFINITY: &[&str] = &["irq.irqbalance_banned", "boot.irqaffinity", "irq.default_affinity"];
+
+/// A setting, and those that decide its state.
+///
+/// A remedy names the state that lets a cause reach a CPU: an interrupt's affinity. If another setting decides this
+/// state and differs (irqbalance runs), that setting must be changed.
+const ORIGINS: &[(&str, &[&str])] = &[
+    ("irq.affinity", AFFINITY),
+    ("irq.spread_nic_queues", AFFINITY),
+    ("irq.default_affinity", &["boot.irqaffinity"]),
+    ("irq.managed", &["boot.isolcpus"]),
+    ("nic.rps", &["nic.queue_count"]),
+    ("boot.nohz_full", &["boot.nohz", "kernel.config.no_hz_full"]),
+    ("boot.rcu_nocbs", &["boot.nohz_full", "kernel.config.rcu_nocb_cpu"]),
+    ("sysfs.clocksource", &["boot.tsc", "boot.clocksource"]),
+    ("sysctl.kernel.nmi_watchdog", &["sysctl.kernel.watchdog", "boot.nmi_watchdog"]),
+    ("sysctl.kernel.watchdog_cpumask", &["sysctl.kernel.watchdog", "boot.nosoftlockup"]),
+    ("sysctl.vm.compaction_proactiveness", &["memory.thp_defrag"]),
+    ("memory.thp_enabled", &["boot.transparent_hugepage"]),
+    ("memory.ksm", &["service.ksm"]),
+    ("sysfs.cpufreq.governor", &["service.cpuspeed", "service.tuned.profile"]),
+    ("sysfs.machinecheck.check_interval", &["boot.mce"]),
+    ("kthread.rcu", &["boot.rcu_nocbs"]),
+    ("kthread.workqueue.global", &["boot.isolcpus"]),
+    ("sysfs.cpuset.partition", &["boot.isolcpus"]),
+];
+
+/// Returns the settings that decide the state of this one, the most likely first; empty if there are none.
+pub fn origins(setting: &str) -> &'static [&'static str] {
+    ORIGINS.iter().find(|(of, _)| *of == setting).map_or(&[], |(_, origins)| origins)
 }

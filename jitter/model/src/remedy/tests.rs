@@ -558,3 +558,14 @@ fn isolation_does_not_remove_a_thread_with_its_own_affinity() {
         assert_eq!(remedy.setting, setting, "{}", remedy.action);
     }
 }
+
+#[test]
+fn every_name_is_a_setting_and_none_decides_itself() {
+    let is_known = |id: &str| CATALOGUE.settings().any(|setting| setting.id == id);
+    for (setting, origins) in ORIGINS {
+        assert!(is_known(setting), "{setting}");
+        for origin in *origins {
+            assert!(is_known(origin) && origin != setting, "{origin} of {setting}");
+        }
+    }
+}

@@ -15,7 +15,7 @@ pub struct Reason {
     pub remedy: Option<Remedy>,
 }
 
-struct Rule {
+struct ReasonRule {
     /// Requested functions, with `*`; empty if the stack decides.
     functions: &'static [&'static str],
     /// Functions on the stack, with `*`; empty if the requested function decides. Either suffices if both are given.
@@ -32,8 +32,8 @@ const fn rule(
     what: &'static str,
     setting: &'static str,
     action: &'static str,
-) -> Rule {
-    Rule { functions, path, what, setting, action }
+) -> ReasonRule {
+    ReasonRule { functions, path, what, setting, action }
 }
 
 const ANY: &[&str] = &[];
@@ -47,7 +47,7 @@ const NO_SWITCHES: &str = "{who} switches a part of the kernel on or off, which 
     events and packet time stamps (nic.timestamp_static_key) before trading only";
 const ISOLATE: &str = "{who} wakes a thread that may run on the CPU that it interrupts: isolate that CPU, and pin the thread elsewhere";
 
-const RULES: &[Rule] = &[
+const RULES: &[ReasonRule] = &[
     rule(
         ANY,
         &["drop_caches_sysctl_handler", "drop_pagecache_sb", "drop_slab"],
@@ -326,7 +326,7 @@ impl Sender {
 
     pub fn reason(&self) -> Reason {
         let path: Vec<&str> = self.own_path().collect();
-        let is_hit = |rule: &&Rule| {
+        let is_hit = |rule: &&ReasonRule| {
             fits(rule.functions, &self.function) || path.iter().any(|name| fits(rule.path, name))
         };
         let purpose = purpose(&path);

@@ -9,7 +9,7 @@ use lowlat_jitter::{Cause, CauseKind, CauseSource, CauseStudy, CpuCauses, Jitter
 
 /// Causes that share a colour, in the order of legends and stacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Family {
+pub enum CauseFamily {
     /// The local timer and what it runs.
     Timer,
     Device,
@@ -30,7 +30,7 @@ pub enum Family {
     NotTraced,
 }
 
-impl Family {
+impl CauseFamily {
     pub const ALL: [Self; 11] = [
         Self::Timer,
         Self::Device,
@@ -127,12 +127,12 @@ pub fn label_within(cause: &Cause, chars_max: usize) -> String {
     lowlat_text::text::cut(&if cause.kind == CauseKind::Thread { label(&short) } else { whole }, chars_max)
 }
 
-/// Returns the time of each family on one CPU, in the order of [`Family::ALL`].
-pub fn by_family(cpu: &CpuCauses) -> [u64; Family::ALL.len()] {
-    let mut sums = [0u64; Family::ALL.len()];
+/// Returns the time of each family on one CPU, in the order of [`CauseFamily::ALL`].
+pub fn by_family(cpu: &CpuCauses) -> [u64; CauseFamily::ALL.len()] {
+    let mut sums = [0u64; CauseFamily::ALL.len()];
     for total in &cpu.totals {
-        let family = Family::of(&total.cause);
-        for (sum, of) in sums.iter_mut().zip(Family::ALL) {
+        let family = CauseFamily::of(&total.cause);
+        for (sum, of) in sums.iter_mut().zip(CauseFamily::ALL) {
             if of == family {
                 *sum = sum.saturating_add(total.ns_total);
             }
@@ -212,13 +212,14 @@ mod tests {
 
     #[test]
     fn every_kind_has_a_family_and_vectors_are_classified_by_name() {
-        let vector = |name: &str| Family::of(&Cause { name: name.into(), ..Cause::of(CauseKind::Vector) });
-        assert_eq!(vector("local timer"), Family::Timer);
-        assert_eq!(vector("call function single"), Family::OtherCpu);
-        assert_eq!(vector("reschedule"), Family::OtherCpu);
-        assert_eq!(vector("thermal"), Family::Machine);
-        assert_eq!(Family::of(&Cause::of(CauseKind::Work)), Family::Thread);
-        let classes: std::collections::BTreeSet<_> = Family::ALL.iter().map(|of| of.class()).collect();
-        assert_eq!(classes.len(), Family::ALL.len());
+        let vector =
+            |name: &str| CauseFamily::of(&Cause { name: name.into(), ..Cause::of(CauseKind::Vector) });
+        assert_eq!(vector("local timer"), CauseFamily::Timer);
+        assert_eq!(vector("call function single"), CauseFamily::OtherCpu);
+        assert_eq!(vector("reschedule"), CauseFamily::OtherCpu);
+        assert_eq!(vector("thermal"), CauseFamily::Machine);
+        assert_eq!(CauseFamily::of(&Cause::of(CauseKind::Work)), CauseFamily::Thread);
+        let classes: std::collections::BTreeSet<_> = CauseFamily::ALL.iter().map(|of| of.class()).collect();
+        assert_eq!(classes.len(), CauseFamily::ALL.len());
     }
 }

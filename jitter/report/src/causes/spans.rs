@@ -1,6 +1,6 @@
 //! Timeline of an interruption as spans: activities with start, end and nesting depth.
 
-use lowlat_jitter::{Cause, Change, Explained};
+use lowlat_jitter::{Cause, Explained, TimelineChange};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SpanKind {
@@ -42,11 +42,11 @@ pub fn spans(explained: &Explained) -> Vec<Span<'_>> {
     let mut open: Vec<usize> = Vec::new();
     for step in &explained.timeline {
         let kind = match step.change {
-            Change::Begins => SpanKind::Ran,
-            Change::Happens => SpanKind::Point,
-            Change::Returns => SpanKind::Return,
-            Change::Lost => SpanKind::Lost,
-            Change::Ends => {
+            TimelineChange::Begins => SpanKind::Ran,
+            TimelineChange::Happens => SpanKind::Point,
+            TimelineChange::Returns => SpanKind::Return,
+            TimelineChange::Lost => SpanKind::Lost,
+            TimelineChange::Ends => {
                 close(&mut spans, &mut open, &step.cause, step.offset_ns);
                 continue;
             }
@@ -123,7 +123,7 @@ mod tests {
     use super::*;
     use lowlat_jitter::{CauseKind, Interruption, TimelineStep};
 
-    fn step(offset_ns: i64, depth: u8, change: Change, kind: CauseKind) -> TimelineStep {
+    fn step(offset_ns: i64, depth: u8, change: TimelineChange, kind: CauseKind) -> TimelineStep {
         TimelineStep { offset_ns, depth, change, cause: Cause::of(kind), sender: None }
     }
 
@@ -139,12 +139,12 @@ mod tests {
     fn nested_activities_have_their_own_time() {
         use CauseKind::{Hrtimer, PageFault, Softirq, Vector};
         let of = explained(vec![
-            step(-4, 0, Change::Begins, Vector),
-            step(100, 1, Change::Begins, Hrtimer),
-            step(300, 1, Change::Ends, Hrtimer),
-            step(500, 0, Change::Ends, Vector),
-            step(510, 0, Change::Begins, Softirq),
-            step(600, 1, Change::Happens, PageFault),
+            step(-4, 0, TimelineChange::Begins, Vector),
+            step(100, 1, TimelineChange::Begins, Hrtimer),
+            step(300, 1, TimelineChange::Ends, Hrtimer),
+            step(500, 0, TimelineChange::Ends, Vector),
+            step(510, 0, TimelineChange::Begins, Softirq),
+            step(600, 1, TimelineChange::Happens, PageFault),
         ]);
         let short: Vec<_> =
             spans(&of).iter().map(|span| (span.offset_ns, span.took_ns, span.own_ns, span.is_open)).collect();
@@ -159,8 +159,8 @@ mod tests {
         let of = Explained {
             timeline_cut_count: 3,
             ..explained(vec![
-                step(0, 0, Change::Begins, CauseKind::Thread),
-                step(300, 1, Change::Happens, CauseKind::PageFault),
+                step(0, 0, TimelineChange::Begins, CauseKind::Thread),
+                step(300, 1, TimelineChange::Happens, CauseKind::PageFault),
             ])
         };
         assert_eq!((spans(&of)[0].took_ns, spans(&of)[0].is_open), (300, true));
@@ -170,10 +170,10 @@ mod tests {
     fn ends_without_a_start_and_hostile_offsets_are_harmless() {
         use CauseKind::{Irq, Work};
         let of = explained(vec![
-            step(i64::MIN, 255, Change::Ends, Work),
-            step(i64::MIN, 255, Change::Begins, Irq),
-            step(i64::MAX, 0, Change::Begins, Work),
-            step(i64::MIN, 0, Change::Ends, Irq),
+            step(i64::MIN, 255, TimelineChange::Ends, Work),
+            step(i64::MIN, 255, TimelineChange::Begins, Irq),
+            step(i64::MAX, 0, TimelineChange::Begins, Work),
+            step(i64::MIN, 0, TimelineChange::Ends, Irq),
         ]);
         assert_eq!(spans(&of).len(), 2);
         assert!(spans(&of).iter().all(|span| span.own_ns <= span.took_ns));

@@ -1,10 +1,11 @@
-//! Sentences on causes, shared by the terminal and the page.
+//! Sentences on a run and its causes, shared by the terminal and the page.
 
 use crate::figures::{Longest, ROUGH_BELOW, Side};
 use lowlat_host::{Allocation, CpuSet, Reading};
 use lowlat_host_report::cpu_parts::bounded;
 use lowlat_jitter::{
-    CauseShares, CauseSource, Group, JitterCauses, JitterGroups, JitterRecord, ReadinessPoint, ReadinessState,
+    CauseShares, CauseSource, GUIDE_RUN, Group, JitterCauses, JitterGroups, JitterRecord, JitterStudy,
+    ReadinessPoint, ReadinessState,
 };
 use lowlat_text::units::{clean, count, duration, duration_fine, percent, plural, rate, span};
 
@@ -79,6 +80,24 @@ pub fn longest_sentence(jitter: &JitterRecord, allocation: &Allocation) -> Strin
         Some(ns) => format!("Longest interruption{place}: {} on CPU {}.", duration(ns), longest.cpu),
         None => format!("No interruption of {} or longer{place}.", duration(jitter.threshold_ns)),
     }
+}
+
+/// Returns the guide's result and this run's, if both count the same gaps.
+pub fn beside_the_guide(study: &JitterStudy) -> Option<String> {
+    let own = study.all.rate?;
+    let guide = &GUIDE_RUN;
+    (study.threshold_ns == guide.threshold_ns).then(|| {
+        format!(
+            "For comparison, {}: {} interruptions of {} or longer on {} in {} s, {} per second on each CPU. This run: {}.",
+            guide.name,
+            count(guide.interruption_count.into()),
+            duration(guide.threshold_ns),
+            plural(guide.cpu_count as usize, "isolated CPU"),
+            guide.duration_s,
+            rate(guide.rate_per_s()),
+            rate(own.per_s)
+        )
+    })
 }
 
 /// Returns one sentence for each point that was not ready before the run or could not be checked.
@@ -323,6 +342,7 @@ fn were(number: u64, noun: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lowlat_host::statistics::RateInterval;
     use lowlat_jitter::{CpuCauses, GroupSize, JitterCpu, TracingCost};
 
     #[test]
@@ -361,5 +381,19 @@ mod tests {
         assert!(groups(&of(0, 3.0)).starts_with("No interruptions of several CPUs"));
         assert!(groups(&of(12, 0.8)).ends_with("By chance, about 0.8 pairs are expected."));
         assert!(groups(&of(12, f64::NAN)).ends_with("within 1 us of each other 12 times."));
+    }
+
+    #[test]
+    fn the_guides_run_is_named_where_the_threshold_is_the_same() {
+        let mut study = JitterStudy { threshold_ns: 100, ..JitterStudy::default() };
+        assert_eq!(beside_the_guide(&study), None, "nothing was sampled");
+        study.all.rate = RateInterval::of(61, 610.0);
+        assert_eq!(
+            beside_the_guide(&study).unwrap(),
+            "For comparison, guide 57037: 10 interruptions of 100 ns or longer on 14 isolated CPUs in 610 s, \
+             0.0012 per second on each CPU. This run: 0.10."
+        );
+        study.threshold_ns = 250;
+        assert_eq!(beside_the_guide(&study), None);
     }
 }

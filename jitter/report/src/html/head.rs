@@ -8,19 +8,19 @@ use crate::figures::{Jitter, Longest, Side};
 use lowlat_jitter::CauseSource;
 use lowlat_text::page::{micro, tile};
 use lowlat_text::units::{clean, duration, percent, plural, rate, span};
-use lowlat_text::view::Head;
+use lowlat_text::view::PageHead;
 use lowlat_tune_report::audit::grouping::Tally;
 use maud::{Markup, html};
 
 /// Builds the head of the page of `lowlat jitter`.
-pub fn head(run: &JitterRun<'_>, jitter: Option<&Jitter<'_>>) -> Head {
+pub fn head(run: &JitterRun<'_>, jitter: Option<&Jitter<'_>>) -> PageHead {
     let verdict = html! {
         @if let Some(jitter) = jitter {
             (verdict(run, jitter))
             (tiles(run, jitter))
         }
     };
-    Head { title: "Interruptions of user threads", verdict }
+    PageHead { title: "Interruptions of user threads", verdict }
 }
 
 /// Builds the tiles for the page of a whole run.

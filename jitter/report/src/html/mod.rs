@@ -10,7 +10,6 @@ mod per_cpu;
 use crate::causes::{traced, words};
 use crate::figures::JitterRun;
 use crate::figures::{CpuFigures, Jitter};
-use crate::reference;
 use lowlat_host_report::cpu_parts::CpuParts;
 use lowlat_jitter::JitterRecord;
 use lowlat_text::page::{Section, micro, section as page_section};
@@ -68,7 +67,7 @@ fn section(run: &JitterRun<'_>, jitter: Option<&Jitter<'_>>) -> Markup {
             (heat::draw(record, &all))
         }
         (per_cpu::table(jitter, &all))
-        @if let Some(sentence) = reference::sentence(&jitter.study) { p class="note" { (micro(&sentence)) } }
+        @if let Some(sentence) = words::beside_the_guide(&jitter.study) { p class="note" { (micro(&sentence)) } }
         @if traced(record.causes.as_ref()).is_none() { (per_cpu::worst(jitter, run.context.allocation)) }
     };
     page_section("jitter", "Jitter", &lead, &body)

@@ -16,7 +16,6 @@ pub use timeline::explain_text;
 use crate::causes::words;
 use crate::figures::Jitter;
 use crate::figures::JitterRun;
-use crate::reference;
 use lowlat_jitter::{CauseSource, JitterRecord, ReadinessState};
 use lowlat_text::text::{BOLD, DIM, YELLOW, add_field, add_heading, add_wrapped, paint, usable};
 use lowlat_text::units::{clean, count, duration_fine};
@@ -58,7 +57,7 @@ pub fn jitter_text(run: &JitterRun<'_>, warnings: &[String], options: JitterText
     }
     cpus::add(&mut out, run, &jitter, width, options.show_all);
     lengths::add(&mut out, &jitter, width);
-    if let Some(sentence) = reference::sentence(&jitter.study) {
+    if let Some(sentence) = words::beside_the_guide(&jitter.study) {
         add_dim(&mut out, &format!("  {sentence}"), width);
     }
     match record.causes.as_ref().map(|causes| (causes.source, causes)) {

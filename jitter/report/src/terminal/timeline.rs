@@ -6,7 +6,6 @@ use crate::causes::words::{cpu_list, group_facts, moment, sent_by};
 use crate::causes::{is_same_advice, label, label_within, remedy_text, study_of};
 use crate::figures::Jitter;
 use crate::figures::JitterRun;
-use lowlat_host::CpuId;
 use lowlat_host_report::cpu_parts::CpuParts;
 use lowlat_jitter::{CauseStudy, Explained, JitterCauses, Remedy};
 use lowlat_text::text::{
@@ -21,19 +20,14 @@ const TOOK_WIDTH: usize = 24;
 /// Highest indentation level of a step.
 const DEPTH_MAX: usize = 10;
 
-/// Formats the timeline of the interruption of a rank, of one CPU or of all. Rank 1 is the longest.
+/// Formats the timeline of the interruption of a rank. Rank 1 is the longest.
 ///
 /// # Errors
 /// Returns a sentence for the user if the document has no such interruption.
-pub fn explain_text(
-    run: &JitterRun<'_>,
-    rank: usize,
-    cpu: Option<CpuId>,
-    width: usize,
-) -> Result<String, String> {
+pub fn explain_text(run: &JitterRun<'_>, rank: usize, width: usize) -> Result<String, String> {
     let width = usable(width);
     let jitter = Jitter::of(run).ok_or("the document has no jitter measurement")?;
-    let of = find(&jitter, rank, cpu)?;
+    let of = find(&jitter, rank)?;
     let mut out = String::new();
     let part = CpuParts::of(run.context.host, run.context.allocation).get(of.cpu);
     let title = format!(
@@ -52,18 +46,11 @@ pub fn explain_text(
 }
 
 /// Returns the interruption of a rank, or a sentence that says which ranks exist.
-fn find<'a>(jitter: &Jitter<'a>, rank: usize, cpu: Option<CpuId>) -> Result<Ranked<'a>, String> {
-    if let Some(wanted) = cpu
-        && !jitter.record.cpus.iter().any(|of| of.cpu == wanted)
-    {
-        return Err(format!("CPU {wanted} was not measured in this run"));
-    }
-    let place = cpu.map_or_else(String::new, |cpu| format!(" of CPU {cpu}"));
-    let is_wanted = |of: CpuId| cpu.is_none_or(|wanted| wanted == of);
-    let kept: usize = jitter.record.cpus.iter().filter(|of| is_wanted(of.cpu)).map(|of| of.worst.len()).sum();
+fn find<'a>(jitter: &Jitter<'a>, rank: usize) -> Result<Ranked<'a>, String> {
+    let kept: usize = jitter.record.cpus.iter().map(|of| of.worst.len()).sum();
     let at = rank.checked_sub(1).ok_or("ranks start at 1, the longest interruption")?;
-    ranked(jitter.record, is_wanted, rank.min(kept)).into_iter().nth(at).ok_or_else(|| {
-        format!("there is no interruption of rank {rank}: the document keeps the {kept} longest{place}")
+    ranked(jitter.record, |_| true, rank.min(kept)).into_iter().nth(at).ok_or_else(|| {
+        format!("there is no interruption of rank {rank}: the document keeps the {kept} longest")
     })
 }
 

@@ -19,7 +19,7 @@ type Labels = Vec<(&'static str, String)>;
 
 /// A metric with its samples.
 #[derive(Debug)]
-struct Family {
+struct MetricFamily {
     /// Its name, which ends in `_total` for a counter only in its samples.
     name: &'static str,
     help: &'static str,
@@ -27,7 +27,7 @@ struct Family {
     samples: Vec<(Labels, f64)>,
 }
 
-impl Family {
+impl MetricFamily {
     fn write(&self, value: f64, sample: MetricEncoder<'_>) -> fmt::Result {
         if self.is_counter {
             ConstCounter::new(value).encode(sample)
@@ -66,7 +66,7 @@ pub fn classic(watch: &Watch) -> String {
 }
 
 #[derive(Debug)]
-struct Families(Vec<Family>);
+struct Families(Vec<MetricFamily>);
 
 impl Collector for Families {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
@@ -91,15 +91,15 @@ impl Collector for Families {
     }
 }
 
-fn counter(name: &'static str, help: &'static str, samples: Vec<(Labels, f64)>) -> Family {
-    Family { name, help, is_counter: true, samples }
+fn counter(name: &'static str, help: &'static str, samples: Vec<(Labels, f64)>) -> MetricFamily {
+    MetricFamily { name, help, is_counter: true, samples }
 }
 
-fn gauge(name: &'static str, help: &'static str, samples: Vec<(Labels, f64)>) -> Family {
-    Family { name, help, is_counter: false, samples }
+fn gauge(name: &'static str, help: &'static str, samples: Vec<(Labels, f64)>) -> MetricFamily {
+    MetricFamily { name, help, is_counter: false, samples }
 }
 
-fn families(watch: &Watch) -> Vec<Family> {
+fn families(watch: &Watch) -> Vec<MetricFamily> {
     let mut families = of_lowlat(watch);
     families.extend(of_cpus(watch));
     families.extend(of_plan(watch));
@@ -108,7 +108,7 @@ fn families(watch: &Watch) -> Vec<Family> {
     families
 }
 
-fn of_lowlat(watch: &Watch) -> Vec<Family> {
+fn of_lowlat(watch: &Watch) -> Vec<MetricFamily> {
     let version = ("version", watch.subject.version.clone());
     let last = (watch.interval_count > 0).then_some((vec![], watch.last.at_unix_ms as f64 / 1e3));
     vec![
@@ -123,7 +123,7 @@ fn of_lowlat(watch: &Watch) -> Vec<Family> {
     ]
 }
 
-fn of_cpus(watch: &Watch) -> Vec<Family> {
+fn of_cpus(watch: &Watch) -> Vec<MetricFamily> {
     let totals = &watch.totals;
     // A state set: every state has a series, so that none goes stale when it ends.
     let states = |row: &crate::watch::CpuRow| {
@@ -178,7 +178,7 @@ fn of_cpus(watch: &Watch) -> Vec<Family> {
     ]
 }
 
-fn of_plan(watch: &Watch) -> Vec<Family> {
+fn of_plan(watch: &Watch) -> Vec<MetricFamily> {
     let in_force = match watch.settings {
         Settings::Compared(_) => Some(1.0),
         Settings::NoPlan => Some(0.0),
@@ -222,7 +222,7 @@ fn once_each(samples: impl Iterator<Item = (Labels, f64)>) -> Vec<(Labels, f64)>
     kept
 }
 
-fn of_host(watch: &Watch) -> Vec<Family> {
+fn of_host(watch: &Watch) -> Vec<MetricFamily> {
     let lost = watch.last.interval.drops.iter().flat_map(|(nic, counters)| {
         counters
             .iter()
@@ -235,9 +235,9 @@ fn of_host(watch: &Watch) -> Vec<Family> {
     ]
 }
 
-fn of_interruptions(watch: &Watch) -> Vec<Family> {
+fn of_interruptions(watch: &Watch) -> Vec<MetricFamily> {
     let totals = &watch.totals;
-    let of_cause = |value: fn(&crate::watch::totals::Lost) -> f64| {
+    let of_cause = |value: fn(&crate::watch::totals::InterruptionTotal) -> f64| {
         totals.interruptions.iter().map(|((id, cause), lost)| (by_cause(*id, cause), value(lost))).collect()
     };
     vec![

@@ -10,7 +10,7 @@ mod watcher;
 
 pub use cpu_row::{CpuRow, State};
 pub use event::{Event, Level};
-pub use frame::{Sort, View, frame, plain_text};
+pub use frame::{DisplayOptions, Sort, frame, plain_text};
 pub use line::Line;
 pub use metrics::{classic, open_metrics};
 pub use totals::Totals;

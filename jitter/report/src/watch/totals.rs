@@ -49,7 +49,7 @@ fn family(comm: &str) -> &str {
 
 /// Interruptions with one main cause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Lost {
+pub struct InterruptionTotal {
     pub count: u64,
     pub ns: u64,
 }
@@ -68,7 +68,7 @@ pub struct Totals {
     /// Time that intruders ran for on quiet CPUs, by name.
     pub intruder_ns: BTreeMap<(CpuId, String), u64>,
     /// Interruptions of sampled CPUs by main cause.
-    pub interruptions: BTreeMap<(CpuId, CauseLabel), Lost>,
+    pub interruptions: BTreeMap<(CpuId, CauseLabel), InterruptionTotal>,
     /// The longest interruption of each sampled CPU.
     pub ns_max: BTreeMap<CpuId, u64>,
     /// Interruptions that were lost before they were read.

@@ -1,6 +1,6 @@
 //! Measures a counter's frequency against CLOCK_MONOTONIC_RAW, for hosts that do not report it.
 
-use super::{Counter, MonotonicRaw};
+use super::{MonotonicCounter, MonotonicRaw};
 use std::{thread, time::Duration};
 
 /// Number of windows; each is [`WINDOW`] long, and they start [`STEP`] apart. The median is used.
@@ -24,7 +24,7 @@ struct Point {
 /// If the kernel uses this very counter for its time, the clock equals the counter times the kernel's
 /// calibration, so this returns that calibration, with an error of a bracket's width: tens of nanoseconds in
 /// 200 ms.
-pub fn measure_hz(counter: &impl Counter) -> Option<u64> {
+pub fn measure_hz(counter: &impl MonotonicCounter) -> Option<u64> {
     let mut starts = Vec::with_capacity(WINDOWS);
     for _ in 0..WINDOWS {
         starts.push(point(counter));
@@ -40,7 +40,7 @@ pub fn measure_hz(counter: &impl Counter) -> Option<u64> {
     rates.get(rates.len() / 2).copied()
 }
 
-fn point(counter: &impl Counter) -> Point {
+fn point(counter: &impl MonotonicCounter) -> Point {
     let mut best = (u64::MAX, Point { ticks: 0, raw_ns: 0 });
     for _ in 0..BRACKETS {
         let before = counter.now();

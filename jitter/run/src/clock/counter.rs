@@ -5,7 +5,7 @@ use lowlat_host::CpuId;
 /// A monotonic counter, and the CPU on which it is read.
 ///
 /// The sampler is generic over it, so that a test can supply a sequence of readings.
-pub trait Counter {
+pub trait MonotonicCounter {
     /// The present value, in ticks.
     fn now(&self) -> u64;
 
@@ -73,7 +73,7 @@ pub fn complete_loads() {
 }
 
 #[cfg(target_arch = "x86_64")]
-impl Counter for ArchCounter {
+impl MonotonicCounter for ArchCounter {
     /// A plain RDTSC, neither RDTSCP nor fenced.
     ///
     /// Out of order, RDTSC can read some tens of nanoseconds early or late, depending on instructions in
@@ -91,7 +91,7 @@ impl Counter for ArchCounter {
 }
 
 #[cfg(target_arch = "aarch64")]
-impl Counter for ArchCounter {
+impl MonotonicCounter for ArchCounter {
     /// ISB, then the virtual count: without the barrier the counter may be read ahead of earlier instructions
     /// (Arm ARM, CNTVCT_EL0), and the core could merge successive readings.
     #[expect(clippy::inline_always, reason = "a call would be part of the turn")]
@@ -107,7 +107,7 @@ impl Counter for ArchCounter {
 }
 
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-impl Counter for ArchCounter {
+impl MonotonicCounter for ArchCounter {
     #[expect(clippy::inline_always, reason = "a call would be part of the turn")]
     #[inline(always)]
     fn now(&self) -> u64 {
@@ -115,7 +115,7 @@ impl Counter for ArchCounter {
     }
 }
 
-impl Counter for MonotonicRaw {
+impl MonotonicCounter for MonotonicRaw {
     #[expect(clippy::inline_always, reason = "a call would be part of the turn")]
     #[inline(always)]
     fn now(&self) -> u64 {

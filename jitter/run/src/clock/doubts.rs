@@ -1,6 +1,6 @@
 //! Doubts about a counter, found before and after a run.
 
-use super::{ArchCounter, Counter, CounterKind, MonotonicRaw, TickScale, counter::nanoseconds};
+use super::{ArchCounter, CounterKind, MonotonicCounter, MonotonicRaw, TickScale, counter::nanoseconds};
 use lowlat_host::Reading;
 use lowlat_host_run::Root;
 use lowlat_jitter::Warning;

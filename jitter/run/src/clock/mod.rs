@@ -6,7 +6,7 @@ mod doubts;
 mod frequency;
 mod perf_page;
 
-pub use counter::{ArchCounter, Counter, CounterKind, MonotonicRaw, complete_loads};
+pub use counter::{ArchCounter, CounterKind, MonotonicCounter, MonotonicRaw, complete_loads};
 pub use doubts::{ClockState, choose};
 pub use frequency::{ClockError, Frequency, FrequencySource, frequency_of};
 pub use lowlat_host::TickScale;

@@ -1,10 +1,10 @@
 //! Cost of the loop and of recording on this CPU, measured before the run.
 
 use super::{
-    recorder::Recorder,
+    recorder::CpuRecorder,
     spin::{STRETCH_TURNS, spin},
 };
-use crate::clock::{Counter, TickScale};
+use crate::clock::{MonotonicCounter, TickScale};
 
 /// Number of turns for the calibration.
 const TURNS: u32 = 256 * STRETCH_TURNS;
@@ -29,7 +29,11 @@ pub struct Calibration {
 }
 
 /// Calibrates on the calling thread's CPU. Leaves the recorder empty.
-pub fn calibrate<C: Counter>(counter: &C, recorder: &mut Recorder, scale: TickScale) -> Calibration {
+pub fn calibrate<C: MonotonicCounter>(
+    counter: &C,
+    recorder: &mut CpuRecorder,
+    scale: TickScale,
+) -> Calibration {
     let period_ticks = period_ticks(counter);
     Calibration {
         period_ns: scale.ns_fraction(period_ticks),
@@ -40,7 +44,7 @@ pub fn calibrate<C: Counter>(counter: &C, recorder: &mut Recorder, scale: TickSc
 }
 
 /// Median of the time per turn over samples of [`SAMPLE_TURNS`] turns of the run's own loop.
-fn period_ticks<C: Counter>(counter: &C) -> f64 {
+fn period_ticks<C: MonotonicCounter>(counter: &C) -> f64 {
     let mut samples: Vec<u64> = Vec::with_capacity((TURNS / SAMPLE_TURNS) as usize);
     let mut last = counter.now();
     for _ in 0..TURNS / SAMPLE_TURNS {
@@ -52,7 +56,7 @@ fn period_ticks<C: Counter>(counter: &C) -> f64 {
     median(&mut samples) as f64 / f64::from(SAMPLE_TURNS)
 }
 
-fn floor_ticks<C: Counter>(counter: &C) -> u64 {
+fn floor_ticks<C: MonotonicCounter>(counter: &C) -> u64 {
     let mut floor = u64::MAX;
     let mut last = counter.now();
     for _ in 0..TURNS {
@@ -64,7 +68,7 @@ fn floor_ticks<C: Counter>(counter: &C) -> u64 {
     floor
 }
 
-fn recording_ticks<C: Counter>(counter: &C, recorder: &mut Recorder) -> u64 {
+fn recording_ticks<C: MonotonicCounter>(counter: &C, recorder: &mut CpuRecorder) -> u64 {
     recorder.begin(counter.now());
     let mut samples: Vec<u64> = Vec::with_capacity(usize::try_from(RECORDINGS).unwrap_or(0));
     for n in 0..RECORDINGS {
@@ -100,7 +104,7 @@ mod tests {
     /// Steps of 20, with an occasional step of 5 and of 50,000.
     struct Steps(Cell<u64>, Cell<u64>);
 
-    impl Counter for Steps {
+    impl MonotonicCounter for Steps {
         fn now(&self) -> u64 {
             let turn = self.1.get();
             self.1.set(turn + 1);
@@ -114,8 +118,8 @@ mod tests {
         }
     }
 
-    fn recorder(scale: TickScale) -> Recorder {
-        Recorder::new(scale, SeriesPlan::of(Duration::from_secs(1), 1), 4, 4)
+    fn recorder(scale: TickScale) -> CpuRecorder {
+        CpuRecorder::new(scale, SeriesPlan::of(Duration::from_secs(1), 1), 4, 4)
     }
 
     #[test]

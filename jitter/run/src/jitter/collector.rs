@@ -1,10 +1,9 @@
-//! The thread that drives a companion.
+//! A companion, which runs beside the samplers and receives each interruption as it happens, and the thread that drives
+//! it.
 
-use super::{
-    companion::{Companion, Lane, Started},
-    error::JitterError,
-    team::Team,
-};
+use super::{error::JitterError, ring::Consumer, team::Team};
+use crate::clock::{CounterKind, TickScale};
+use lowlat_host::CpuId;
 use lowlat_jitter::Warning;
 use std::{
     sync::{
@@ -20,6 +19,52 @@ use std::{
 pub const COLLECT_EVERY: Duration = Duration::from_millis(25);
 /// The interval if each poll interrupts a measured CPU.
 pub const COLLECT_EVERY_SHARED: Duration = Duration::from_millis(500);
+
+/// A run that is about to start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Started {
+    pub counter: CounterKind,
+    /// Conversion of its ticks to nanoseconds.
+    pub scale: TickScale,
+    /// A gap of at least this long is an interruption.
+    pub threshold_ns: u64,
+    /// Intended duration of the run.
+    pub duration: Duration,
+    /// Interval of calls of [`Companion::collect`].
+    pub every: Duration,
+    /// True if the companion must run on a measured CPU because no other is left: then its work counts as interruptions
+    /// there.
+    pub is_on_measured_cpu: bool,
+}
+
+/// One sampler as a companion sees it.
+#[derive(Debug)]
+pub struct Lane {
+    /// The CPU to which it is pinned.
+    pub cpu: CpuId,
+    /// Its thread id, as in traces.
+    pub thread_id: i32,
+    /// Its interruptions: readings of the counter before and after each.
+    pub ring: Consumer,
+}
+
+/// Takes interruptions from the samplers' rings during a run.
+///
+/// All calls come from one thread of ordinary priority, "lowlat-collect", on the CPUs that are not measured, if
+/// any. Between [`Companion::start`] and [`Companion::finish`] no memory may be returned to the kernel (munmap,
+/// mremap, madvise), because that interrupts every CPU with a sampler. The C library's allocator is configured
+/// accordingly where possible; explicit mappings must be kept until `finish`.
+pub trait Companion: Send {
+    /// Called once before the samplers start, which wait for it. Lanes are in order of CPU, here and later.
+    fn start(&mut self, started: &Started, lanes: &[Lane]);
+
+    /// Called every [`Started::every`], and once more when all samplers are done; never if none started.
+    /// `epoch` is the counter at their start.
+    fn collect(&mut self, epoch: u64, lanes: &mut [Lane]);
+
+    /// Called once after all samplers are done; the rings' counts of losses are then exact.
+    fn finish(&mut self, lanes: &[Lane]);
+}
 
 pub struct Collector<'scope> {
     is_over: Arc<AtomicBool>,
@@ -81,10 +126,7 @@ impl<'scope> Collector<'scope> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        clock::{CounterKind, TickScale},
-        jitter::{ring, team::Start},
-    };
+    use crate::jitter::{ring, team::Start};
 
     const STARTED: Started = Started {
         counter: CounterKind::Tsc,

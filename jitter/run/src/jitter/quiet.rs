@@ -7,7 +7,9 @@ pub(super) mod threads;
 
 use lowlat_host::{Allocation, CpuId, CpuSet, HostSnapshot, Reading};
 use lowlat_host_run::{Root, snapshot::load_average};
-use lowlat_jitter::{CpuClock, ProfileFacts, ReadinessFacts, ReadinessPoint, SwapFacts, judge_readiness};
+use lowlat_jitter::{
+    FrequencyFacts, ProfileFacts, ReadinessFacts, ReadinessPoint, SwapFacts, judge_readiness,
+};
 use lowlat_settings::audit::Audit;
 use std::{
     sync::atomic::{AtomicBool, Ordering},
@@ -152,12 +154,12 @@ fn read_khz(root: &Root, cpu: CpuId, name: &str) -> Reading<u64> {
 }
 
 /// `None` if the CPU has no frequency scaling.
-fn clock(root: &Root, cpu: CpuId, khz_before: Reading<u64>) -> Option<CpuClock> {
+fn clock(root: &Root, cpu: CpuId, khz_before: Reading<u64>) -> Option<FrequencyFacts> {
     let governor = root.read(&format!("/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_governor"));
     if governor.is_absent() {
         return None;
     }
-    Some(CpuClock {
+    Some(FrequencyFacts {
         cpu,
         governor,
         khz: [khz_before, frequency(root, cpu)],

@@ -115,14 +115,14 @@ fn backwards_on(cpus: &[JitterCpu]) -> Option<Warning> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::jitter::{calibrate::Calibration, recorder::Recorder, sampler::Outcome};
+    use crate::jitter::{calibrate::Calibration, recorder::CpuRecorder, sampler::Outcome};
     use lowlat_host::Reading;
     use lowlat_jitter::JitterCpu;
     use std::time::Duration;
 
     fn done(moved_to: Option<u32>) -> Done {
         let scale = TickScale::new(1_000_000_000);
-        let mut recorder = Recorder::new(scale, SeriesPlan::of(Duration::from_secs(2), 1), 4, 4);
+        let mut recorder = CpuRecorder::new(scale, SeriesPlan::of(Duration::from_secs(2), 1), 4, 4);
         recorder.begin(1_000);
         recorder.record(5_000, 5_300);
         Done {

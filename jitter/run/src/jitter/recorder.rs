@@ -20,7 +20,7 @@ const HISTOGRAM_DIGITS: u8 = 3;
 
 /// The recorder of one CPU. Its input is in ticks.
 #[derive(Debug)]
-pub struct Recorder {
+pub struct CpuRecorder {
     scale: TickScale,
     epoch: u64,
     count: u64,
@@ -38,7 +38,7 @@ pub struct Recorder {
     ring: Option<Producer>,
 }
 
-impl Recorder {
+impl CpuRecorder {
     /// A recorder with all its memory allocated and touched by the calling thread, so on that thread's node.
     pub fn new(scale: TickScale, series: SeriesPlan, worst_count: usize, first_count: usize) -> Self {
         let lengths = Histogram::new_with_bounds(1, HISTOGRAM_NS_MAX, HISTOGRAM_DIGITS)
@@ -170,9 +170,9 @@ mod tests {
     use std::time::Duration;
 
     /// One tick is one nanosecond.
-    fn recorder(worst: usize, first: usize) -> Recorder {
+    fn recorder(worst: usize, first: usize) -> CpuRecorder {
         let scale = TickScale::new(1_000_000_000);
-        let mut recorder = Recorder::new(scale, SeriesPlan::of(Duration::from_secs(3), 1), worst, first);
+        let mut recorder = CpuRecorder::new(scale, SeriesPlan::of(Duration::from_secs(3), 1), worst, first);
         recorder.begin(1_000);
         recorder
     }

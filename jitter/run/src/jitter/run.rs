@@ -2,23 +2,21 @@
 
 use super::{
     calibrate::{Calibration, calibrate, default_threshold_ns},
-    collector::{COLLECT_EVERY, COLLECT_EVERY_SHARED, Collector},
-    companion::{Companion, Lane, Started},
+    collector::{COLLECT_EVERY, COLLECT_EVERY_SHARED, Collector, Companion, Lane, Started},
     error::JitterError,
-    live::Live,
     memory::{self, Locked},
     options::{JitterOptions, KEPT_MAX},
-    progress::JitterProgress,
+    progress::{JitterProgress, Live},
     real_time::{self, TimeLimit},
     record::{Before, assemble},
-    recorder::Recorder,
+    recorder::CpuRecorder,
     ring::{Consumer, Producer, capacity_for, ring},
     sampler::{Plan, sample},
     series::SeriesPlan,
     team::{Done, Message, Place, Ready, Start, Team},
     wakes,
 };
-use crate::clock::{self, ArchCounter, Counter, CounterKind, MonotonicRaw, TickScale};
+use crate::clock::{self, ArchCounter, CounterKind, MonotonicCounter, MonotonicRaw, TickScale};
 use lowlat_host::{CpuId, CpuSet};
 use lowlat_host_run::affinity;
 use lowlat_host_run::{Root, scheduling::release_threads};
@@ -118,7 +116,7 @@ struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    fn with<C: Counter + Copy + Send>(
+    fn with<C: MonotonicCounter + Copy + Send>(
         &self,
         counter: C,
         mut before: Before,
@@ -198,7 +196,7 @@ impl<'a> Run<'a> {
     }
 
     /// Starts one sampler per CPU and waits until all have calibrated. Returns them in order of CPU.
-    fn start_all<'scope, C: Counter + Copy + Send + 'scope>(
+    fn start_all<'scope, C: MonotonicCounter + Copy + Send + 'scope>(
         &'scope self,
         scope: &'scope Scope<'scope, '_>,
         team: &'scope Team,
@@ -239,7 +237,7 @@ impl<'a> Run<'a> {
     }
 
     /// The thread of one sampler.
-    fn sampler<C: Counter>(&self, place: &Place<'_>, counter: &C) {
+    fn sampler<C: MonotonicCounter>(&self, place: &Place<'_>, counter: &C) {
         let cpu = place.cpu;
         if let Err(source) = affinity::pin_to(&CpuSet::of(cpu)) {
             place.tell(Message::Failed(JitterError::Pin { cpu, source }));
@@ -296,11 +294,11 @@ impl<'a> Run<'a> {
     }
 
     /// The memory of one sampler, and the other end of its ring if it has a reader.
-    fn recorder(&self) -> (Recorder, Option<Consumer>) {
+    fn recorder(&self) -> (CpuRecorder, Option<Consumer>) {
         let series = SeriesPlan::of(self.options.duration, self.options.cpus.len());
         let (worst, first) = (self.options.worst_count.min(KEPT_MAX), self.options.first_count.min(KEPT_MAX));
         let (producer, consumer): (Option<Producer>, Option<Consumer>) = self.ring_capacity.map(ring).unzip();
-        (Recorder::new(self.scale, series, worst, first).with_ring(producer), consumer)
+        (CpuRecorder::new(self.scale, series, worst, first).with_ring(producer), consumer)
     }
 
     /// Sleeps until all samplers are done, and reports the progress meanwhile.

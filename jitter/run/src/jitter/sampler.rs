@@ -1,11 +1,11 @@
 //! One CPU's sampler: a state machine over a counter, so that tests can supply any sequence of readings.
 
 use super::{
-    live::Live,
-    recorder::Recorder,
+    progress::Live,
+    recorder::CpuRecorder,
     spin::{STRETCH_TURNS, spin},
 };
-use crate::clock::{Counter, ticks_between};
+use crate::clock::{MonotonicCounter, ticks_between};
 use lowlat_host::CpuId;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -51,10 +51,10 @@ impl Outcome {
 ///
 /// `stop` is read once per [`STRETCH_TURNS`] turns. It is only read, so its line stays shared in every core's
 /// cache and costs a hit, as long as nothing else is written next to it.
-pub fn sample<C: Counter>(
+pub fn sample<C: MonotonicCounter>(
     counter: &C,
     plan: &Plan,
-    recorder: &mut Recorder,
+    recorder: &mut CpuRecorder,
     live: &Live,
     stop: &AtomicBool,
 ) -> Outcome {
@@ -87,7 +87,7 @@ pub fn sample<C: Counter>(
 }
 
 /// Records an interruption, and shows the sums.
-pub fn record(recorder: &mut Recorder, live: &Live, before: u64, now: u64) {
+pub fn record(recorder: &mut CpuRecorder, live: &Live, before: u64, now: u64) {
     recorder.record(before, now);
     live.show(recorder.count(), recorder.ticks_total(), recorder.ticks_max());
 }
@@ -98,7 +98,13 @@ pub fn record(recorder: &mut Recorder, live: &Live, before: u64, now: u64) {
 /// exceeded the calibrated time by the slack, it was itself interrupted: the surplus is recorded too. With cold
 /// caches a recording takes some hundred nanoseconds longer than calibrated, which the slack must cover; a
 /// shorter interruption during a recording is missed, and `recording_ticks` bounds that time.
-fn resume<C: Counter>(counter: &C, plan: &Plan, recorder: &mut Recorder, live: &Live, outcome: &mut Outcome) {
+fn resume<C: MonotonicCounter>(
+    counter: &C,
+    plan: &Plan,
+    recorder: &mut CpuRecorder,
+    live: &Live,
+    outcome: &mut Outcome,
+) {
     for _ in 0..RECORDING_INTERRUPTED_MAX {
         let began = outcome.last;
         let now = counter.now();

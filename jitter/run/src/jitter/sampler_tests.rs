@@ -1,12 +1,12 @@
 //! The sampler over given sequences of readings.
 
 use super::{
-    live::Live,
-    recorder::Recorder,
+    progress::Live,
+    recorder::CpuRecorder,
     sampler::{Outcome, Plan, sample},
     series::SeriesPlan,
 };
-use crate::clock::{Counter, TickScale};
+use crate::clock::{MonotonicCounter, TickScale};
 use lowlat_host::CpuId;
 use lowlat_jitter::JitterCpu;
 use std::{
@@ -24,7 +24,7 @@ struct Script<'a> {
     at_end: &'a AtomicBool,
 }
 
-impl Counter for Script<'_> {
+impl MonotonicCounter for Script<'_> {
     fn now(&self) -> u64 {
         let next = self.readings.borrow_mut().next();
         if next.is_none() {
@@ -52,7 +52,7 @@ fn run_on(plan: Plan, cpu: Option<CpuId>, readings: &[u64]) -> (Outcome, JitterC
         at_end: &stop,
     };
     let series = SeriesPlan::of(Duration::from_secs(3), 1);
-    let mut recorder = Recorder::new(TickScale::new(1_000_000_000), series, 4, 4);
+    let mut recorder = CpuRecorder::new(TickScale::new(1_000_000_000), series, 4, 4);
     recorder.begin(readings[0]);
     let live = Live::default();
     let outcome = sample(&script, &plan, &mut recorder, &live, &stop);

@@ -1,6 +1,6 @@
 //! The sampling loop itself.
 
-use crate::clock::Counter;
+use crate::clock::MonotonicCounter;
 
 /// Turns between two checks of the end of the run and the stop flag: some tens of microseconds.
 pub const STRETCH_TURNS: u32 = 1_024;
@@ -30,7 +30,7 @@ impl Stretch {
 /// longer than one of a loop that tests a flag in memory each time.
 #[expect(clippy::inline_always, reason = "a call would be part of the turn")]
 #[inline(always)]
-pub fn spin<C: Counter>(counter: &C, last: u64, threshold: u64, turns: u32) -> Stretch {
+pub fn spin<C: MonotonicCounter>(counter: &C, last: u64, threshold: u64, turns: u32) -> Stretch {
     let mut before = last;
     let mut now = last;
     let mut left = turns;

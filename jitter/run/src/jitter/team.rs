@@ -1,7 +1,7 @@
 //! State shared by the samplers of a run: the gate at which they start together and the barrier at the end.
 
 use super::{
-    calibrate::Calibration, error::JitterError, live::Live, recorder::Recorder, ring::Consumer,
+    calibrate::Calibration, error::JitterError, progress::Live, recorder::CpuRecorder, ring::Consumer,
     sampler::Outcome,
 };
 use lowlat_host::CpuId;
@@ -45,7 +45,7 @@ pub struct Done {
     pub cpu: CpuId,
     pub calibration: Calibration,
     pub outcome: Outcome,
-    pub recorder: Recorder,
+    pub recorder: CpuRecorder,
 }
 
 /// Parameters that all samplers get at the start.
@@ -56,7 +56,7 @@ pub struct Start {
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Gate {
+enum SamplerGate {
     Closed,
     Open(Start),
     Abandoned,
@@ -65,7 +65,7 @@ enum Gate {
 /// Shared by the samplers of one run. None of it is accessed while they sample.
 #[derive(Debug)]
 pub struct Team {
-    gate: Mutex<Gate>,
+    gate: Mutex<SamplerGate>,
     opened: Condvar,
     size: usize,
     arrived: AtomicUsize,
@@ -78,7 +78,7 @@ impl Team {
     /// A team of this many samplers.
     pub fn new(size: usize) -> Self {
         Self {
-            gate: Mutex::new(Gate::Closed),
+            gate: Mutex::new(SamplerGate::Closed),
             opened: Condvar::new(),
             size,
             arrived: AtomicUsize::new(0),
@@ -90,17 +90,17 @@ impl Team {
 
     /// Opens the gate: all samplers start.
     pub fn open(&self, start: Start) {
-        self.set(Gate::Open(start));
+        self.set(SamplerGate::Open(start));
     }
 
     /// Dismisses all samplers that have not started yet.
     pub fn abandon(&self) {
         // Relaxed: a lone flag for samplers that already spin; the others see the gate.
         self.abandoned.store(true, Ordering::Relaxed);
-        self.set(Gate::Abandoned);
+        self.set(SamplerGate::Abandoned);
     }
 
-    fn set(&self, gate: Gate) {
+    fn set(&self, gate: SamplerGate) {
         *self.gate.lock().unwrap_or_else(PoisonError::into_inner) = gate;
         self.opened.notify_all();
     }
@@ -110,11 +110,11 @@ impl Team {
         let mut gate = self.gate.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
             match *gate {
-                Gate::Closed => {
+                SamplerGate::Closed => {
                     gate = self.opened.wait(gate).unwrap_or_else(PoisonError::into_inner);
                 }
-                Gate::Open(start) => return Some(start),
-                Gate::Abandoned => return None,
+                SamplerGate::Open(start) => return Some(start),
+                SamplerGate::Abandoned => return None,
             }
         }
     }

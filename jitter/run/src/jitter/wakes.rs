@@ -3,11 +3,11 @@
 //! measure).
 
 use super::{
-    live::Live,
-    recorder::Recorder,
+    progress::Live,
+    recorder::CpuRecorder,
     sampler::{Outcome, Plan, record},
 };
-use crate::clock::{Counter, TickScale, ticks_between};
+use crate::clock::{MonotonicCounter, TickScale, ticks_between};
 use rustix::thread::{ClockId, clock_nanosleep_absolute, set_current_timer_slack};
 use rustix::time::{Timespec, clock_gettime};
 use std::{
@@ -19,10 +19,10 @@ const SECOND_NS: i64 = 1_000_000_000;
 
 /// Wakes up `every` ticks until the time is up, `stop` is raised or the thread finds itself on another CPU. A wake-up
 /// that comes after the next was due skips that.
-pub fn sample<C: Counter>(
+pub fn sample<C: MonotonicCounter>(
     counter: &C,
     (plan, every, scale): (&Plan, u64, TickScale),
-    recorder: &mut Recorder,
+    recorder: &mut CpuRecorder,
     live: &Live,
     stop: &AtomicBool,
 ) -> Outcome {

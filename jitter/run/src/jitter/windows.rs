@@ -17,7 +17,7 @@ const LINE_BYTES_MAX: usize = 256;
 /// The kernel reports steal time in steps of a clock tick, 10 ms on nearly all kernels. Shorter pieces only
 /// show once they add up to a step, so a window without an increase proves nothing.
 #[derive(Debug)]
-pub struct Windows {
+pub struct StealWatch {
     stat: Reading<PolledFile>,
     /// The measured CPUs in order, with their last known steal time.
     last: Vec<(CpuId, Option<u64>)>,
@@ -25,7 +25,7 @@ pub struct Windows {
     is_readable: bool,
 }
 
-impl Windows {
+impl StealWatch {
     /// Opens /proc/stat and reads it for the first time.
     pub fn new(root: &Root, cpus: &CpuSet) -> Self {
         // The file has a line per online CPU, ours or not, after the line of their total.
@@ -121,9 +121,9 @@ mod tests {
             fs::write(self.dir.path().join("proc/stat"), text).unwrap();
         }
 
-        fn windows(&self, cpus: &str) -> Windows {
+        fn windows(&self, cpus: &str) -> StealWatch {
             let root = Root::open(self.dir.path()).unwrap();
-            Windows::new(&root, &CpuSet::parse_list(cpus).unwrap())
+            StealWatch::new(&root, &CpuSet::parse_list(cpus).unwrap())
         }
     }
 
@@ -167,14 +167,14 @@ mod tests {
         assert_eq!(windows.poll().to_list(), "", "there was nothing to compare it with");
         assert!(windows.is_readable());
 
-        let mut none = Windows::new(&Root::in_memory("test", []), &CpuSet::first(2));
+        let mut none = StealWatch::new(&Root::in_memory("test", []), &CpuSet::first(2));
         assert!(none.poll().is_empty() && !none.is_readable());
     }
 
     #[test]
     fn this_host_is_polled() {
         let cpus = lowlat_host_run::affinity::current().unwrap();
-        let mut windows = Windows::new(&Root::live(), &cpus);
+        let mut windows = StealWatch::new(&Root::live(), &cpus);
         for _ in 0..3 {
             assert!(windows.poll().is_subset(&cpus));
             assert!(windows.is_readable());

@@ -1,8 +1,8 @@
 //! An instance of lowlat in tracefs: its name, its files, its removal.
 
-use super::{TraceError, Tracefs, files::SharedFile, leftovers::start_time, place::MAKE};
+use super::{TraceError, Tracefs, leftovers::start_time, place::MAKE};
 use std::{
-    fs::OpenOptions,
+    fs::{File, OpenOptions},
     io,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
@@ -103,6 +103,32 @@ impl Instance {
         drop(state);
         lock(&OWN).retain(|other| other.name != self.name);
         Ok(())
+    }
+}
+
+/// An open file of an instance, which can be closed from elsewhere: the kernel does not remove an instance while one of
+/// its files is open, so removal must be able to close them all, wherever they are held.
+///
+/// Its user holds the lock for the length of one call that does not block. The other side takes it only when
+/// the instance is removed.
+#[derive(Debug, Clone)]
+pub(super) struct SharedFile(Arc<Mutex<Option<File>>>);
+
+impl SharedFile {
+    pub(super) fn new(file: File) -> Self {
+        Self(Arc::new(Mutex::new(Some(file))))
+    }
+
+    /// Uses the file; fails if it has been closed.
+    pub(super) fn with<T>(&self, action: impl FnOnce(&File) -> io::Result<T>) -> io::Result<T> {
+        match lock(&self.0).as_ref() {
+            Some(file) => action(file),
+            None => Err(io::Error::new(io::ErrorKind::NotConnected, "the trace instance was removed")),
+        }
+    }
+
+    pub(super) fn close(&self) {
+        drop(lock(&self.0).take());
     }
 }
 

@@ -10,9 +10,7 @@
     reason = "tracing is started by writing to tracefs, which Root only reads"
 )]
 
-mod dat;
 mod error;
-mod files;
 mod instance;
 mod leftovers;
 mod others;
@@ -24,7 +22,6 @@ mod symbols;
 #[cfg(test)]
 mod tests;
 
-pub use dat::trace_file;
 pub use error::TraceError;
 pub use instance::remove_own;
 pub use leftovers::{Leftover, remove_leftovers};
@@ -33,3 +30,34 @@ pub use place::Tracefs;
 pub use senders::SendTracing;
 pub use start::{BUFFER_KB_MIN, Recording, TraceOptions, Tracing};
 pub use symbols::{FunctionNames, function_names};
+
+use lowlat_trace::TraceFile;
+use std::{collections::BTreeMap, fs::File, io::Read as _};
+use symbols::SYMBOLS_BYTES_MAX;
+
+/// Reads the content of a trace.dat besides its sub-buffers from the kernel, for a trace and for one of what other CPUs
+/// send. The caller adds threads and sub-buffers.
+pub fn trace_file(tracing: &Tracing, senders: Option<&SendTracing>, hz: u64) -> TraceFile {
+    let text = |path: &str| tracing.instance.tracefs().text(path).unwrap_or_default() + "\n";
+    let own = tracing.formats.present.iter().map(|event| event.path());
+    let sent = senders.iter().flat_map(|of| &of.formats.present).map(|event| event.path.to_owned());
+    let mut kallsyms = String::new();
+    let read = |file: File| file.take(SYMBOLS_BYTES_MAX).read_to_string(&mut kallsyms);
+    // Without names, the addresses of functions are shown.
+    let _ = File::open("/proc/kallsyms").and_then(read);
+    // The kernel shows zeros to those who may not see its addresses.
+    if kallsyms.lines().all(|line| line.trim_start_matches('0').starts_with(' ')) {
+        kallsyms.clear();
+    }
+    TraceFile {
+        page_bytes: tracing.page_bytes,
+        headers: ["header_page", "header_event"].map(|name| text(&format!("events/{name}"))),
+        formats: own.chain(sent).map(|path| (path.clone(), text(&format!("events/{path}/format")))).collect(),
+        kallsyms,
+        printk_formats: text("printk_formats"),
+        threads: String::new(),
+        clock: (tracing.clock, hz),
+        pages: BTreeMap::new(),
+        senders: BTreeMap::new(),
+    }
+}

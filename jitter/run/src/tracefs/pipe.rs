@@ -1,6 +1,6 @@
 //! The binary buffer of one CPU.
 
-use super::files::SharedFile;
+use super::instance::SharedFile;
 use lowlat_host::CpuId;
 use lowlat_trace::{CpuCursor, Decoder, TraceEvent};
 use std::{

@@ -1,8 +1,11 @@
 //! Starts a trace: a separate instance, its buffers, its clock and its events.
 
 use super::{
-    CpuPipe, PipeStats, TraceError, Tracefs, error::WITHOUT, files::SharedFile, instance::Instance,
-    others::other_tracers, place::write_whole,
+    CpuPipe, PipeStats, TraceError, Tracefs,
+    error::WITHOUT,
+    instance::{Instance, SharedFile},
+    others::other_tracers,
+    place::write_whole,
 };
 use lowlat_host::{CpuId, CpuSet, Unparsable};
 use lowlat_host_run::{Root, open_files};

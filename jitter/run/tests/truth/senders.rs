@@ -7,7 +7,7 @@ use culprits::{CULPRITS, Culprit, Tools};
 use lowlat_host::{CpuSet, TickScale};
 use lowlat_host_run::affinity::pin_to;
 use lowlat_jitter::{CauseKind, Explained, JitterRecord, Sender, TimelineStep};
-use lowlat_jitter_run::clock::{ArchCounter, Counter as _};
+use lowlat_jitter_run::clock::{ArchCounter, MonotonicCounter as _};
 use std::{
     sync::atomic::{AtomicBool, Ordering},
     thread,
@@ -123,7 +123,7 @@ fn moment_ns(one: &Explained, step: &TimelineStep) -> u64 {
 fn is_from_other(step: &TimelineStep) -> bool {
     let is_vector = step.cause.kind == CauseKind::Vector
         && ["reschedule", "call function", "call function single"].contains(&step.cause.name.as_str());
-    step.change == lowlat_jitter::Change::Begins && (is_vector || step.sender.is_some())
+    step.change == lowlat_jitter::TimelineChange::Begins && (is_vector || step.sender.is_some())
 }
 
 /// Culprits that take no tools of the host's.

@@ -2,7 +2,7 @@
 
 use lowlat_host::TickScale;
 use lowlat_host_run::Root;
-use lowlat_jitter_run::clock::{self, ArchCounter, Counter};
+use lowlat_jitter_run::clock::{self, ArchCounter, MonotonicCounter};
 use std::sync::OnceLock;
 
 /// Two readings closer together than this are in the code of the spin itself: no kernel entry and exit is

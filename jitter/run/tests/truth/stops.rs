@@ -7,7 +7,7 @@ use crate::truth::{
     spin::Spin,
 };
 use lowlat_jitter::{Cause, CauseKind, CausePart};
-use lowlat_jitter_run::clock::{ArchCounter, Counter};
+use lowlat_jitter_run::clock::{ArchCounter, MonotonicCounter};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitIdStatus, kill_process, waitid};
 use std::{thread, time::Duration};
 

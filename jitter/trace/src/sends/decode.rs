@@ -1,7 +1,7 @@
 //! Decodes the sub-buffers of senders.
 
 use super::{Channel, Frames, Level, Send, SendFormats, SendStep, Targets, formats::Record};
-use crate::{Entry, Missed, Page, TickMap};
+use crate::{Entry, MissedEvents, Page, TickMap};
 
 /// Bytes of an address on a stack.
 const ADDRESS_BYTES: usize = 8;
@@ -47,7 +47,7 @@ impl SendDecoder {
             self.unreadable_count += 1;
             return each(&lost(cursor.ticks, cursor.ticks));
         };
-        if page.missed != Missed::Nothing {
+        if page.missed != MissedEvents::Nothing {
             let since = cursor.ticks;
             cursor.ticks = cursor.ticks.max(self.clock.ticks(page.stamp));
             each(&lost(since, cursor.ticks));

@@ -1,5 +1,5 @@
 use super::{LAYOUT, PAGE_BYTES, entry, page, page_with};
-use crate::{Missed, Page, PageError};
+use crate::{MissedEvents, Page, PageError};
 
 /// The times and records of a page.
 fn read(bytes: &[u8]) -> Vec<Result<(u64, Vec<u8>), PageError>> {
@@ -84,13 +84,13 @@ fn what_was_lost_before_is_reported() {
         page.missed
     };
     let count = 1_234_u64.to_ne_bytes();
-    assert_eq!(missed(0, &count), Missed::Nothing);
-    assert_eq!(missed(1 << 31 | 1 << 30, &count), Missed::Count(1_234));
-    assert_eq!(missed(1 << 31, &count), Missed::Some, "the value there is not a count");
-    assert_eq!(missed(1 << 31 | 1 << 30, &[]), Missed::Some, "a count of zero is none");
+    assert_eq!(missed(0, &count), MissedEvents::Nothing);
+    assert_eq!(missed(1 << 31 | 1 << 30, &count), MissedEvents::Count(1_234));
+    assert_eq!(missed(1 << 31, &count), MissedEvents::Some, "the value there is not a count");
+    assert_eq!(missed(1 << 31 | 1 << 30, &[]), MissedEvents::Some, "a count of zero is none");
     let negative = u64::MAX << 31;
-    assert_eq!(missed(negative, &[]), Missed::Some, "as kernels of 64 bits have it");
-    assert_eq!(missed(negative | 1 << 30, &count), Missed::Count(1_234));
+    assert_eq!(missed(negative, &[]), MissedEvents::Some, "as kernels of 64 bits have it");
+    assert_eq!(missed(negative | 1 << 30, &count), MissedEvents::Count(1_234));
 }
 
 #[test]
@@ -98,7 +98,7 @@ fn a_full_page_has_no_room_for_the_count() {
     let entries = vec![entry(1, 1, &[7]); (PAGE_BYTES - 16) / 8];
     let bytes = page_with(0, 1 << 31 | 1 << 30, &entries, &[]);
     let page = Page::parse(&bytes, &LAYOUT).unwrap();
-    assert_eq!(page.missed, Missed::Some);
+    assert_eq!(page.missed, MissedEvents::Some);
     assert_eq!(page.entries().count(), 510);
     assert!(510 <= Page::entries_max(PAGE_BYTES));
 }

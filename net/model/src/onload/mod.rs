@@ -7,4 +7,4 @@ pub use procedure::{
     DEMOS, HELPERS, Procedure, Refusal, Step, VARIANT, build_demos, demos_folder, firmware, firmware_variant,
     install, session_over, uninstall,
 };
-pub use release::{Fit, Release};
+pub use release::{KernelFit, Release};

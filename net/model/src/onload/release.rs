@@ -32,7 +32,7 @@ const KERNELS_BY_NUMBER: [(&str, KernelVersion, KernelVersion); 1] =
 
 /// Support of a kernel by a release.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fit {
+pub enum KernelFit {
     /// Its release notes name the kernel.
     Supported,
     /// Its release notes name kernels from the first to the second, and not this one.
@@ -57,19 +57,19 @@ impl Release {
     }
 
     /// Returns whether the release supports a kernel.
-    pub fn fit(&self, kernel: KernelVersion) -> Fit {
+    pub fn fit(&self, kernel: KernelVersion) -> KernelFit {
         if let Some((_, from, to)) = KERNELS_BY_NUMBER.iter().find(|row| self.version.starts_with(row.0)) {
             let kernel = (kernel.major, kernel.minor);
             let is_inside = ((from.major, from.minor)..=(to.major, to.minor)).contains(&kernel);
-            return if is_inside { Fit::Supported } else { Fit::Unsupported(*from, *to) };
+            return if is_inside { KernelFit::Supported } else { KernelFit::Unsupported(*from, *to) };
         }
         let month: Option<u32> = self.version.get(..6).and_then(|month| month.parse().ok());
         let newest = KERNELS_BY_MONTH.iter().rev().find(|row| month.is_some_and(|month| month >= row.0));
         match newest {
             Some((_, newest)) if (kernel.major, kernel.minor) > (newest.major, newest.minor) => {
-                Fit::Newer(*newest)
+                KernelFit::Newer(*newest)
             }
-            _ => Fit::Unknown,
+            _ => KernelFit::Unknown,
         }
     }
 }
@@ -92,7 +92,7 @@ fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-impl fmt::Display for Fit {
+impl fmt::Display for KernelFit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Supported => write!(f, "supported by its release notes"),
@@ -151,10 +151,10 @@ mod tests {
     fn kernels_fit_or_are_known_not_to() {
         let fit =
             |file: &str, major, minor| Release::parse(file).unwrap().fit(KernelVersion::new(major, minor));
-        assert_eq!(fit("onload-9.2.1.tgz", 6, 12), Fit::Supported);
-        assert!(matches!(fit("onload-9.2.1.tgz", 7, 3), Fit::Unsupported(..)));
-        assert_eq!(fit("openonload-201811-u1.tgz", 6, 1), Fit::Newer(KernelVersion::new(4, 20)));
-        assert_eq!(fit("openonload-201811-u1.tgz", 3, 10), Fit::Unknown);
-        assert_eq!(fit("onload-9.0.2.tgz", 6, 1), Fit::Unknown);
+        assert_eq!(fit("onload-9.2.1.tgz", 6, 12), KernelFit::Supported);
+        assert!(matches!(fit("onload-9.2.1.tgz", 7, 3), KernelFit::Unsupported(..)));
+        assert_eq!(fit("openonload-201811-u1.tgz", 6, 1), KernelFit::Newer(KernelVersion::new(4, 20)));
+        assert_eq!(fit("openonload-201811-u1.tgz", 3, 10), KernelFit::Unknown);
+        assert_eq!(fit("onload-9.0.2.tgz", 6, 1), KernelFit::Unknown);
     }
 }

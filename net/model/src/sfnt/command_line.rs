@@ -8,7 +8,7 @@ const FLAGS: [&str; 11] =
 
 /// A command line, in parts.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct CommandLine {
+pub struct SfntCommandLine {
     /// Options with their values, without leading dashes.
     pub options: Vec<(String, String)>,
     /// The transport, if it was given.
@@ -17,7 +17,7 @@ pub struct CommandLine {
     pub host: Option<String>,
 }
 
-impl CommandLine {
+impl SfntCommandLine {
     pub fn parse(text: &str) -> Self {
         let mut line = Self::default();
         let mut words = text.split_whitespace().skip(1).peekable();
@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn the_published_command_line_has_both_ends_on_cpu_1_over_loopback() {
-        let line = CommandLine::parse("./sfnt-pingpong --maxms=10000 --affinity 1,1 tcp 127.0.0.1");
+        let line = SfntCommandLine::parse("./sfnt-pingpong --maxms=10000 --affinity 1,1 tcp 127.0.0.1");
         assert_eq!((line.affinity(), line.is_loopback(), line.spins()), (Some((1, 1)), true, false));
         assert_eq!((line.number("maxms", 3_000), line.transport.as_deref()), (10_000, Some("tcp")));
     }
@@ -101,13 +101,13 @@ mod tests {
     #[test]
     fn defaults_flags_and_addresses_are_understood() {
         let line =
-            CommandLine::parse("sfnt-pingpong --spin --affinity \"2;3\" --sizes=1,32 udp [fe80::1]:2048");
+            SfntCommandLine::parse("sfnt-pingpong --spin --affinity \"2;3\" --sizes=1,32 udp [fe80::1]:2048");
         assert_eq!((line.affinity(), line.spins()), (Some((2, 3)), true));
         assert_eq!((line.host.as_deref(), line.is_loopback()), (Some("fe80::1"), false));
-        let plain = CommandLine::parse("sfnt-pingpong tcp ::1");
+        let plain = SfntCommandLine::parse("sfnt-pingpong tcp ::1");
         assert_eq!((plain.affinity(), plain.is_loopback()), (Some((1, 1)), true));
-        assert_eq!(CommandLine::parse("sfnt-pingpong tcp h:7").host.as_deref(), Some("h"));
-        assert_eq!(CommandLine::parse("x --affinity").affinity(), None);
-        assert_eq!(CommandLine::parse(""), CommandLine::default());
+        assert_eq!(SfntCommandLine::parse("sfnt-pingpong tcp h:7").host.as_deref(), Some("h"));
+        assert_eq!(SfntCommandLine::parse("x --affinity").affinity(), None);
+        assert_eq!(SfntCommandLine::parse(""), SfntCommandLine::default());
     }
 }

@@ -50,7 +50,7 @@ pub fn doubts(log: &SfntLog) -> Vec<String> {
 }
 
 /// Rows whose iterations do not account for the time per size.
-fn time_doubt(log: &SfntLog, line: &super::CommandLine) -> Option<String> {
+fn time_doubt(log: &SfntLog, line: &super::SfntCommandLine) -> Option<String> {
     let time_ns = line.number("maxms", TIME_MS_DEFAULT) as f64 * 1e6;
     let iterations_max = line.number("maxiter", ITERATIONS_DEFAULT);
     let legs = if log.is_round_trip() { 1.0 } else { 2.0 };

@@ -7,7 +7,7 @@ pub mod reference;
 mod stream;
 mod write;
 
-pub use command_line::CommandLine;
+pub use command_line::SfntCommandLine;
 pub use doubts::doubts;
 pub(crate) use parse::percentile_of;
 pub use parse::{BYTES_MAX, SfntError, parse};
@@ -91,8 +91,8 @@ impl SfntLog {
     }
 
     /// The command line, in parts.
-    pub fn command_line(&self) -> Option<CommandLine> {
-        self.value("cmdline").map(CommandLine::parse)
+    pub fn command_line(&self) -> Option<SfntCommandLine> {
+        self.value("cmdline").map(SfntCommandLine::parse)
     }
 }
 

@@ -1,15 +1,12 @@
 //! Output of programs that measure round trips, as half round trips in nanoseconds.
 
-mod affinity;
 mod eflatency;
 mod netperf;
 mod sfnt_pingpong;
 mod sockperf;
 
-pub use affinity::cpus_of;
-
 use crate::sfnt;
-use lowlat_host::statistics::carries_quantile;
+use lowlat_host::{CpuId, statistics::carries_quantile};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use thiserror::Error;
@@ -193,6 +190,18 @@ impl ToolRow {
         self.p50_ns = self.p50_ns.filter(|ns| is_time(ns) && carries(0.5));
         self.p99_ns = self.p99_ns.filter(|ns| is_time(ns) && carries(0.99));
     }
+}
+
+/// The CPUs of client and server, if a program's command names both.
+pub fn cpus_of(tool: Tool, command: &[String]) -> Option<(CpuId, CpuId)> {
+    let (value, separator) = match tool {
+        // "1,2" is one list for both ends there.
+        Tool::Sfnt => (option(command, &["--affinity"])?, ';'),
+        Tool::Netperf => (option(command, &["-T"])?, ','),
+        Tool::Lowlat | Tool::Sockperf | Tool::Eflatency => return None,
+    };
+    let (client, server) = value.split_once(separator)?;
+    Some((client.trim().parse().ok()?, server.trim().parse().ok()?))
 }
 
 /// The value of an option: `-m 32`, `-m32`, `--msg-size=32`.

@@ -262,6 +262,19 @@ fn programs_are_known_by_their_command_and_their_output() {
     assert!(matches!(Tool::Sfnt.parse(&"x".repeat(BYTES_MAX + 1), &[]), Err(ToolError::TooLong(_))));
 }
 
+#[test]
+fn some_programs_name_the_cpus_of_both_ends() {
+    let of = |tool, line: &str| cpus_of(tool, &words(line));
+    assert_eq!(of(Tool::Sfnt, "sfnt-pingpong --affinity=1;0 tcp h"), Some((1, 0)));
+    assert_eq!(of(Tool::Sfnt, "sfnt-pingpong --affinity 1;0 tcp h"), Some((1, 0)));
+    assert_eq!(of(Tool::Sfnt, "sfnt-pingpong --affinity 1,1 tcp h"), None);
+    assert_eq!(
+        (of(Tool::Netperf, "netperf -T 2,3"), of(Tool::Netperf, "netperf -T2,3")),
+        (Some((2, 3)), Some((2, 3)))
+    );
+    assert_eq!(of(Tool::Sockperf, "sockperf ping-pong"), None);
+}
+
 proptest::proptest! {
     #[test]
     fn no_text_panics(cut in 0usize..2_000, text in "[a-zA-Z0-9:=%.,#{} \\t\u{1b}\\[-]{0,60}\n", pick in 0usize..4) {

@@ -2,13 +2,13 @@
 
 use super::{commands, doubts, headline, interval, left_out, meets, percent, set_up, time};
 use crate::{
-    chart::{Mark, chart},
+    chart::{ChartColumn, chart},
     html::STYLE,
 };
 use lowlat_net::choose::{ChoiceRecord, ChoiceStudy, ModeStudy, NetChoiceMeasurement};
 use lowlat_text::page::{Section, data_table, micro, note, section, tile};
 use lowlat_text::units::{clean, span};
-use lowlat_text::view::{Head, View};
+use lowlat_text::view::{PageHead, View};
 use maud::{Markup, html};
 
 struct ChoiceView<'a>(&'a ChoiceRecord);
@@ -49,14 +49,14 @@ impl View for ChoiceView<'_> {
         vec![body(self.0)]
     }
 
-    fn head(&self) -> Head {
+    fn head(&self) -> PageHead {
         let record = self.0;
         let verdict = html! {
             p class="verdict" { (micro(&clean(&headline(record, &ChoiceStudy::of(record))))) "." }
             p { (micro(&clean(&set_up(record)))) }
             div class="tiles" { (self.tiles()) }
         };
-        Head { title: "Choice of a waiting mode", verdict }
+        PageHead { title: "Choice of a waiting mode", verdict }
     }
 }
 
@@ -91,8 +91,8 @@ fn measured(study: &ChoiceStudy) -> impl Iterator<Item = (usize, &ModeStudy)> {
     study.modes.iter().enumerate().filter(|(_, of)| of.p50_ns.is_some() || of.p99_ns.is_some())
 }
 
-fn marks(study: &ChoiceStudy) -> Vec<Mark> {
-    let mark = |(_, of): (usize, &ModeStudy)| Mark {
+fn marks(study: &ChoiceStudy) -> Vec<ChartColumn> {
+    let mark = |(_, of): (usize, &ModeStudy)| ChartColumn {
         label: of.mode.to_string(),
         title: format!("{}: p50 {}, p99 {}", of.mode, micro(&time(of.p50_ns)), micro(&interval(of.p99_ns))),
         dots: of.p50_ns.map(|of| of.median).into_iter().collect(),

@@ -2,13 +2,13 @@
 
 use super::{doubts, headline, how, interval, name, named_sides, verdicts};
 use crate::{
-    chart::{Mark, chart},
+    chart::{ChartColumn, chart},
     html::STYLE,
 };
 use lowlat_net::compare::{CompareRecord, CompareStudy, NetCompareMeasurement, SizeComparison};
 use lowlat_text::page::{Section, data_table, micro, note, section, tile};
 use lowlat_text::units::{clean, count, duration_fine};
-use lowlat_text::view::{Head, View};
+use lowlat_text::view::{PageHead, View};
 use maud::{Markup, html};
 
 const NONE: &str = "–";
@@ -53,7 +53,7 @@ impl View for CompareView<'_> {
         vec![body(self.0)]
     }
 
-    fn head(&self) -> Head {
+    fn head(&self) -> PageHead {
         let record = self.0;
         let verdict = html! {
             p class="verdict" { (micro(&clean(&headline(record, &CompareStudy::of(record))))) "." }
@@ -61,7 +61,7 @@ impl View for CompareView<'_> {
             p { (micro(&clean(&how(record)))) }
             div class="tiles" { (self.tiles()) }
         };
-        Head { title: "Comparison of round trips", verdict }
+        PageHead { title: "Comparison of round trips", verdict }
     }
 }
 
@@ -91,7 +91,7 @@ fn of(size: &SizeComparison) -> String {
     size.size_bytes.map_or_else(|| "the only size".to_owned(), super::super::pingpong::bytes)
 }
 
-fn marks(record: &CompareRecord, size_bytes: Option<u32>) -> Vec<Mark> {
+fn marks(record: &CompareRecord, size_bytes: Option<u32>) -> Vec<ChartColumn> {
     let mark = |(place, side): (usize, &lowlat_net::compare::CompareSide)| {
         let rows =
             record.runs.iter().filter(|run| usize::try_from(run.side) == Ok(place)).flat_map(|run| &run.rows);
@@ -101,7 +101,7 @@ fn marks(record: &CompareRecord, size_bytes: Option<u32>) -> Vec<Mark> {
         let dots: Vec<f64> = medians.collect();
         let low = dots.iter().copied().reduce(f64::min);
         let high = dots.iter().copied().reduce(f64::max);
-        Mark {
+        ChartColumn {
             label: format!("{} ({})", side.name, side.tool),
             title: format!("{}: {} rounds, {} to {}", side.name, dots.len(), time(low), time(high)),
             bar: low.zip(high),

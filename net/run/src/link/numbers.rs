@@ -36,7 +36,7 @@ impl Strays {
 
 /// Progress in the numbers of a run.
 #[derive(Debug)]
-pub(super) struct Numbers {
+pub(super) struct MessageNumbers {
     side: Side,
     /// The first number of the batch.
     first: u64,
@@ -65,7 +65,7 @@ fn read(message: &[u8]) -> (u64, u64) {
     (number, bits)
 }
 
-impl Numbers {
+impl MessageNumbers {
     fn new(side: Side) -> Self {
         Self { side, first: 1, last: 0, given_up: Vec::new(), strays: Strays::default() }
     }
@@ -129,7 +129,7 @@ impl Link {
     /// Starts a batch whose first message has this number. Messages of a transport that loses none have no numbers.
     pub fn begin(&mut self, side: Side, first: u64) {
         if self.may_lose {
-            let numbers = self.numbers.get_or_insert_with(|| Numbers::new(side));
+            let numbers = self.numbers.get_or_insert_with(|| MessageNumbers::new(side));
             (numbers.first, numbers.last) = (first, first.saturating_sub(1));
         }
         // Relaxed: pairs with the load in `Shared::first`.
@@ -173,7 +173,7 @@ mod tests {
     #[test]
     fn a_client_takes_its_answer_once() {
         for bytes in [1, 2, 7, 8, 9, 1_472] {
-            let mut client = Numbers::new(Side::Client);
+            let mut client = MessageNumbers::new(Side::Client);
             client.last = 1_000;
             client.given_up = vec![990];
             assert!(client.is_awaited(&message(bytes, 1_000)), "{bytes}");
@@ -182,13 +182,13 @@ mod tests {
             }
             assert_eq!(client.strays, Strays { late: 1, repeated: 3 }, "{bytes}");
         }
-        assert!(Numbers::new(Side::Client).is_awaited(&[]), "an empty message has no number");
+        assert!(MessageNumbers::new(Side::Client).is_awaited(&[]), "an empty message has no number");
     }
 
     #[test]
     fn a_server_answers_each_number_once() {
         for bytes in [1, 2, 8, 32] {
-            let mut server = Numbers::new(Side::Server);
+            let mut server = MessageNumbers::new(Side::Server);
             (server.first, server.last) = (500, 499);
             let answered =
                 [500, 500, 501, 499, 503, 502, 501, 504].map(|of| server.is_awaited(&message(bytes, of)));
@@ -202,7 +202,7 @@ mod tests {
         /// Whatever a network repeats, every number is answered once, in order.
         #[test]
         fn repeats_are_never_answered(bytes in 1_usize..12, repeats in proptest::collection::vec(0_u64..40, 1..200)) {
-            let mut server = Numbers::new(Side::Server);
+            let mut server = MessageNumbers::new(Side::Server);
             let mut number = 0;
             for back in repeats {
                 number += 1;

@@ -4,7 +4,7 @@ use super::{
     super::stamps::{Stamper, hold, now_ns},
     Ended, Link, Wires,
 };
-use lowlat_jitter_run::clock::{ArchCounter, Counter};
+use lowlat_jitter_run::clock::{ArchCounter, MonotonicCounter};
 use lowlat_net::pingpong::parts::Stamps;
 use std::{io, sync::Arc};
 

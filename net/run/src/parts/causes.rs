@@ -2,7 +2,7 @@
 
 use lowlat_host::CpuId;
 use lowlat_jitter::{Cause, CauseKind, CausePart, CpuCauses, Explained, attribution::IDLE_NAME};
-use lowlat_net::pingpong::parts::{Exchange, Kept, Part, SlowCause, SlowMessage, Tally, Wakes};
+use lowlat_net::pingpong::parts::{Kept, Part, RoundTrip, SlowCause, SlowMessage, Tally, Wakes};
 
 /// A cause must explain at least one in this many parts of the excess of a part over its median.
 const EXCESS_PART: u64 = 2;
@@ -94,8 +94,8 @@ fn explained_at(causes: &CpuCauses, at_ns: u64) -> Option<&Explained> {
 }
 
 /// The times of a part, in nanoseconds since the start of the round trip. On one host both ends have one clock.
-fn windows(exchange: &Exchange, part: Part, is_same_host: bool) -> Vec<(u64, u64)> {
-    let Exchange { client, server, client_wake, server_wake, .. } = exchange;
+fn windows(exchange: &RoundTrip, part: Part, is_same_host: bool) -> Vec<(u64, u64)> {
+    let RoundTrip { client, server, client_wake, server_wake, .. } = exchange;
     let woken =
         |wake: Wakes, otherwise: Option<u64>| if let Wakes::At(at) = wake { Some(at) } else { otherwise };
     let (client_woken, server_woken) =

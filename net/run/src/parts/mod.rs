@@ -9,7 +9,7 @@ use lowlat_host_run::Root;
 use lowlat_jitter_run::clock::TickScale;
 use lowlat_net::pingpong::{
     PingpongRecord,
-    parts::{Exchange, PartsFacts, SizeParts, Stamps, Tally, Wakes},
+    parts::{PartsFacts, RoundTrip, SizeParts, Stamps, Tally, Wakes},
     protocol::STAMPED_BATCH_MAX,
 };
 use tracer::{Moment, Tracer};
@@ -148,7 +148,7 @@ impl<'a> PartsRun<'a> {
                 }
                 _ => [Wakes::Unknown; 2],
             };
-            self.tally.add(Exchange {
+            self.tally.add(RoundTrip {
                 at_ns: self.scale.ns(start.saturating_sub(self.epoch)),
                 measured_ns: self.scale.ns(end.saturating_sub(start)),
                 client: *client,

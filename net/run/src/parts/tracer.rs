@@ -10,7 +10,7 @@ use lowlat_jitter::{
 use lowlat_jitter_run::tracefs::{CpuPipe, Tracing, function_names};
 use lowlat_jitter_run::{
     clock::{ArchCounter, TickScale},
-    jitter::{Setup, StampClock, Windows, filter_page_faults},
+    jitter::{StampClock, StealWatch, TraceSetup, filter_page_faults},
 };
 use lowlat_net::pingpong::parts::{SLOWEST_MAX, Stamps, Wakes};
 use lowlat_trace::{Decoder, TraceEvent, TraceStep};
@@ -45,8 +45,8 @@ pub struct Tracer {
     pipes: Vec<CpuPipe>,
     decoder: Decoder,
     scale: TickScale,
-    lanes: Vec<Lane>,
-    windows: Windows,
+    lanes: Vec<TracedCpu>,
+    windows: StealWatch,
     window_began: u64,
     /// The client's and the server's thread.
     threads: [Option<i32>; 2],
@@ -60,7 +60,7 @@ pub struct Tracer {
 
 /// A traced CPU, in the order of the pipes.
 #[derive(Debug)]
-struct Lane {
+struct TracedCpu {
     cpu: CpuId,
     thread: i32,
     attributor: Option<CpuAttributor>,
@@ -83,7 +83,8 @@ impl Tracer {
         let ends: Vec<Thread> = [Some(client), server].into_iter().flatten().collect();
         let cpus: CpuSet = ends.iter().flat_map(|end| [end.cpu, end.incoming_cpu]).flatten().collect();
         let mut warnings: Vec<Warning> = Vec::new();
-        let Setup { tracing, pipes, .. } = Setup::start(root, &cpus, ArchCounter::KIND, &mut warnings)?;
+        let TraceSetup { tracing, pipes, .. } =
+            TraceSetup::start(root, &cpus, ArchCounter::KIND, &mut warnings)?;
         notes.extend(warnings.iter().map(ToString::to_string));
         let of_threads = |field: &str| {
             let wanted: Vec<String> = threads.iter().flatten().map(|id| format!("{field} == {id}")).collect();
@@ -93,7 +94,7 @@ impl Tracer {
         tracing.set_filter(WAKING, &of_threads("pid")).map_err(|error| error.to_string())?;
         tracing.set_event(WAKING, true).map_err(|error| error.to_string())?;
         let now = StampClock::new(ArchCounter::KIND, scale.hz());
-        let lane = |cpu: CpuId| Lane {
+        let lane = |cpu: CpuId| TracedCpu {
             cpu,
             thread: ends.iter().find(|end| end.cpu == Some(cpu)).and_then(|end| end.id).unwrap_or(NO_THREAD),
             attributor: None,
@@ -101,7 +102,7 @@ impl Tracer {
         Ok(Self {
             decoder: tracing.decoder(now.map()),
             lanes: cpus.iter().map(lane).collect(),
-            windows: Windows::new(root, &cpus),
+            windows: StealWatch::new(root, &cpus),
             window_began: now.now(),
             threads,
             wakes: [(); 2].map(|()| Vec::with_capacity(WAKES_MAX)),

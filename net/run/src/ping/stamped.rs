@@ -8,7 +8,7 @@ use super::{
     },
     ANSWER_TIME_MAX, PingError, Pinger, ticks,
 };
-use lowlat_jitter_run::clock::{ArchCounter, Counter};
+use lowlat_jitter_run::clock::{ArchCounter, MonotonicCounter};
 use lowlat_net::pingpong::{
     parts::Stamps,
     protocol::{Message, STAMPS_PER_FRAME},

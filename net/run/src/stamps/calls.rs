@@ -59,7 +59,7 @@ pub struct At {
 /// Bytes aligned as control messages.
 #[repr(C, align(8))]
 #[derive(Clone, Copy)]
-struct Control([u8; CONTROL_BYTES]);
+struct ControlBuffer([u8; CONTROL_BYTES]);
 
 /// Switches the time stamps of a socket on or off.
 pub fn set_stamps(socket: BorrowedFd<'_>, is_on: bool) -> io::Result<()> {
@@ -69,7 +69,7 @@ pub fn set_stamps(socket: BorrowedFd<'_>, is_on: bool) -> io::Result<()> {
 
 /// Receives from a socket, with the time when the packet arrived.
 pub fn receive(socket: BorrowedFd<'_>, into: &mut [u8], wait: Wait) -> io::Result<(usize, At)> {
-    let mut control = Control([0; CONTROL_BYTES]);
+    let mut control = ControlBuffer([0; CONTROL_BYTES]);
     let mut part = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
     let mut message = message(&raw mut part, &raw mut control);
     let flags = if wait == Wait::Not { libc::MSG_DONTWAIT } else { 0 };
@@ -88,7 +88,7 @@ pub fn receive(socket: BorrowedFd<'_>, into: &mut [u8], wait: Wait) -> io::Resul
 
 /// Memory to read an error queue with.
 pub struct ErrorQueue {
-    controls: Box<[Control; ENTRIES]>,
+    controls: Box<[ControlBuffer; ENTRIES]>,
 }
 
 impl std::fmt::Debug for ErrorQueue {
@@ -100,7 +100,7 @@ impl std::fmt::Debug for ErrorQueue {
 impl ErrorQueue {
     /// Allocates memory for one call.
     pub fn new() -> Self {
-        Self { controls: Box::new([Control([0; CONTROL_BYTES]); ENTRIES]) }
+        Self { controls: Box::new([ControlBuffer([0; CONTROL_BYTES]); ENTRIES]) }
     }
 
     /// Passes every departure in the queue of a socket to `note`.
@@ -145,7 +145,7 @@ impl ErrorQueue {
 }
 
 /// The head of a message with at most one part and room for control messages.
-fn message(part: *mut libc::iovec, control: *mut Control) -> libc::msghdr {
+fn message(part: *mut libc::iovec, control: *mut ControlBuffer) -> libc::msghdr {
     // SAFETY: a msghdr is plain data, for which all zeros are valid: null pointers and no lengths.
     let mut head: libc::msghdr = unsafe { mem::zeroed() };
     head.msg_iov = part;

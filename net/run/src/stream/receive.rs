@@ -4,7 +4,7 @@ use super::times;
 use crate::link::{Ended, Link};
 use hdrhistogram::Histogram;
 use lowlat_host::histogram;
-use lowlat_jitter_run::clock::{ArchCounter, Counter, TickScale};
+use lowlat_jitter_run::clock::{ArchCounter, MonotonicCounter, TickScale};
 use lowlat_net::stream::{FLAG_ECHO, FLAG_END, Header, Received};
 use std::time::{Duration, Instant};
 
@@ -25,7 +25,7 @@ pub struct RoundPlan {
     pub scale: Option<TickScale>,
 }
 
-struct Counters {
+struct RoundCounters {
     /// A bit for each message that arrived.
     seen: Vec<u64>,
     /// The number after the highest that arrived.
@@ -43,7 +43,7 @@ pub fn receive_round(link: &mut Link, plan: &RoundPlan) -> Result<Received, Ende
     // Ones first, so that every page is present before the first message.
     let mut seen = vec![1; words];
     seen.fill(0);
-    let mut counters = Counters { seen, next: 0, latency: times(), received: Received::default() };
+    let mut counters = RoundCounters { seen, next: 0, latency: times(), received: Received::default() };
     let dropped_before = link.dropped();
     let mut arrivals: Option<[Instant; 2]> = None;
     loop {
@@ -66,7 +66,7 @@ pub fn receive_round(link: &mut Link, plan: &RoundPlan) -> Result<Received, Ende
             link.send(plan.bytes)?;
         }
     }
-    let Counters { mut received, latency, .. } = counters;
+    let RoundCounters { mut received, latency, .. } = counters;
     let elapsed = arrivals.map_or(Duration::ZERO, |[first, last]| last - first);
     received.elapsed_ns = u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX);
     let dropped = link.dropped().zip(dropped_before);
@@ -76,7 +76,7 @@ pub fn receive_round(link: &mut Link, plan: &RoundPlan) -> Result<Received, Ende
     Ok(received)
 }
 
-impl Counters {
+impl RoundCounters {
     /// Counts a message; `false` if it has arrived before, or does not belong to this round.
     fn count(&mut self, header: &Header) -> bool {
         let sequence = header.sequence;
@@ -119,7 +119,7 @@ mod tests {
     #[test]
     fn losses_duplicates_and_disorder_are_counted() {
         let mut counters =
-            Counters { seen: vec![0; 2], next: 0, latency: times(), received: Received::default() };
+            RoundCounters { seen: vec![0; 2], next: 0, latency: times(), received: Received::default() };
         // Message 1 comes late, 3 twice, 4 and 5 never; those beyond the round are ignored.
         for sequence in [0, 2, 3, 1, 3, 6, 128, u64::MAX] {
             counters.count(&Header { sequence, ..Header::default() });

@@ -6,7 +6,7 @@ use crate::{
     link::{Ended, Shared, Wires},
 };
 use hdrhistogram::Histogram;
-use lowlat_jitter_run::clock::{ArchCounter, Counter, TickScale};
+use lowlat_jitter_run::clock::{ArchCounter, MonotonicCounter, TickScale};
 use lowlat_net::stream::{FLAG_ECHO, FLAG_END, Header};
 use std::{hint, io, os::fd::BorrowedFd};
 

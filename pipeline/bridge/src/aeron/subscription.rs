@@ -19,7 +19,7 @@ pub struct Subscription {
 }
 
 /// State that a poll lends to its callback.
-struct Taking<'a> {
+struct PollState<'a> {
     receiver: &'a mut Receiver,
     say: &'a mut dyn FnMut(Says),
     failed: Option<Refusal>,
@@ -44,7 +44,7 @@ impl Subscription {
 
     /// Passes available frames to the receiver, and never blocks. Returns the number of fragments.
     pub fn poll(&mut self, receiver: &mut Receiver, say: &mut dyn FnMut(Says)) -> Result<usize, Refusal> {
-        let mut taking = Taking { receiver, say, failed: None };
+        let mut taking = PollState { receiver, say, failed: None };
         let taken = self.assembler.poll(&self.inner, &mut taking, take, FRAGMENTS);
         if let Some(failed) = taking.failed {
             return Err(failed);
@@ -64,7 +64,7 @@ impl Subscription {
     }
 }
 
-fn take(taking: &mut Taking<'_>, message: &[u8], _: AeronHeader) {
+fn take(taking: &mut PollState<'_>, message: &[u8], _: AeronHeader) {
     if taking.failed.is_none()
         && let Err(error) = taking.receiver.take(message, &mut taking.say)
     {

@@ -4,7 +4,7 @@ use super::{CarrierArguments, Run, WaitArgument, hop, interrupted, is_set};
 use clap::Args;
 use lowlat_bridge::{
     aeron::{Link, Subscription},
-    receiver::{Counts, Options, Receiver, StreamOptions},
+    receiver::{BridgedStreamOptions, Counts, Options, Receiver},
 };
 use serde_json::json;
 use std::{str::FromStr, thread, time::Duration};
@@ -17,7 +17,7 @@ const SLEEPS: (Duration, Duration) = (Duration::from_micros(50), Duration::from_
 #[command(
     after_help = "Example: lowlat-bridge receive --run main --driver /dev/shm/aeron-md --channel 'aeron:udp?endpoint=10.0.0.2:40123' --stream md:1024"
 )]
-pub struct Arguments {
+pub struct ReceiveArgs {
     #[command(flatten)]
     run: Run,
     #[command(flatten)]
@@ -38,7 +38,7 @@ pub struct Arguments {
 
 /// Parsed value of a `--stream` option.
 #[derive(Debug, Clone)]
-struct StreamArgument(StreamOptions);
+struct StreamArgument(BridgedStreamOptions);
 
 impl FromStr for StreamArgument {
     type Err = String;
@@ -53,11 +53,11 @@ impl FromStr for StreamArgument {
         if parts.next().is_some() || stream.is_empty() {
             return Err(wrong());
         }
-        Ok(Self(StreamOptions { stream, keys, capacity_bytes }))
+        Ok(Self(BridgedStreamOptions { stream, keys, capacity_bytes }))
     }
 }
 
-pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
+pub fn run(arguments: &ReceiveArgs) -> anyhow::Result<()> {
     let is_over = interrupted()?;
     let CarrierArguments { driver, channel, stream_id } = &arguments.way;
     let options = Options {
@@ -119,7 +119,8 @@ mod tests {
     #[test]
     fn streams_are_named_with_their_instruments() {
         let asked = |text: &str| text.parse::<StreamArgument>().map(|asked| asked.0);
-        let stream = |keys, capacity_bytes| StreamOptions { stream: "md".to_owned(), keys, capacity_bytes };
+        let stream =
+            |keys, capacity_bytes| BridgedStreamOptions { stream: "md".to_owned(), keys, capacity_bytes };
         assert_eq!(asked("md:80"), Ok(stream(80, 1 << 24)));
         assert_eq!(asked("md:80:65536"), Ok(stream(80, 65536)));
         for wrong in ["", "md", ":80", "md:", "md:x", "md:80:", "md:80:1:2", "md:-1"] {

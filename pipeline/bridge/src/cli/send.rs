@@ -21,7 +21,7 @@ const CONNECT_NS_MAX: u64 = 2_000_000_000;
 #[command(
     after_help = "Example: lowlat-bridge send --run main --driver /dev/shm/aeron-md --channel 'aeron:udp?endpoint=10.0.0.2:40123' --streams md"
 )]
-pub struct Arguments {
+pub struct SendArgs {
     #[command(flatten)]
     run: Run,
     #[command(flatten)]
@@ -40,7 +40,7 @@ pub struct Arguments {
     patience_us: u64,
 }
 
-pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
+pub fn run(arguments: &SendArgs) -> anyhow::Result<()> {
     let is_over = interrupted()?;
     let CarrierArguments { driver, channel, stream_id } = &arguments.way;
     let publication = Publication::add(Link::open(driver)?, channel, *stream_id)?;

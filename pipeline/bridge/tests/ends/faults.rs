@@ -8,7 +8,7 @@ use crate::{
     read::{marks, read, reader, records},
     run::{Run, publish},
 };
-use lowlat_bridge::{accounts::Why, frame::Frame, receiver::Says};
+use lowlat_bridge::{accounts::Why, frame::Frame, receiver::ReceiverEvent};
 use lowlat_trade::{clock::now_ns, node::Keys};
 
 #[test]
@@ -101,7 +101,7 @@ fn a_new_run_starts_with_its_first_number() {
     receive(&mut receiver, &frames[0]);
     let said = receive(&mut receiver, &frames[1]);
     assert!(
-        matches!(&said[0], Says::Notice { told, .. } if told.why == Why::NewRun && told.lost == 0),
+        matches!(&said[0], ReceiverEvent::Notice { told, .. } if told.why == Why::NewRun && told.lost == 0),
         "{said:?}"
     );
     receive(&mut receiver, &frames[0]);

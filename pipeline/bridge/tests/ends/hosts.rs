@@ -5,7 +5,7 @@ use crate::{
     run::{LONG_NS, Run},
 };
 use lowlat_bridge::{
-    receiver::{self, Receiver, Says, StreamOptions},
+    receiver::{self, BridgedStreamOptions, Receiver, ReceiverEvent},
     sender::{self, Sender},
 };
 use lowlat_trade::{
@@ -77,7 +77,7 @@ pub fn sender(run: &Run, queue: &Queue) -> Sender<Queue> {
 }
 
 fn receiver(run: &Run, has_marks: bool) -> Receiver {
-    let stream = StreamOptions { stream: "md".to_owned(), keys: 4, capacity_bytes: 1 << 16 };
+    let stream = BridgedStreamOptions { stream: "md".to_owned(), keys: 4, capacity_bytes: 1 << 16 };
     let options =
         receiver::Options { name: "bridge".to_owned(), streams: vec![stream], wait: Wait::Parked, has_marks };
     Receiver::join(&run.socket(), &options).unwrap()
@@ -100,7 +100,7 @@ pub fn send(sender: &mut Sender<Queue>) {
 }
 
 /// Passes frames to a receiver. Returns its events.
-pub fn receive(receiver: &mut Receiver, frames: &[Vec<u8>]) -> Vec<Says> {
+pub fn receive(receiver: &mut Receiver, frames: &[Vec<u8>]) -> Vec<ReceiverEvent> {
     let mut said = Vec::new();
     for frame in frames {
         receiver.hear().unwrap();

@@ -5,7 +5,7 @@ use crate::{
     read::{Read, marks, read, reader, records},
     run::{publish, stamp},
 };
-use lowlat_bridge::{accounts::Why, frame::Frame, receiver::Says};
+use lowlat_bridge::{accounts::Why, frame::Frame, receiver::ReceiverEvent};
 use lowlat_ipc::stream::Stamp;
 use lowlat_trade::node::Keys;
 
@@ -105,7 +105,7 @@ fn without_a_receiver_nothing_is_kept_and_all_is_reported() {
     send(&mut sender);
     let said = receive(&mut receiver, &queue.drain());
     assert_eq!((sender.counts().not_connected, receiver.counts().lost), (7, 7));
-    let [Says::Notice { stream, told, .. }] = &said[..] else { panic!("{said:?}") };
+    let [ReceiverEvent::Notice { stream, told, .. }] = &said[..] else { panic!("{said:?}") };
     assert_eq!((stream.as_str(), told.why, told.lost), ("md", Why::Start, 7));
     assert!(said[0].to_string().contains("7 lost, 0 void before 8"), "{}", said[0]);
     assert_eq!(

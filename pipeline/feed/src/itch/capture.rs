@@ -2,7 +2,7 @@
 //! packets, whose link layer is any that carries IP.
 
 use super::{FileError, RecordedMessages, mold};
-use crate::{Head, bytes::array};
+use crate::{Head, array};
 use etherparse::{EtherType, LaxNetSlice, LaxSlicedPacket, TransportSlice};
 use pcap_parser::{
     Block, Linktype, PcapBlockOwned, PcapHeader, PcapNGSlice, parse_pcap_frame, parse_pcap_frame_be,
@@ -20,7 +20,7 @@ const CAPTURES: [u32; 5] = [0xa1b2_c3d4, 0xd4c3_b2a1, 0xa1b2_3c4d, 0x4d3c_b2a1, 
 const LINES_MAX: usize = 1024;
 
 /// Returns true if a line has messages: it may have heartbeats only.
-pub fn has_messages(datagrams: &[Datagram<'_>]) -> bool {
+pub fn has_messages(datagrams: &[MoldDatagram<'_>]) -> bool {
     datagrams.iter().any(|datagram| datagram.head.count() > 0)
 }
 
@@ -31,7 +31,7 @@ pub fn is_capture(bytes: &[u8]) -> bool {
 
 /// A datagram with a head of MoldUDP64.
 #[derive(Debug, Clone, Copy)]
-pub struct Datagram<'a> {
+pub struct MoldDatagram<'a> {
     pub head: Head,
     /// Payload of the UDP datagram, including the head.
     pub payload: &'a [u8],
@@ -44,7 +44,7 @@ pub type Line = ([u8; 10], SocketAddr);
 #[derive(Debug, Default)]
 pub struct Capture<'a> {
     /// Those of each line, in the order of arrival.
-    pub lines: BTreeMap<Line, Vec<Datagram<'a>>>,
+    pub lines: BTreeMap<Line, Vec<MoldDatagram<'a>>>,
     /// Findings about the file, other than its datagrams.
     pub read: RecordedMessages,
     packets: u64,
@@ -140,7 +140,7 @@ impl<'a> Capture<'a> {
         let key = (array(payload, 0), SocketAddr::new(to, udp.destination_port()));
         match mold::decode(payload) {
             Ok((head, _)) if self.lines.len() < LINES_MAX || self.lines.contains_key(&key) => {
-                self.lines.entry(key).or_default().push(Datagram { head, payload });
+                self.lines.entry(key).or_default().push(MoldDatagram { head, payload });
             }
             Err(_) if is_cut => self.read.cut += 1,
             _ => self.read.foreign += 1,

@@ -2,7 +2,7 @@
 
 use super::{
     FileError,
-    capture::{Capture, Datagram, Line, has_messages},
+    capture::{Capture, Line, MoldDatagram, has_messages},
     mold,
 };
 
@@ -10,7 +10,7 @@ use super::{
 const NEAR: u64 = 1 << 16;
 
 /// A session on one line, or on several that send the same messages.
-type Channel<'c, 'a> = Vec<(&'c Line, &'c Vec<Datagram<'a>>)>;
+type Channel<'c, 'a> = Vec<(&'c Line, &'c Vec<MoldDatagram<'a>>)>;
 
 fn described(channel: &Channel<'_, '_>) -> String {
     let session = channel.first().map(|(line, _)| session_of(line)).unwrap_or_default();
@@ -34,7 +34,7 @@ fn is_meant(line: &Line, wanted: &str) -> bool {
     names.iter().any(|name| name == wanted.trim())
 }
 
-impl<'a> Datagram<'a> {
+impl<'a> MoldDatagram<'a> {
     fn message(&self, number: u64) -> Option<&'a [u8]> {
         mold::decode(self.payload).ok()?.1.nth(usize::try_from(number).ok()?)
     }
@@ -42,7 +42,7 @@ impl<'a> Datagram<'a> {
 
 impl<'a> Capture<'a> {
     /// The datagrams of a channel, in the order of the sequence. Counts those that it leaves out.
-    pub fn channel(&mut self, wanted: Option<&str>) -> Result<Vec<Datagram<'a>>, FileError> {
+    pub fn channel(&mut self, wanted: Option<&str>) -> Result<Vec<MoldDatagram<'a>>, FileError> {
         for datagrams in self.lines.values_mut() {
             self.read.implausible += leave_out_strays(datagrams);
             put_in_order(datagrams);
@@ -57,7 +57,7 @@ impl<'a> Capture<'a> {
                 None => channels.push(vec![line]),
             }
         }
-        let of = |channel: &Channel<'_, 'a>| -> Vec<Datagram<'a>> {
+        let of = |channel: &Channel<'_, 'a>| -> Vec<MoldDatagram<'a>> {
             let lines = channel.iter().filter(|line| wanted.is_none_or(|wanted| is_meant(line.0, wanted)));
             lines.flat_map(|(_, datagrams)| datagrams.iter().copied()).collect()
         };
@@ -70,12 +70,12 @@ impl<'a> Capture<'a> {
     }
 }
 
-fn put_in_order(datagrams: &mut [Datagram<'_>]) {
+fn put_in_order(datagrams: &mut [MoldDatagram<'_>]) {
     datagrams.sort_unstable_by_key(|datagram| datagram.head.sequence);
 }
 
 /// Leaves out the datagrams of a line from whose numbers the line goes back at once, and returns how many.
-fn leave_out_strays(datagrams: &mut Vec<Datagram<'_>>) -> u64 {
+fn leave_out_strays(datagrams: &mut Vec<MoldDatagram<'_>>) -> u64 {
     let numbers: Vec<u64> = datagrams.iter().map(|datagram| datagram.head.sequence).collect();
     let (mut next, mut before) = (numbers.iter().copied().skip(1), None);
     datagrams.retain(|datagram| {
@@ -92,7 +92,7 @@ fn leave_out_strays(datagrams: &mut Vec<Datagram<'_>>) -> u64 {
 }
 
 /// Returns true if nearly all messages whose numbers both lines have are the same.
-fn are_alike(one: &[Datagram<'_>], other: &[Datagram<'_>]) -> bool {
+fn are_alike(one: &[MoldDatagram<'_>], other: &[MoldDatagram<'_>]) -> bool {
     let (mut same, mut different) = (0_u64, 0_u64);
     for datagram in other.iter().filter(|datagram| datagram.head.count() > 0) {
         let behind = one.partition_point(|first| first.head.sequence <= datagram.head.sequence);

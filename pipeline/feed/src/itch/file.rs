@@ -6,7 +6,7 @@ use super::{
     mold,
 };
 use crate::{
-    bytes::array,
+    array,
     sequence::{Counts, Tracker},
 };
 use thiserror::Error;

@@ -1,6 +1,6 @@
 //! Messages of ITCH 5.0: big endian, of fixed size per type. Prices have 4 decimals.
 
-use crate::{DecodeError, bytes::array};
+use crate::{DecodeError, array};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {

@@ -1,9 +1,6 @@
 //! Packets of MoldUDP64: big endian; each message is behind its length.
 
-use crate::{
-    Content, DATAGRAM_BYTES_MAX, DecodeError, Head,
-    bytes::{array, put},
-};
+use crate::{Content, DATAGRAM_BYTES_MAX, DecodeError, Head, array, put};
 
 /// Bytes of a head: session, sequence, count.
 pub const HEAD_BYTES: usize = 20;

@@ -7,7 +7,7 @@ use lowlat_ipc::{
     index_ring,
     interest::Interest,
     latest,
-    router::{HelperMode, Overrun, Router, WakeHelper},
+    router::{Delivery, HelperMode, Router, WakeHelper},
     stream::{PublishError, Segment, Stamp, Writer},
 };
 use std::{sync::atomic::Ordering, thread, time::Duration};
@@ -56,10 +56,10 @@ pub fn run(memory: &'static Memory, plan: Plan, publisher: u64) -> Result<(), St
         let way = memory.way(publisher, subscriber);
         let ring = || index_ring::create(way, Memory::entries()).unwrap();
         let overrun = match plan.policy(publisher, subscriber) {
-            Policy::Gap => Overrun::Gap(ring()),
-            Policy::Credit => Overrun::Credit(ring()),
-            Policy::Evict => Overrun::Evict { ring: ring(), behind_max: 50 },
-            Policy::Conflate => Overrun::Conflate(latest::create(way, INSTRUMENTS).unwrap()),
+            Policy::Gap => Delivery::Gap(ring()),
+            Policy::Credit => Delivery::Credit(ring()),
+            Policy::Evict => Delivery::Evict { ring: ring(), behind_max: 50 },
+            Policy::Conflate => Delivery::Conflate(latest::create(way, INSTRUMENTS).unwrap()),
         };
         let inbox = Inbox::new(memory.inbox(subscriber)).unwrap();
         let number = u32::try_from(subscriber).unwrap();

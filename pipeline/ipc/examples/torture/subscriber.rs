@@ -7,7 +7,7 @@ use super::{
 use lowlat_ipc::{
     doorbell::{Futex, Waited},
     inbox::Inbox,
-    index_ring::{self, Gap, Taken, Taker},
+    index_ring::{self, RingGap, Taken, Taker},
     latest::{self, LatestTaker},
     region::Memfd,
     stream::{Reader, Segment},
@@ -143,7 +143,7 @@ impl PublisherState {
         Ok(())
     }
 
-    fn gap(&mut self, gap: Gap) -> Result<(), String> {
+    fn gap(&mut self, gap: RingGap) -> Result<(), String> {
         if self.policy != Policy::Gap {
             return Err(format!("a gap by policy {:?}: {gap:?}", self.policy));
         }

@@ -89,7 +89,7 @@ mod gap {
 
 /// Consecutive entries that found no room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Gap {
+pub struct RingGap {
     pub count: u64,
     /// The first entry without room.
     pub first: u64,
@@ -186,10 +186,10 @@ fn has_room(region: &impl Region, entries: u64) -> bool {
 
 /// A gap that a subscriber took but did not count before it died; its words are still intact.
 #[cfg(all(test, lowlat_shuttle))]
-pub(crate) fn taken_and_not_counted(region: &impl Region) -> Option<Gap> {
+pub(crate) fn taken_and_not_counted(region: &impl Region) -> Option<RingGap> {
     let load = |at: usize| region.words().get(at).map_or(0, |word| word.load(Ordering::Acquire));
     let at = place(load(GAPS_TAKEN));
     let is_it = load(GAPS) > load(GAPS_TAKEN) && load(at + gap::STATE) == gap::TAKEN;
     let [first, last] = [gap::FIRST, gap::LAST].map(|word| load(at + word));
-    is_it.then(|| Gap { count: last - first + 1, first, last })
+    is_it.then(|| RingGap { count: last - first + 1, first, last })
 }

@@ -1,8 +1,8 @@
 //! The publisher's side.
 
 use super::{
-    ADDING, EVICTED, EVICTED_FROM, GAP_PLACES, GAPS, GAPS_TAKEN, Gap, HEAD, REFUSED, Ring, TAIL, gap, place,
-    word,
+    ADDING, EVICTED, EVICTED_FROM, GAP_PLACES, GAPS, GAPS_TAKEN, HEAD, REFUSED, Ring, RingGap, TAIL, gap,
+    place, word,
 };
 use crate::{atomics::Ordering, prefetch, region::Region};
 
@@ -16,7 +16,7 @@ pub struct Pusher<R> {
     /// Number of gaps started so far.
     gaps: u64,
     /// The gap that no entry follows yet.
-    open: Option<Gap>,
+    open: Option<RingGap>,
     /// The next entry's word marks that a gap precedes it.
     is_behind_gap: bool,
 }
@@ -48,7 +48,7 @@ impl<R: Region> Pusher<R> {
             let [found, first, last] = [gap::STATE, gap::FIRST, gap::LAST]
                 .map(|word| pusher.ring.load(at + word, Ordering::Acquire));
             // `lengthen` detects a gap that was taken.
-            pusher.open = Some(Gap { count: found >> 2, first, last });
+            pusher.open = Some(RingGap { count: found >> 2, first, last });
             pusher.is_behind_gap = true;
         }
         fits.then_some(pusher)
@@ -179,15 +179,15 @@ impl<R: Region> Pusher<R> {
         self.gaps = self.gaps.wrapping_add(1);
         // Pairs with the load in `Taker::look_up_gaps`.
         self.ring.store(GAPS, self.gaps, Ordering::Release);
-        self.open = Some(Gap { count: 1, first: entry, last: entry });
+        self.open = Some(RingGap { count: 1, first: entry, last: entry });
         self.is_behind_gap = true;
     }
 
     /// Extends the open gap; `None` if the subscriber has taken it.
-    fn lengthen(&self, open: Gap, entry: u64) -> Option<Gap> {
+    fn lengthen(&self, open: RingGap, entry: u64) -> Option<RingGap> {
         let at = place(self.gaps.wrapping_sub(1));
         let word = self.ring.word(at + gap::STATE)?;
-        let longer = Gap { count: open.count + 1, last: entry, ..open };
+        let longer = RingGap { count: open.count + 1, last: entry, ..open };
         self.ring.store(ADDING, entry, Ordering::Relaxed);
         // Only one side wins for one state. Acquire pairs with the subscriber's exchange: it has read the
         // words. Release pairs with the load in `resume`: whoever sees the change sees the entry.

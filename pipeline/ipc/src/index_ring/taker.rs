@@ -1,6 +1,6 @@
 //! The subscriber's side.
 
-use super::{EVICTED, EVICTED_FROM, GAP_PLACES, GAPS, GAPS_TAKEN, Gap, HEAD, Ring, gap, place, word};
+use super::{EVICTED, EVICTED_FROM, GAP_PLACES, GAPS, GAPS_TAKEN, HEAD, Ring, RingGap, gap, place, word};
 use crate::{atomics::Ordering, region::Region};
 
 /// Item that a subscriber takes from its ring.
@@ -8,7 +8,7 @@ use crate::{atomics::Ordering, region::Region};
 pub enum Taken {
     Entry(u64),
     /// Lost entries, at their place among the others.
-    Gap(Gap),
+    Gap(RingGap),
     /// The publisher has evicted the subscriber for being too far behind; it gets nothing from the entry
     /// `first` on. Returned on every further call: a subscriber that has caught up asks to be reconnected.
     Evicted {
@@ -29,7 +29,7 @@ pub struct Taker<R> {
 
 /// Result of checking the next gap.
 enum GapLook {
-    Gap(Gap),
+    Gap(RingGap),
     /// No gap before the next entry.
     Nothing,
     /// The publisher is changing it.
@@ -129,7 +129,7 @@ impl<R: Region> Taker<R> {
 
     /// The next gap, if it precedes the next available entry.
     #[cold]
-    fn gap_before_entry(&mut self) -> Option<Gap> {
+    fn gap_before_entry(&mut self) -> Option<RingGap> {
         // After the entry, so that every gap before it is visible.
         self.look_up_gaps();
         match self.take_gap() {
@@ -171,7 +171,7 @@ impl<R: Region> Taker<R> {
             if self.ring.load(at + gap::AT, Ordering::Relaxed) != self.head {
                 return GapLook::Nothing;
             }
-            let found = Gap {
+            let found = RingGap {
                 count: state >> 2,
                 first: self.ring.load(at + gap::FIRST, Ordering::Relaxed),
                 last: self.ring.load(at + gap::LAST, Ordering::Relaxed),

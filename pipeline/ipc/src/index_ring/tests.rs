@@ -19,7 +19,7 @@ fn a_successor_resumes_where_a_publisher_stopped() {
     assert_eq!((second.last(), second.push(6)), (Some(5), false));
     assert_eq!((0..4).map(|_| taker.take()).collect::<Vec<_>>(), [0, 1, 2, 3].map(Some));
     assert!(second.push(7));
-    assert_eq!(taker.next(), Some(Taken::Gap(Gap { count: 3, first: 4, last: 6 })));
+    assert_eq!(taker.next(), Some(Taken::Gap(RingGap { count: 3, first: 4, last: 6 })));
     assert_eq!(taker.next(), Some(Taken::Entry(7)));
     // The publisher died while it extended a gap.
     (8..14).for_each(|entry| _ = second.push(entry));
@@ -30,7 +30,7 @@ fn a_successor_resumes_where_a_publisher_stopped() {
     assert_eq!((0..4).map(|_| taker.take()).collect::<Vec<_>>(), [8, 9, 10, 11].map(Some));
     assert_eq!(taker.take(), None, "nothing until the change is complete");
     assert_eq!(resumed().unwrap().last(), Some(14));
-    assert!(matches!(taker.next(), Some(Taken::Gap(Gap { count: 3, first: 12, last: 14 }))));
+    assert!(matches!(taker.next(), Some(Taken::Gap(RingGap { count: 3, first: 12, last: 14 }))));
     // The publisher died between an entry and its count: the entry was seen.
     assert!(second.push(15));
     let tail = heap.words()[TAIL].fetch_sub(1, Ordering::Relaxed);
@@ -90,7 +90,7 @@ fn a_gap_is_reported_where_it_happened() {
     });
     assert_eq!(taker.next(), Some(Taken::Entry(0)));
     assert!(pusher.push(50), "after the gap");
-    let gap = Gap { count: 3, first: 20, last: 40 };
+    let gap = RingGap { count: 3, first: 20, last: 40 };
     assert_eq!(taken(&mut taker), [Taken::Entry(10), Taken::Gap(gap), Taken::Entry(50)]);
     assert!(!taker.has_more());
 }
@@ -103,7 +103,7 @@ fn a_gap_is_reported_even_without_a_later_entry() {
     (1..=3).for_each(|entry| {
         pusher.push(entry);
     });
-    let gap = Gap { count: 2, first: 2, last: 3 };
+    let gap = RingGap { count: 2, first: 2, last: 3 };
     assert_eq!(taken(&mut taker), [Taken::Entry(1), Taken::Gap(gap)]);
     assert_eq!(taken(&mut taker), []);
 }

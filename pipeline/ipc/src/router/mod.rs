@@ -5,7 +5,7 @@ mod overrun;
 mod tests;
 mod wake_helper;
 
-pub use overrun::Overrun;
+pub use overrun::Delivery;
 pub use wake_helper::{HelperMode, WakeHelper};
 
 use crate::{
@@ -25,7 +25,7 @@ const WARMED_MAX: usize = 8;
 /// Preallocated room for replaced rings that are not yet read to the end.
 const RETIRED_USUAL: usize = 8;
 
-/// Connection of a publisher to one subscriber with [`Overrun::Gap`].
+/// Connection of a publisher to one subscriber with [`Delivery::Gap`].
 #[derive(Debug)]
 pub struct Link<R> {
     /// The subscriber's ring of positions.
@@ -37,7 +37,7 @@ pub struct Link<R> {
 
 /// Result of delivering one record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Delivered {
+pub struct DeliveryCounts {
     /// Subscribers that got its position.
     pub subscribers: u32,
     /// Of those, subscribers where it replaced a position that was not taken.
@@ -55,7 +55,7 @@ pub struct Delivered {
 
 #[derive(Debug)]
 struct Connected<R> {
-    overrun: Overrun<R>,
+    overrun: Delivery<R>,
     inbox: Arc<Inbox<R>>,
     stream: u32,
 }
@@ -103,20 +103,26 @@ impl<R: Region> Router<R> {
         }
     }
 
-    /// Connects a subscriber with a ring and [`Overrun::Gap`], replacing one with the same number. Returns
+    /// Connects a subscriber with a ring and [`Delivery::Gap`], replacing one with the same number. Returns
     /// false if no subscriber can have that number.
     pub fn connect(&mut self, subscriber: u32, link: Link<R>) -> bool {
-        self.connect_as(subscriber, Overrun::Gap(link.ring), link.inbox, link.stream)
+        self.connect_as(subscriber, Delivery::Gap(link.ring), link.inbox, link.stream)
     }
 
     /// Connects a subscriber, replacing one with the same number. `stream` is the number of this publisher's
     /// stream among the subscriber's. Returns false if no subscriber can have that number.
-    pub fn connect_as(&mut self, subscriber: u32, overrun: Overrun<R>, inbox: Inbox<R>, stream: u32) -> bool {
-        let may_lose_nothing = matches!(overrun, Overrun::Credit(_));
+    pub fn connect_as(
+        &mut self,
+        subscriber: u32,
+        overrun: Delivery<R>,
+        inbox: Inbox<R>,
+        stream: u32,
+    ) -> bool {
+        let may_lose_nothing = matches!(overrun, Delivery::Credit(_));
         // Here, not while publishing: freeing memory takes system calls.
         self.retired.retain_mut(|(_, ring)| ring.oldest().is_some());
         if may_lose_nothing
-            && let Some(Connected { overrun: Overrun::Credit(mut ring), .. }) = self.take(subscriber)
+            && let Some(Connected { overrun: Delivery::Credit(mut ring), .. }) = self.take(subscriber)
             && ring.oldest().is_some()
         {
             self.retired.push((subscriber, ring));
@@ -186,7 +192,7 @@ impl<R: Region> Router<R> {
         stamp: &Stamp,
         payload: &[u8],
         park: &impl Park,
-    ) -> Result<(Published, Delivered), PublishError> {
+    ) -> Result<(Published, DeliveryCounts), PublishError> {
         let wanting = self.interest.wanting_of(stamp.instrument, &self.connected, self.words);
         if self.has_credit {
             let bytes = u64::try_from(payload.len()).unwrap_or(u64::MAX);
@@ -256,7 +262,7 @@ impl<R: Region> Router<R> {
     /// that sleep. With subscribers that must not lose records, use [`Router::publish`], which checks their
     /// room before it appends.
     #[inline]
-    pub fn deliver(&mut self, instrument: u32, position: u64, park: &impl Park) -> Delivered {
+    pub fn deliver(&mut self, instrument: u32, position: u64, park: &impl Park) -> DeliveryCounts {
         let wanting = self.interest.wanting_of(instrument, &self.connected, self.words);
         self.hand_out(&wanting, instrument, position, park)
     }
@@ -270,8 +276,8 @@ impl<R: Region> Router<R> {
         instrument: u32,
         position: u64,
         park: &impl Park,
-    ) -> Delivered {
-        let mut delivered = Delivered::default();
+    ) -> DeliveryCounts {
+        let mut delivered = DeliveryCounts::default();
         wanting.each_below(self.words, |subscriber| {
             let Some(link) = link(&mut self.links, subscriber) else { return };
             match link.overrun.hand(instrument, position) {

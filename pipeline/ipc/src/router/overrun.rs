@@ -8,7 +8,7 @@ use crate::{
 
 /// Delivery of positions to one subscriber, and handling of those that it is too slow for. Chosen when it connects.
 #[derive(Debug)]
-pub enum Overrun<R> {
+pub enum Delivery<R> {
     /// Records that find its ring full are lost, and it gets an exact account of them:
     /// [`crate::index_ring::Gap`].
     Gap(Pusher<R>),
@@ -36,7 +36,7 @@ pub(super) enum Handed {
     Evicted,
 }
 
-impl<R: Region> Overrun<R> {
+impl<R: Region> Delivery<R> {
     #[inline]
     pub(super) fn hand(&mut self, instrument: u32, position: u64) -> Handed {
         let is_in = match self {

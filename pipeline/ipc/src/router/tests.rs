@@ -66,7 +66,11 @@ fn only_interested_subscribers_get_a_record_or_a_wake() {
     assert!(table.set(0, Some(0), true) && table.set(700, Some(1), true));
     let published = writer.publish(&Stamp { instrument: 1, ..Stamp::default() }, b"for 700").unwrap();
     let delivered = router.deliver(1, published.position, &Futex);
-    assert_eq!(delivered, Delivered { subscribers: 1, ..Delivered::default() }, "no subscriber slept");
+    assert_eq!(
+        delivered,
+        DeliveryCounts { subscribers: 1, ..DeliveryCounts::default() },
+        "no subscriber slept"
+    );
     assert!(!one.inbox.is_ready() && one.ring.take().is_none());
     let mut streams = Vec::new();
     assert_eq!(other.inbox.take_ready(|stream| streams.push(stream)), 1);
@@ -78,7 +82,7 @@ fn only_interested_subscribers_get_a_record_or_a_wake() {
     );
     // A disconnected subscriber costs nothing.
     table.forget(700);
-    assert_eq!(router.deliver(1, published.position, &Futex), Delivered::default());
+    assert_eq!(router.deliver(1, published.position, &Futex), DeliveryCounts::default());
     assert!(router.disconnect(0) && !router.disconnect(SUBSCRIBERS_MAX));
 }
 
@@ -131,7 +135,7 @@ fn connect_as(
     number: u32,
     table: &Interest<Shared>,
     entries: u64,
-    overrun: impl FnOnce(Pusher<Shared>) -> Overrun<Shared>,
+    overrun: impl FnOnce(Pusher<Shared>) -> Delivery<Shared>,
 ) -> (Inbox<Shared>, index_ring::Taker<Shared>) {
     let (inbox, ring) = (memory(inbox::BYTES), memory(index_ring::bytes(entries)));
     let pusher = index_ring::create(Arc::clone(&ring), entries).unwrap();
@@ -144,14 +148,15 @@ fn connect_as(
 fn each_policy_applies_at_its_limit() {
     let (_, mut writer, table, mut router) = publisher(2);
     let table = Interest::open(table).unwrap();
-    let (inbox, mut gap) = connect_as(&mut router, 1, &table, 4, Overrun::Gap);
-    let (_, mut evict) = connect_as(&mut router, 2, &table, 8, |ring| Overrun::Evict { ring, behind_max: 5 });
+    let (inbox, mut gap) = connect_as(&mut router, 1, &table, 4, Delivery::Gap);
+    let (_, mut evict) =
+        connect_as(&mut router, 2, &table, 8, |ring| Delivery::Evict { ring, behind_max: 5 });
     let latest = memory(latest::bytes(2));
     let putter = latest::create(Arc::clone(&latest), 2).unwrap();
-    assert!(router.connect_as(3, Overrun::Conflate(putter), Inbox::new(memory(inbox::BYTES)).unwrap(), 0));
+    assert!(router.connect_as(3, Delivery::Conflate(putter), Inbox::new(memory(inbox::BYTES)).unwrap(), 0));
     assert!(table.set(3, None, true));
     let mut positions = Vec::new();
-    let mut sum = Delivered::default();
+    let mut sum = DeliveryCounts::default();
     for number in 0..10 {
         let stamp = Stamp { instrument: number % 2, ..Stamp::default() };
         let (published, delivered) = router.publish(&mut writer, &stamp, b"", &Futex).unwrap();
@@ -163,11 +168,17 @@ fn each_policy_applies_at_its_limit() {
     }
     assert_eq!(
         sum,
-        Delivered { subscribers: 4 + 6 + 10, conflated: 8, refused: 6, evicted: 1, ..Delivered::default() }
+        DeliveryCounts {
+            subscribers: 4 + 6 + 10,
+            conflated: 8,
+            refused: 6,
+            evicted: 1,
+            ..DeliveryCounts::default()
+        }
     );
     assert!(inbox.is_ready());
     assert_eq!((0..4).map_while(|_| gap.take()).collect::<Vec<_>>(), positions[..4]);
-    let lost = index_ring::Gap { count: 6, first: positions[4], last: positions[9] };
+    let lost = index_ring::RingGap { count: 6, first: positions[4], last: positions[9] };
     assert_eq!(gap.next(), Some(Taken::Gap(lost)));
     assert_eq!((0..6).map_while(|_| evict.take()).collect::<Vec<_>>(), positions[..6]);
     assert_eq!(evict.next(), Some(Taken::Evicted { first: positions[6] }));
@@ -175,7 +186,8 @@ fn each_policy_applies_at_its_limit() {
     let mut latest = latest::open(latest).unwrap();
     assert_eq!((latest.take(), latest.take(), latest.take()), (Some(positions[8]), Some(positions[9]), None));
     // A subscriber that reconnects gets what is published from then on.
-    let (_, mut evict) = connect_as(&mut router, 2, &table, 8, |ring| Overrun::Evict { ring, behind_max: 5 });
+    let (_, mut evict) =
+        connect_as(&mut router, 2, &table, 8, |ring| Delivery::Evict { ring, behind_max: 5 });
     let (published, _) = router.publish(&mut writer, &Stamp::default(), b"", &Futex).unwrap();
     assert_eq!((evict.take(), router.evicted().is_empty()), (Some(published.position), true));
 }
@@ -184,7 +196,7 @@ fn each_policy_applies_at_its_limit() {
 fn without_credit_nothing_is_appended() {
     let (segment, mut writer, table, mut router) = publisher(2);
     let table = Interest::open(table).unwrap();
-    let (_, mut ring) = connect_as(&mut router, 9, &table, 2, Overrun::Credit);
+    let (_, mut ring) = connect_as(&mut router, 9, &table, 2, Delivery::Credit);
     let publish = |router: &mut Router<Shared>, writer: &mut Writer<Shared>| {
         router.publish(writer, &Stamp::default(), b"order", &Futex)
     };
@@ -230,10 +242,10 @@ fn a_new_ring_gives_no_credit_for_records_pending_in_old_ones() {
         }
         assert_eq!(ring.hold(), None);
     };
-    let (_, mut first) = connect_as(&mut router, 9, &table, 1024, Overrun::Credit);
+    let (_, mut first) = connect_as(&mut router, 9, &table, 1024, Delivery::Credit);
     let in_first = fill(&mut router);
     assert!(in_first.len() > 10);
-    let (_, mut second) = connect_as(&mut router, 9, &table, 1024, Overrun::Credit);
+    let (_, mut second) = connect_as(&mut router, 9, &table, 1024, Delivery::Credit);
     assert!(fill(&mut router).is_empty(), "the first is not read");
     let (before, rest) = in_first.split_at(in_first.len() / 2);
     for position in before {
@@ -242,7 +254,7 @@ fn a_new_ring_gives_no_credit_for_records_pending_in_old_ones() {
     let in_second = fill(&mut router);
     assert!(!in_second.is_empty());
     // Once more, with two rings that are not read to the end.
-    let (_, mut third) = connect_as(&mut router, 9, &table, 1024, Overrun::Credit);
+    let (_, mut third) = connect_as(&mut router, 9, &table, 1024, Delivery::Credit);
     assert!(fill(&mut router).is_empty());
     read(&mut first, rest);
     let in_third = fill(&mut router);
@@ -251,7 +263,7 @@ fn a_new_ring_gives_no_credit_for_records_pending_in_old_ones() {
     read(&mut third, &in_third);
     assert!(fill(&mut router).len() > 10, "all of the ring is free again");
     // Unread records of a disconnected subscriber, in any ring, block nothing.
-    let (_, _fourth) = connect_as(&mut router, 9, &table, 1024, Overrun::Credit);
+    let (_, _fourth) = connect_as(&mut router, 9, &table, 1024, Delivery::Credit);
     assert!(fill(&mut router).is_empty());
     assert!(router.disconnect(9));
     (0..100).for_each(|_| _ = publish(&mut router).unwrap());
@@ -268,7 +280,7 @@ fn unread_records_are_not_overwritten() {
     let table = Interest::create(memory(interest::bytes(2)), 2).unwrap();
     let wants = memory(interest::bytes(2));
     let mut router = Router::new(Interest::create(Arc::clone(&wants), 2).unwrap());
-    let (_, mut ring) = connect_as(&mut router, 0, &table, 1024, Overrun::Credit);
+    let (_, mut ring) = connect_as(&mut router, 0, &table, 1024, Delivery::Credit);
     assert!(Interest::open(wants).unwrap().set(0, Some(1), true));
     let reader = Reader::from_start(Segment::open(segment).unwrap());
     let (mut given, mut read, mut refused, mut payload) = (0, 0, 0, Vec::new());
@@ -301,7 +313,7 @@ fn a_helper_makes_all_wakes_handed_to_it() {
     let table = Interest::open(table).unwrap();
     let subscribers: Vec<_> = (0..SUBSCRIBERS)
         .map(|number| {
-            let (inbox, mut ring) = connect_as(&mut router, number, &table, 1024, Overrun::Gap);
+            let (inbox, mut ring) = connect_as(&mut router, number, &table, 1024, Delivery::Gap);
             thread::spawn(move || {
                 let mut seen = 0;
                 while seen < ROUNDS {

@@ -14,13 +14,13 @@ const COUNT: u64 = 300;
 
 /// The account of every entry. All are taken or in a gap, in order. An entry that was not released is returned
 /// again to the taker's successor; a gap that was taken is not.
-struct Books {
+struct EntryAccount {
     next: u64,
     given_back: u64,
     is_lost: Vec<bool>,
 }
 
-impl Books {
+impl EntryAccount {
     fn new() -> Self {
         Self { next: 1, given_back: 1, is_lost: vec![false; usize::try_from(COUNT).unwrap() + 2] }
     }
@@ -70,7 +70,7 @@ impl Books {
 }
 
 /// One taking process; returns when it dies, or everything is accounted for.
-fn take(heap: &Arc<Heap>, accesses: u64, books: &mut Books) -> Option<()> {
+fn take(heap: &Arc<Heap>, accesses: u64, books: &mut EntryAccount) -> Option<()> {
     let mut taker: Taker<_> =
         unless_it_ends(|| index_ring::open(Mortal::new(heap, accesses)))?.expect("a ring");
     while !books.is_over() {
@@ -91,7 +91,7 @@ fn take(heap: &Arc<Heap>, accesses: u64, books: &mut Books) -> Option<()> {
 }
 
 fn take_all(heap: &Arc<Heap>) {
-    let mut books = Books::new();
+    let mut books = EntryAccount::new();
     while !books.is_over() {
         let accesses = if draw(8) == 0 { u64::MAX } else { draw(200) };
         if take(heap, accesses, &mut books).is_none() {

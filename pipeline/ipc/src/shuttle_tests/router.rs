@@ -54,12 +54,12 @@ struct Accounted {
 }
 
 enum End {
-    Ring { ring: Taker<Shared>, policy: Policy },
+    Ring { ring: Taker<Shared>, policy: OverrunPolicy },
     Latest(LatestTaker<Shared>),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Policy {
+enum OverrunPolicy {
     Gap,
     Evict,
     Credit,
@@ -89,20 +89,20 @@ impl Connection {
                     Some(Taken::Entry(position)) => {
                         assert_eq!(self.wanted.get(self.at), Some(&position));
                         self.at += 1;
-                        self.read(position, policy == Policy::Credit);
+                        self.read(position, policy == OverrunPolicy::Credit);
                         if let End::Ring { ring, .. } = &mut self.end {
                             ring.release();
                         }
                     }
                     Some(Taken::Gap(gap)) => {
-                        assert_eq!(policy, Policy::Gap);
+                        assert_eq!(policy, OverrunPolicy::Gap);
                         let end = self.at + usize::try_from(gap.count).unwrap();
                         let (first, last) = (self.wanted.get(self.at), self.wanted.get(end - 1));
                         assert_eq!((first, last), (Some(&gap.first), Some(&gap.last)));
                         self.at = end;
                     }
                     Some(Taken::Evicted { first }) => {
-                        assert_eq!((policy, self.wanted.get(self.at)), (Policy::Evict, Some(&first)));
+                        assert_eq!((policy, self.wanted.get(self.at)), (OverrunPolicy::Evict, Some(&first)));
                         self.is_over = true;
                     }
                 }
@@ -138,17 +138,17 @@ fn connect(
     let memory = memory(index_ring::bytes(ENTRIES));
     let ring = || index_ring::create(Arc::clone(&memory), ENTRIES).unwrap();
     let policy = match draw(4) {
-        0 => Some(Policy::Gap),
-        1 => Some(Policy::Evict),
-        2 => Some(Policy::Credit),
+        0 => Some(OverrunPolicy::Gap),
+        1 => Some(OverrunPolicy::Evict),
+        2 => Some(OverrunPolicy::Credit),
         _ => None,
     };
     let (overrun, end) = if let Some(policy) = policy {
         let ring = ring();
         let overrun = match policy {
-            Policy::Gap => Overrun::Gap(ring),
-            Policy::Evict => Overrun::Evict { ring, behind_max: 1 + draw(ENTRIES) },
-            Policy::Credit => Overrun::Credit(ring),
+            OverrunPolicy::Gap => Overrun::Gap(ring),
+            OverrunPolicy::Evict => Overrun::Evict { ring, behind_max: 1 + draw(ENTRIES) },
+            OverrunPolicy::Credit => Overrun::Credit(ring),
         };
         (overrun, End::Ring { ring: index_ring::open(Arc::clone(&memory)).unwrap(), policy })
     } else {

@@ -1,6 +1,6 @@
 //! Inspects a position of a segment.
 
-use super::{Record, Segment, Stamp, payload::Payload};
+use super::{Record, Segment, Stamp, payload::PayloadBuffer};
 use crate::{
     atomics::{Ordering, fence},
     layout::{self, header, record},
@@ -10,7 +10,7 @@ use crate::{
 
 /// Content of a position without a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Other {
+pub(super) enum NoRecord {
     /// No record is available yet.
     Nothing,
     /// Padding at the end of a lap.
@@ -25,14 +25,18 @@ impl<R: Region> Segment<R> {
     /// The record at a position and its size in bytes, with its payload in `payload`, or what else is there.
     #[expect(clippy::inline_always, reason = "measured: its result is far larger than a register")]
     #[inline(always)]
-    pub(super) fn look(&self, position: u64, payload: &mut impl Payload) -> Result<(Record, u64), Other> {
-        let Some((head, rest)) = self.record_at(position) else { return Err(Other::Damaged) };
+    pub(super) fn look(
+        &self,
+        position: u64,
+        payload: &mut impl PayloadBuffer,
+    ) -> Result<(Record, u64), NoRecord> {
+        let Some((head, rest)) = self.record_at(position) else { return Err(NoRecord::Damaged) };
         // Fetched in parallel with the head's line, not after it.
         prefetch::line(rest.first());
         // Pairs with the store in `writer::commit`.
         if head[record::COMMIT].load(Ordering::Acquire) != layout::commit_of(position) {
             // An older or cleared commit: not yet written, unless the writer is a lap ahead.
-            return Err(if self.is_overrun(position) { Other::Overrun } else { Other::Nothing });
+            return Err(if self.is_overrun(position) { NoRecord::Overrun } else { NoRecord::Nothing });
         }
         let get = |at: usize| head[at].load(Ordering::Relaxed);
         let shape = get(record::SHAPE);
@@ -52,7 +56,7 @@ impl<R: Region> Segment<R> {
         // claim is visible now.
         fence(Ordering::Acquire);
         if self.is_overrun(position) {
-            return Err(Other::Overrun);
+            return Err(NoRecord::Overrun);
         }
         let (instrument, source) = layout::unpack(who);
         let stamp = Stamp {
@@ -75,15 +79,15 @@ impl<R: Region> Segment<R> {
 
     /// Classifies a head that is not that of a record.
     #[cold]
-    fn no_record(&self, position: u64, bytes: u64) -> Other {
+    fn no_record(&self, position: u64, bytes: u64) -> NoRecord {
         // Pairs with the fence in `Writer::claim`, as above.
         fence(Ordering::Acquire);
         if self.is_overrun(position) {
-            Other::Overrun
+            NoRecord::Overrun
         } else if bytes > self.room(position) {
-            Other::Damaged
+            NoRecord::Damaged
         } else {
-            Other::Padding { bytes }
+            NoRecord::Padding { bytes }
         }
     }
 }

@@ -6,11 +6,11 @@ use crate::{
 };
 
 /// Buffer into which payloads are copied.
-pub(super) trait Payload {
+pub(super) trait PayloadBuffer {
     fn copy(&mut self, words: &[AtomicU64], length: usize);
 }
 
-impl Payload for Vec<u8> {
+impl PayloadBuffer for Vec<u8> {
     #[inline]
     fn copy(&mut self, words: &[AtomicU64], length: usize) {
         let padded = (length + 7) & !7;
@@ -48,7 +48,7 @@ impl<'b> Fixed<'b> {
     }
 }
 
-impl Payload for Fixed<'_> {
+impl PayloadBuffer for Fixed<'_> {
     #[inline]
     fn copy(&mut self, words: &[AtomicU64], length: usize) {
         self.length = length.min(self.buffer.len());

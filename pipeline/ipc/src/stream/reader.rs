@@ -2,8 +2,8 @@
 
 use super::{
     Segment, Stamp,
-    look::Other,
-    payload::{Fixed, Payload},
+    look::NoRecord,
+    payload::{Fixed, PayloadBuffer},
 };
 use crate::{
     layout::{self, LINE_BYTES},
@@ -137,10 +137,10 @@ impl<R: Region> Reader<R> {
     /// record's instructions.
     #[expect(clippy::inline_always, reason = "measured: a tenth of a record's latency")]
     #[inline(always)]
-    fn next_to(&mut self, payload: &mut impl Payload) -> Read {
+    fn next_to(&mut self, payload: &mut impl PayloadBuffer) -> Read {
         match self.segment.look(self.position, payload) {
             Ok((record, bytes)) => self.take(record, bytes),
-            Err(Other::Nothing) => self.end_or_nothing(payload),
+            Err(NoRecord::Nothing) => self.end_or_nothing(payload),
             Err(other) => self.next_behind(other, payload),
         }
     }
@@ -160,13 +160,13 @@ impl<R: Region> Reader<R> {
 
     /// Handles places without a record: what follows them.
     #[cold]
-    fn next_behind(&mut self, mut other: Other, payload: &mut impl Payload) -> Read {
+    fn next_behind(&mut self, mut other: NoRecord, payload: &mut impl PayloadBuffer) -> Read {
         for _ in 1..LOOKS_MAX {
             match other {
-                Other::Nothing => return self.end_or_nothing(payload),
-                Other::Padding { bytes } => self.position = self.position.wrapping_add(bytes),
-                Other::Overrun => self.catch_up(),
-                Other::Damaged => {
+                NoRecord::Nothing => return self.end_or_nothing(payload),
+                NoRecord::Padding { bytes } => self.position = self.position.wrapping_add(bytes),
+                NoRecord::Overrun => self.catch_up(),
+                NoRecord::Damaged => {
                     let position = self.position;
                     self.catch_up();
                     return Read::Damaged { position };
@@ -191,15 +191,15 @@ impl<R: Region> Reader<R> {
     }
 
     #[inline]
-    fn end_or_nothing(&mut self, payload: &mut impl Payload) -> Read {
+    fn end_or_nothing(&mut self, payload: &mut impl PayloadBuffer) -> Read {
         self.segment.successor().map_or(Read::Nothing, |successor| self.end(successor, payload))
     }
 
     #[cold]
-    fn end(&mut self, successor: u64, payload: &mut impl Payload) -> Read {
+    fn end(&mut self, successor: u64, payload: &mut impl PayloadBuffer) -> Read {
         // Records committed before the fence count: check once more after it.
         match self.segment.look(self.position, payload) {
-            Err(Other::Nothing) => Read::Ended { successor },
+            Err(NoRecord::Nothing) => Read::Ended { successor },
             _ => Read::Nothing,
         }
     }

@@ -1,12 +1,10 @@
 //! Waits of a subscriber: it spins, it sleeps, or it spins for about as long as a sleep would cost and then sleeps.
 
 mod calibration;
-mod policy;
 #[cfg(test)]
 mod tests;
 
 pub use calibration::WakeCost;
-pub use policy::{RunDelay, SPIN_NS_MAX, SpinPolicy};
 
 use crate::{
     doorbell::{Park, Waited},
@@ -19,6 +17,9 @@ use std::{
     time::{Duration, Instant},
 };
 
+/// Longest spin: no wake should take longer.
+pub const SPIN_NS_MAX: u64 = 200_000;
+
 /// Waiting mode of a subscriber.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
@@ -28,6 +29,57 @@ pub enum Mode {
     Parked,
     /// Spins as long as its policy allows, then sleeps.
     Adaptive(SpinPolicy),
+}
+
+/// Scheduler statistics of a thread since its start, of /proc/PID/task/TID/schedstat (since Linux 2.6.9).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RunDelay {
+    /// Time during which it was runnable while something else ran.
+    pub delayed_ns: u64,
+    pub slices: u64,
+}
+
+impl RunDelay {
+    /// Parses a schedstat file: time run, time delayed, slices.
+    pub fn parse(text: &str) -> Option<Self> {
+        let mut fields = text.split_ascii_whitespace().skip(1).map(|field| field.parse().ok());
+        Some(Self { delayed_ns: fields.next()??, slices: fields.next()?? })
+    }
+}
+
+/// Policy that limits the spin before a sleep: a pure rule.
+///
+/// Spinning for as long as a sleep and a wake take costs at most twice the optimum, whenever the record
+/// arrives; a little more covers the spread of wakes. That holds while the core has nothing else to do. If
+/// other threads want it, spinning takes time from them that a sleep would give, so the budget is zero.
+///
+/// Whether others want the core follows from the thread's [`RunDelay`]. Involuntary switches would count only
+/// interrupted spins: a sleeping thread is never interrupted, so a thread that stopped spinning could never
+/// learn that it may resume. The run delay grows in both cases. A wake on an idle core causes a little of it
+/// too, hence the threshold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SpinPolicy {
+    wake_ns: u64,
+}
+
+impl SpinPolicy {
+    /// The policy of a host whose wakes take this long ([`WakeCost`]).
+    pub fn new(wake_ns: u64) -> Self {
+        Self { wake_ns }
+    }
+
+    /// Returns the longest spin before a sleep, ns; 0 if other threads want the core.
+    pub fn budget_ns(&self, is_core_wanted: bool) -> u64 {
+        if is_core_wanted { 0 } else { self.wake_ns.saturating_mul(2).min(SPIN_NS_MAX) }
+    }
+
+    /// Returns true if other threads wanted the core between two checks: the average delay per slice exceeded the time
+    /// of two wakes.
+    pub fn is_core_wanted(&self, before: RunDelay, now: RunDelay) -> bool {
+        let slices = now.slices.saturating_sub(before.slices);
+        let delayed_ns = now.delayed_ns.saturating_sub(before.delayed_ns);
+        delayed_ns > slices.saturating_mul(self.wake_ns).saturating_mul(2)
+    }
 }
 
 /// Counts of a subscriber's waits. Waits that found something at once are not counted.

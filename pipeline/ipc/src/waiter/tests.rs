@@ -1,4 +1,4 @@
-//! Waiting in each mode. No test asserts a duration.
+//! Waiting in each mode, and the limit of spins. No test asserts a duration.
 
 use super::*;
 use crate::{doorbell::Futex, inbox, region::Memfd};
@@ -78,4 +78,28 @@ fn a_wake_has_a_cost() {
     let cost = (0..500).find_map(|_| WakeCost::measure(20)).expect("asleep at least once in 3 s");
     assert!(cost.wake_ns > 0 && cost.call_ns > 0 && cost.rounds > 0, "{cost:?}");
     assert!(SpinPolicy::new(cost.wake_ns).budget_ns(false) > 0);
+}
+
+#[test]
+fn the_budget_is_twice_the_wake_within_bounds_or_zero() {
+    assert_eq!(SpinPolicy::new(12_000).budget_ns(false), 24_000);
+    assert_eq!(SpinPolicy::new(u64::MAX).budget_ns(false), SPIN_NS_MAX);
+    assert_eq!(SpinPolicy::new(12_000).budget_ns(true), 0);
+}
+
+#[test]
+fn a_core_is_wanted_if_the_thread_was_delayed() {
+    let policy = SpinPolicy::new(10_000);
+    let at = |delayed_ns, slices| RunDelay { delayed_ns, slices };
+    assert!(!policy.is_core_wanted(at(5, 5), at(5, 5)));
+    assert!(!policy.is_core_wanted(at(0, 0), at(30_000, 2)), "wakes on an idle core");
+    assert!(policy.is_core_wanted(at(0, 0), at(4_000_000, 2)), "another thread's slice");
+    assert!(!policy.is_core_wanted(at(9, 9), at(0, 0)), "nonsense");
+}
+
+#[test]
+fn schedstat_holds_three_numbers() {
+    let text = "1635153 10187365 3\n";
+    assert_eq!(RunDelay::parse(text), Some(RunDelay { delayed_ns: 10_187_365, slices: 3 }));
+    assert_eq!((RunDelay::parse("1 2"), RunDelay::parse("1 x 3"), RunDelay::parse("")), (None, None, None));
 }

@@ -11,7 +11,7 @@
 mod run;
 
 use clap::{Parser, builder::PossibleValuesParser, value_parser};
-use lowlat_journal::record::{SyncPolicy, Writes};
+use lowlat_journal::record::{SyncPolicy, WriteMethod};
 use run::{Outcome, Task};
 use std::{error::Error, path::PathBuf, time::Duration};
 
@@ -20,7 +20,7 @@ const POLICIES: [(&str, SyncPolicy); 3] = [
     ("interval", SyncPolicy::Interval(Duration::from_secs(1))),
     ("each", SyncPolicy::Each),
 ];
-const WRITES: [(&str, Writes); 2] = [("direct", Writes::Direct), ("cached", Writes::Cached)];
+const WRITES: [(&str, WriteMethod); 2] = [("direct", WriteMethod::Direct), ("cached", WriteMethod::Cached)];
 /// Steps between a rate that works and one that does not.
 const HALVINGS: u32 = 3;
 /// Attempts at a rate until its publisher keeps pace.

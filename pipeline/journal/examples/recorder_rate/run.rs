@@ -7,7 +7,7 @@ use lowlat_ipc::{
 use lowlat_journal::{
     layout::record_bytes,
     read::{Recording, verify},
-    record::{Follower, Options, Recorder, Source, SyncPolicy, Writes},
+    record::{Follower, Options, Recorder, Source, SyncPolicy, WriteMethod},
 };
 use rustix::time::{ClockId, clock_gettime};
 use std::{
@@ -36,7 +36,7 @@ pub struct Task {
     /// Stall of the disk that the spare blocks must absorb.
     pub stall: Duration,
     pub sync: SyncPolicy,
-    pub writes: Writes,
+    pub writes: WriteMethod,
     pub folder: PathBuf,
 }
 
@@ -48,7 +48,7 @@ impl Default for Task {
             duration: Duration::ZERO,
             stall: Duration::ZERO,
             sync: SyncPolicy::None,
-            writes: Writes::Direct,
+            writes: WriteMethod::Direct,
             folder: PathBuf::new(),
         }
     }

@@ -1,6 +1,6 @@
 //! Comma-separated values according to RFC 4180, with a head line.
 
-use super::{Cell, Column, ExportError, Table, decimal, instant};
+use super::{Cell, ExportColumn, ExportError, Table, decimal, instant};
 use std::io::Write;
 
 pub struct CsvTable<W: Write> {
@@ -9,7 +9,7 @@ pub struct CsvTable<W: Write> {
 
 impl<W: Write> CsvTable<W> {
     /// Starts a table with its head line.
-    pub fn new(out: W, columns: &[Column]) -> Result<Self, ExportError> {
+    pub fn new(out: W, columns: &[ExportColumn]) -> Result<Self, ExportError> {
         let mut out = ::csv::Writer::from_writer(out);
         out.write_record(columns.iter().map(|column| column.name)).map_err(error)?;
         Ok(Self { out })

@@ -1,7 +1,7 @@
 //! A recording as a table, row by row, in constant memory.
 //!
 //! The first columns are common to all records: stream, epoch, position, sequence and stamp. Further columns
-//! come from a [`Decoder`] of payloads; payloads that it cannot decode are exported as hexadecimal bytes.
+//! come from a [`PayloadDecoder`] of payloads; payloads that it cannot decode are exported as hexadecimal bytes.
 
 #[cfg(feature = "csv")]
 mod csv;
@@ -14,8 +14,8 @@ pub use csv::CsvTable;
 pub use parquet::ParquetTable;
 
 use crate::{
-    damage::Damage,
-    read::{Gap, Read, Record, Recording},
+    damage::DamagedPlace,
+    read::{Gap, JournalRead, Record, Recording},
 };
 use serde::Serialize;
 use std::io;
@@ -33,7 +33,7 @@ pub enum ColumnKind {
 
 /// A column. Its name ends with its unit, if any.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Column {
+pub struct ExportColumn {
     pub name: &'static str,
     pub kind: ColumnKind,
 }
@@ -52,9 +52,9 @@ pub enum Cell {
 }
 
 /// Fills columns from the payloads of records.
-pub trait Decoder {
+pub trait PayloadDecoder {
     /// The columns that it fills.
-    fn columns(&self) -> &'static [Column];
+    fn columns(&self) -> &'static [ExportColumn];
 
     /// Fills the cells of a record, one per column, all initially empty. Returns false if it cannot decode the
     /// payload; its cells are then ignored.
@@ -65,8 +65,8 @@ pub trait Decoder {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoDecoder;
 
-impl Decoder for NoDecoder {
-    fn columns(&self) -> &'static [Column] {
+impl PayloadDecoder for NoDecoder {
+    fn columns(&self) -> &'static [ExportColumn] {
         &[]
     }
 
@@ -75,13 +75,13 @@ impl Decoder for NoDecoder {
     }
 }
 
-const fn unsigned(name: &'static str) -> Column {
-    Column { name, kind: ColumnKind::Unsigned }
+const fn unsigned(name: &'static str) -> ExportColumn {
+    ExportColumn { name, kind: ColumnKind::Unsigned }
 }
 
 /// Columns that every table starts with.
-pub const RECORD_COLUMNS: [Column; 14] = [
-    Column { name: "stream", kind: ColumnKind::Text },
+pub const RECORD_COLUMNS: [ExportColumn; 14] = [
+    ExportColumn { name: "stream", kind: ColumnKind::Text },
     unsigned("epoch"),
     unsigned("position_bytes"),
     unsigned("sequence"),
@@ -90,11 +90,11 @@ pub const RECORD_COLUMNS: [Column; 14] = [
     unsigned("instrument"),
     unsigned("source"),
     unsigned("generated_ns"),
-    Column { name: "generated_at", kind: ColumnKind::Instant },
+    ExportColumn { name: "generated_at", kind: ColumnKind::Instant },
     unsigned("trigger_ns"),
     unsigned("cause_sequence"),
     unsigned("payload_bytes"),
-    Column { name: "payload_hex", kind: ColumnKind::Text },
+    ExportColumn { name: "payload_hex", kind: ColumnKind::Text },
 ];
 
 /// A table that is written row by row.
@@ -131,7 +131,7 @@ pub struct Exported {
     /// Number of damaged places and missing files.
     pub damages: u64,
     /// The first damaged places and missing files, up to a limit.
-    pub damaged: Vec<Damage>,
+    pub damaged: Vec<DamagedPlace>,
 }
 
 impl Exported {
@@ -145,7 +145,7 @@ impl Exported {
 const NAMED_MAX: usize = 1_000;
 
 /// The columns of a table with this decoder.
-pub fn columns(decoder: &dyn Decoder) -> Vec<Column> {
+pub fn columns(decoder: &dyn PayloadDecoder) -> Vec<ExportColumn> {
     RECORD_COLUMNS.into_iter().chain(decoder.columns().iter().copied()).collect()
 }
 
@@ -153,10 +153,10 @@ pub fn columns(decoder: &dyn Decoder) -> Vec<Column> {
 /// false.
 pub fn export(
     recording: &Recording,
-    mut next: impl FnMut(&mut Vec<u8>) -> Read,
-    decoder: &dyn Decoder,
+    mut next: impl FnMut(&mut Vec<u8>) -> JournalRead,
+    decoder: &dyn PayloadDecoder,
     mut table: Box<dyn Table + '_>,
-    seen: &mut dyn FnMut(&Read) -> bool,
+    seen: &mut dyn FnMut(&JournalRead) -> bool,
 ) -> Result<Exported, ExportError> {
     let (mut out, mut payload) = (Exported::default(), Vec::new());
     let mut cells = vec![Cell::Empty; columns(decoder).len()];
@@ -166,12 +166,12 @@ pub fn export(
             break;
         }
         match &read {
-            Read::Record(record) => {
+            JournalRead::Record(record) => {
                 out.decoded += u64::from(fill(recording, decoder, record, &payload, &mut cells));
                 table.row(&cells)?;
                 out.rows += 1;
             }
-            Read::Gap(gap) => {
+            JournalRead::Gap(gap) => {
                 out.lost = out.lost.saturating_add(gap.count());
                 if !gap.is_loss() {
                     out.missed = out.missed.saturating_add(gap.count());
@@ -180,13 +180,13 @@ pub fn export(
                     out.gaps.push(*gap);
                 }
             }
-            Read::Damaged(damage) => {
+            JournalRead::Damaged(damage) => {
                 out.damages += 1;
                 if out.damaged.len() < NAMED_MAX {
                     out.damaged.push((**damage).clone());
                 }
             }
-            Read::Nothing | Read::Ended => break,
+            JournalRead::Nothing | JournalRead::Ended => break,
         }
     }
     table.finish()?;
@@ -196,7 +196,7 @@ pub fn export(
 /// Fills the cells of one record. Returns whether its payload was decoded.
 fn fill(
     recording: &Recording,
-    decoder: &dyn Decoder,
+    decoder: &dyn PayloadDecoder,
     record: &Record,
     payload: &[u8],
     cells: &mut [Cell],

@@ -1,6 +1,6 @@
 //! Apache Parquet: typed, compressed columns for analysis tools.
 
-use super::{Cell, Column, ColumnKind, ExportError, Table};
+use super::{Cell, ColumnKind, ExportColumn, ExportError, Table};
 use ::parquet::{
     basic::{Compression, LogicalType, Repetition, TimeUnit, Type as Physical},
     data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int64Type},
@@ -28,7 +28,7 @@ pub struct ParquetTable<W: Write + Send> {
 }
 
 impl<W: Write + Send> ParquetTable<W> {
-    pub fn new(out: W, columns: &[Column]) -> Result<Self, ExportError> {
+    pub fn new(out: W, columns: &[ExportColumn]) -> Result<Self, ExportError> {
         let fields = columns.iter().map(|column| field(column).map(Arc::new)).collect::<Result<_, _>>();
         let schema =
             fields.and_then(|fields| Type::group_type_builder("records").with_fields(fields).build());
@@ -93,7 +93,7 @@ impl<W: Write + Send> Table for ParquetTable<W> {
     }
 }
 
-fn field(column: &Column) -> Result<Type, ParquetError> {
+fn field(column: &ExportColumn) -> Result<Type, ParquetError> {
     let (physical, logical) = match column.kind {
         ColumnKind::Unsigned => (Physical::INT64, Some(LogicalType::integer(64, false))),
         ColumnKind::Instant => (Physical::INT64, Some(LogicalType::timestamp(true, TimeUnit::NANOS))),

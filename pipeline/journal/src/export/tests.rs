@@ -10,12 +10,12 @@ use std::collections::HashMap;
 /// Decodes the payloads of stream 0 only.
 struct First;
 
-impl Decoder for First {
-    fn columns(&self) -> &'static [Column] {
-        const COLUMNS: [Column; 3] = [
-            Column { name: "price", kind: ColumnKind::TenThousandths },
-            Column { name: "size", kind: ColumnKind::Unsigned },
-            Column { name: "side", kind: ColumnKind::Text },
+impl PayloadDecoder for First {
+    fn columns(&self) -> &'static [ExportColumn] {
+        const COLUMNS: [ExportColumn; 3] = [
+            ExportColumn { name: "price", kind: ColumnKind::TenThousandths },
+            ExportColumn { name: "size", kind: ColumnKind::Unsigned },
+            ExportColumn { name: "side", kind: ColumnKind::Text },
         ];
         &COLUMNS
     }
@@ -33,7 +33,7 @@ impl Decoder for First {
 }
 
 fn exported(
-    make: impl FnOnce(&mut Vec<u8>, &[Column]) -> Result<Exported, ExportError>,
+    make: impl FnOnce(&mut Vec<u8>, &[ExportColumn]) -> Result<Exported, ExportError>,
 ) -> (Vec<u8>, Exported) {
     let mut bytes = Vec::new();
     let exported = make(&mut bytes, &columns(&First)).unwrap();

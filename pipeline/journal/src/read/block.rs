@@ -3,7 +3,7 @@
 use super::file::DataFile;
 use crate::{
     bytes::{is_zero, narrow, wide},
-    damage::{Damage, Problem},
+    damage::{DamagedPlace, Problem},
     layout::{BLOCK_HEAD_BYTES, BODY_BYTES_MAX, BlockHead, BlockKind, body_seed, decode_record},
 };
 use lowlat_ipc::stream::Record;
@@ -20,7 +20,7 @@ pub struct Block {
 
 impl Block {
     /// Reads the block of this head, which is already checked. Damage of the head alone costs no record.
-    pub fn load(&mut self, file: &DataFile, head: &BlockHead) -> Option<Damage> {
+    pub fn load(&mut self, file: &DataFile, head: &BlockHead) -> Option<DamagedPlace> {
         self.head = None;
         let room = file.bytes.saturating_sub(head.offset).min(head.bytes());
         self.bytes.resize(narrow(room).min(BLOCK_HEAD_BYTES + BODY_BYTES_MAX + 64), 0);
@@ -59,7 +59,7 @@ impl Block {
     }
 
     /// The next record and its payload; `None` after the last one.
-    pub fn next(&mut self, file: &DataFile) -> Option<Result<(Record, &[u8]), Damage>> {
+    pub fn next(&mut self, file: &DataFile) -> Option<Result<(Record, &[u8]), DamagedPlace>> {
         let head = self.head?;
         let body_end = BLOCK_HEAD_BYTES + narrow(head.body_bytes.into());
         if self.done == head.records {
@@ -82,7 +82,7 @@ impl Block {
     }
 
     /// Damage after the records of a block.
-    fn end_damage(&self, file: &DataFile, head: &BlockHead, body_end: usize) -> Option<Damage> {
+    fn end_damage(&self, file: &DataFile, head: &BlockHead, body_end: usize) -> Option<DamagedPlace> {
         let behind = self.bytes.get(body_end..).unwrap_or_default();
         let is_whole = wide(self.bytes.len()) == head.bytes() && is_zero(behind);
         let is_right = match head.kind {

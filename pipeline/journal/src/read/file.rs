@@ -2,7 +2,7 @@
 
 use crate::{
     bytes::{is_zero, narrow, wide},
-    damage::{Damage, Problem},
+    damage::{DamagedPlace, Problem},
     layout::{
         self, BLOCK_ALIGN, BLOCK_HEAD_BYTES, BlockHead, BlockKind, FILE_HEAD_BYTES, FileHead, HeadProblem,
     },
@@ -39,9 +39,9 @@ pub struct DataFile {
 
 impl DataFile {
     /// Opens the file with this number.
-    pub fn open(folder: &Path, number: u64) -> Result<Self, Damage> {
+    pub fn open(folder: &Path, number: u64) -> Result<Self, DamagedPlace> {
         let path = folder.join(layout::data_name(number));
-        let unreadable = |error: io::Error| Damage {
+        let unreadable = |error: io::Error| DamagedPlace {
             file: path.clone(),
             offset: 0,
             bytes: 0,
@@ -59,7 +59,7 @@ impl DataFile {
     }
 
     /// The same for a file that must belong to this recording, as far as its head shows.
-    pub fn open_of(folder: &Path, number: u64, recording: Option<u64>) -> Result<Self, Damage> {
+    pub fn open_of(folder: &Path, number: u64, recording: Option<u64>) -> Result<Self, DamagedPlace> {
         let file = Self::open(folder, number)?;
         let foreign = file.head.as_ref().ok().and_then(|head| {
             let of_file = (head.file, number);
@@ -73,15 +73,15 @@ impl DataFile {
     }
 
     /// Damage of the head; `None` if it is valid.
-    pub fn head_damage(&self) -> Option<Damage> {
+    pub fn head_damage(&self) -> Option<DamagedPlace> {
         let why = self.head.as_ref().err()?.clone();
         let bytes = wide(FILE_HEAD_BYTES).min(self.bytes);
         Some(self.damage(0, bytes, Problem::FileHead { why }))
     }
 
     /// A damaged place of this file.
-    pub fn damage(&self, offset: u64, bytes: u64, problem: Problem) -> Damage {
-        Damage { file: self.path.clone(), offset, bytes, problem }
+    pub fn damage(&self, offset: u64, bytes: u64, problem: Problem) -> DamagedPlace {
+        DamagedPlace { file: self.path.clone(), offset, bytes, problem }
     }
 
     /// Updates the length, for a file that grows.
@@ -220,7 +220,7 @@ pub enum FileEnd {
 pub struct Scan {
     pub blocks: Vec<BlockHead>,
     /// Bytes that are not blocks.
-    pub damages: Vec<Damage>,
+    pub damages: Vec<DamagedPlace>,
     pub end: FileEnd,
 }
 
@@ -271,7 +271,7 @@ pub fn scan(file: &DataFile, recording: Option<u64>, is_growing: bool) -> Scan {
 }
 
 /// Checks what follows the end: possibly space that was not released, but nothing else.
-pub fn behind_end(file: &DataFile, at: u64, recording: Option<u64>) -> Option<Damage> {
+pub fn behind_end(file: &DataFile, at: u64, recording: Option<u64>) -> Option<DamagedPlace> {
     let found = file.find_block(at, recording).ok()?;
     let to = found.head.map_or(found.used, |head| head.offset + head.bytes());
     (to > at).then(|| file.damage(at, to - at, Problem::NoBlock))
@@ -283,8 +283,8 @@ pub fn is_there(path: &Path) -> bool {
 }
 
 /// Reports the files with these numbers, up to a limit.
-pub fn missing(folder: &Path, numbers: Range<u64>) -> impl Iterator<Item = Damage> {
-    numbers.take(NAMED_MAX).map(|number| Damage {
+pub fn missing(folder: &Path, numbers: Range<u64>) -> impl Iterator<Item = DamagedPlace> {
+    numbers.take(NAMED_MAX).map(|number| DamagedPlace {
         file: folder.join(layout::data_name(number)),
         offset: 0,
         bytes: 0,

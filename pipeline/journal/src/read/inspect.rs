@@ -18,7 +18,7 @@ use super::{
     recording::streams_of,
 };
 use crate::{
-    damage::{Damage, Problem},
+    damage::{DamagedPlace, Problem},
     layout::{BlockHead, BlockKind, HeadProblem},
 };
 use std::sync::Arc;
@@ -56,7 +56,7 @@ impl<'r> Inspector<'r> {
 
     /// Damage of the next file in order, after that of files missing before it. After the last file, that of
     /// files missing there; then `None`.
-    pub fn next_file(&mut self) -> Option<Vec<Damage>> {
+    pub fn next_file(&mut self) -> Option<Vec<DamagedPlace>> {
         let (recording, at) = (self.recording, self.at);
         self.at += 1;
         let Some(start) = recording.files().get(at) else {
@@ -78,13 +78,13 @@ impl<'r> Inspector<'r> {
 
     /// Files missing after the last one: a writer creates the next file before an end announces it, and the
     /// index after the file.
-    fn behind(&self) -> Vec<Damage> {
+    fn behind(&self) -> Vec<DamagedPlace> {
         let (folder, named) = (self.recording.folder(), self.recording.last_index().saturating_add(1));
         let to = if self.goes_on { named.max(self.next_file.saturating_add(1)) } else { named };
         missing(folder, self.next_file..to).filter(|damage| !is_there(&damage.file)).collect()
     }
 
-    fn inspect(&mut self, file: &DataFile, index: &FileIndex, is_growing: bool, out: &mut Vec<Damage>) {
+    fn inspect(&mut self, file: &DataFile, index: &FileIndex, is_growing: bool, out: &mut Vec<DamagedPlace>) {
         let scan = &index.scan;
         let open_at = match scan.end {
             FileEnd::Open { at } => Some(at),
@@ -94,7 +94,7 @@ impl<'r> Inspector<'r> {
             }
         };
         // A block, or the head of a new file, that is being written does not count yet.
-        let is_under_way = |damage: &Damage| match damage.problem {
+        let is_under_way = |damage: &DamagedPlace| match damage.problem {
             Problem::FileHead { .. } => scan.blocks.is_empty(),
             _ => open_at.is_some_and(|at| damage.offset >= at),
         };
@@ -119,16 +119,16 @@ impl<'r> Inspector<'r> {
 }
 
 /// A block with an unexpected number.
-pub fn number_damage(file: &DataFile, head: &BlockHead, expected: Option<u64>) -> Option<Damage> {
+pub fn number_damage(file: &DataFile, head: &BlockHead, expected: Option<u64>) -> Option<DamagedPlace> {
     let expected = expected.filter(|expected| *expected != head.number)?;
     let problem = Problem::BlocksMissing { from: expected.min(head.number), to: expected.max(head.number) };
     Some(file.damage(head.offset, 0, problem))
 }
 
 /// Checks every byte of a block without records.
-pub fn check_plain(file: &DataFile, head: &BlockHead, out: &mut impl Extend<Damage>) {
+pub fn check_plain(file: &DataFile, head: &BlockHead, out: &mut impl Extend<DamagedPlace>) {
     let (mut block, mut is_whole) = (Block::default(), true);
-    let mut add = |damage: Option<Damage>| {
+    let mut add = |damage: Option<DamagedPlace>| {
         is_whole &= damage.is_none();
         out.extend(damage);
     };
@@ -142,7 +142,7 @@ pub fn check_plain(file: &DataFile, head: &BlockHead, out: &mut impl Extend<Dama
 }
 
 /// All missing or damaged parts of a recording other than records, file by file.
-pub fn inspect(recording: &Recording) -> impl Iterator<Item = Damage> {
+pub fn inspect(recording: &Recording) -> impl Iterator<Item = DamagedPlace> {
     let mut inspector = Inspector::new(recording);
     std::iter::from_fn(move || inspector.next_file()).flatten()
 }

@@ -1,9 +1,9 @@
 //! The last records of a recording.
 
-use super::{Block, Gap, Read, Record, Recording, inspect::Inspector};
+use super::{Block, Gap, JournalRead, Record, Recording, inspect::Inspector};
 use crate::{
     bytes::narrow,
-    damage::Damage,
+    damage::DamagedPlace,
     layout::{BlockHead, BlockKind},
 };
 use std::ops::RangeInclusive;
@@ -12,7 +12,7 @@ use std::ops::RangeInclusive;
 pub type IsChosen<'a> = dyn Fn(RangeInclusive<u64>, Option<(&Record, &[u8])>) -> bool + 'a;
 
 /// An item with its place in the order of a merge, and its payload.
-type Keyed = ((u64, u32, u64), Read, Vec<u8>);
+type Keyed = ((u64, u32, u64), JournalRead, Vec<u8>);
 
 /// The last `count` records of some streams that `is_chosen` accepts, in the order of a merge, with the gaps and damage
 /// among them, including that of files; the last file's damage is always included.
@@ -22,7 +22,7 @@ pub fn last_records(
     streams: &[u32],
     count: usize,
     is_chosen: &IsChosen<'_>,
-) -> Vec<(Read, Vec<u8>)> {
+) -> Vec<(JournalRead, Vec<u8>)> {
     let last = recording.files().len().saturating_sub(1);
     let (mut all, mut lowest): (Vec<Keyed>, _) = (Vec::new(), last);
     for stream in streams {
@@ -31,14 +31,13 @@ pub fn last_records(
         lowest = lowest.min(file);
     }
     let of_files = of_files(recording, streams, lowest).into_iter();
-    all.extend(
-        of_files
-            .map(|(time, damage)| ((time, u32::MAX, u64::MAX), Read::Damaged(Box::new(damage)), Vec::new())),
-    );
+    all.extend(of_files.map(|(time, damage)| {
+        ((time, u32::MAX, u64::MAX), JournalRead::Damaged(Box::new(damage)), Vec::new())
+    }));
     all.sort_by_key(|(key, ..)| *key);
     let mut records = 0;
     let from = all.iter().rposition(|(_, read, _)| {
-        records += usize::from(matches!(read, Read::Record(_)));
+        records += usize::from(matches!(read, JournalRead::Record(_)));
         records > count
     });
     all.drain(..from.map_or(0, |from| from + 1));
@@ -71,7 +70,7 @@ fn of_stream(
                 let (from, to) = (head.first_sequence, head.last_sequence + 1);
                 let gap = Gap { stream, from, to, reason: head.gap_reason() };
                 if is_chosen(head.generated_max..=after, None) {
-                    found.push(((head.generated_max, stream, from), Read::Gap(gap), Vec::new()));
+                    found.push(((head.generated_max, stream, from), JournalRead::Gap(gap), Vec::new()));
                 }
                 continue;
             }
@@ -79,7 +78,7 @@ fn of_stream(
             let mut last = head.first_sequence;
             if let Some(damage) = block.load(&file, head) {
                 let key = (head.generated_max, stream, last);
-                found.push((key, Read::Damaged(Box::new(damage)), Vec::new()));
+                found.push((key, JournalRead::Damaged(Box::new(damage)), Vec::new()));
             }
             while let Some(read) = block.next(&file) {
                 match read {
@@ -88,13 +87,17 @@ fn of_stream(
                         last = sequence;
                         let record = Record { stream, epoch: head.epoch, record };
                         if is_chosen(time..=time, Some((&record, payload))) {
-                            found.push(((time, stream, sequence), Read::Record(record), payload.to_vec()));
+                            found.push((
+                                (time, stream, sequence),
+                                JournalRead::Record(record),
+                                payload.to_vec(),
+                            ));
                             records += 1;
                         }
                     }
                     Err(damage) => {
                         let key = (head.generated_max, stream, last);
-                        found.push((key, Read::Damaged(Box::new(damage)), Vec::new()));
+                        found.push((key, JournalRead::Damaged(Box::new(damage)), Vec::new()));
                     }
                 }
             }
@@ -105,7 +108,7 @@ fn of_stream(
 
 /// Missing or damaged parts other than records, from a file on: each with the latest generation time of the
 /// records before it.
-fn of_files(recording: &Recording, streams: &[u32], from: usize) -> Vec<(u64, Damage)> {
+fn of_files(recording: &Recording, streams: &[u32], from: usize) -> Vec<(u64, DamagedPlace)> {
     let (mut inspector, mut out) = (Inspector::from(recording, from), Vec::new());
     for at in from..recording.files().len() {
         let begin = time_before(recording, streams, at);
@@ -170,7 +173,7 @@ mod tests {
         Recording::open(folder).unwrap()
     }
 
-    fn last(recording: &Recording, streams: &[u32], count: usize) -> Vec<Read> {
+    fn last(recording: &Recording, streams: &[u32], count: usize) -> Vec<JournalRead> {
         last_records(recording, streams, count, &|_, _| true).into_iter().map(|(read, _)| read).collect()
     }
 
@@ -186,7 +189,7 @@ mod tests {
             let reads: Vec<_> = found.iter().map(|(read, _)| read.clone()).collect();
             assert_eq!(sequences(&reads), known[known.len() - count.min(known.len())..], "{count}");
             for (read, bytes) in found {
-                if let Read::Record(found) = read {
+                if let JournalRead::Record(found) = read {
                     let sequence = found.record.sequence;
                     assert_eq!(found.record.stamp, record(found.stream, sequence).stamp);
                     assert_eq!(bytes, payload(found.stream, sequence));
@@ -208,7 +211,7 @@ mod tests {
             let reads = last(&recording, &[1], count);
             reads
                 .iter()
-                .filter(|read| matches!(read, Read::Gap(gap) if (gap.from, gap.to) == (900, 910)))
+                .filter(|read| matches!(read, JournalRead::Gap(gap) if (gap.from, gap.to) == (900, 910)))
                 .count()
         };
         // 90 records follow it.
@@ -226,7 +229,7 @@ mod tests {
             let found = last_records(&recording, &[1], usize::MAX, &|times, _| {
                 from <= *times.end() && *times.start() < to
             });
-            found.iter().filter(|(read, _)| matches!(read, Read::Gap(gap) if gap.from == 900)).count()
+            found.iter().filter(|(read, _)| matches!(read, JournalRead::Gap(gap) if gap.from == 900)).count()
         };
         assert_eq!([gaps(0, 8_991), gaps(0, 8_992), gaps(9_050, 9_060)], [0, 1, 1]);
         assert_eq!([gaps(9_101, 9_102), gaps(9_102, u64::MAX)], [1, 0]);
@@ -252,14 +255,14 @@ mod tests {
         assert!(
             last_records(&recording, &[0, 1], 5, &|_, _| false)
                 .iter()
-                .all(|(read, _)| *read == Read::Nothing)
+                .all(|(read, _)| *read == JournalRead::Nothing)
         );
     }
 
     /// The damage among the items, with files and problems.
-    fn troubles(folder: &Path, reads: &[Read]) -> Vec<(usize, u64, Problem)> {
-        let trouble = |(at, read): (usize, &Read)| match read {
-            Read::Damaged(damage) => {
+    fn troubles(folder: &Path, reads: &[JournalRead]) -> Vec<(usize, u64, Problem)> {
+        let trouble = |(at, read): (usize, &JournalRead)| match read {
+            JournalRead::Damaged(damage) => {
                 let name = damage.file.strip_prefix(folder).unwrap().to_str().unwrap();
                 Some((at, number_of(name).unwrap(), damage.problem.clone()))
             }
@@ -310,7 +313,7 @@ mod tests {
             found.into_iter().map(|(_, file, problem)| (file, problem)).collect::<Vec<_>>()
         };
         assert_eq!(of(troubles(folder, &reads)), of(found));
-        assert!(reads.iter().any(|read| matches!(read, Read::Gap(gap) if gap.reason.is_none())));
+        assert!(reads.iter().any(|read| matches!(read, JournalRead::Gap(gap) if gap.reason.is_none())));
         // The same during a recording: the next file exists before the previous one announces it.
         let _writer = FolderLock::take(folder).unwrap().unwrap();
         assert_eq!(troubles(folder, &last(&open(folder), &[0], usize::MAX))[2], at_the_end);
@@ -336,9 +339,9 @@ mod tests {
         assert!(matches!(found[5].2, Problem::Unreadable { .. }), "{found:?}");
         // `verify` reports the same.
         let checked = verify(&open(folder), true, &mut |_, _| ()).damages;
-        let is_told = |damage: &Damage| checked.contains(damage);
-        let told: Vec<Read> = last(&open(folder), &[0], usize::MAX);
-        assert!(told.iter().all(|read| !matches!(read, Read::Damaged(damage) if !is_told(damage))));
+        let is_told = |damage: &DamagedPlace| checked.contains(damage);
+        let told: Vec<JournalRead> = last(&open(folder), &[0], usize::MAX);
+        assert!(told.iter().all(|read| !matches!(read, JournalRead::Damaged(damage) if !is_told(damage))));
     }
 
     #[test]
@@ -356,7 +359,7 @@ mod tests {
         bytes[middle] ^= 1;
         fs::write(&path, &bytes).unwrap();
         let reads = last(&open(folder.path()), &[0], 5);
-        assert!(matches!(reads.last(), Some(Read::Damaged(_))), "{reads:?}");
+        assert!(matches!(reads.last(), Some(JournalRead::Damaged(_))), "{reads:?}");
         let found = sequences(&reads);
         assert_eq!(found.len(), 5);
         let (first, end) = (head.first_sequence, head.last_sequence);
@@ -367,6 +370,10 @@ mod tests {
         // The index has a copy of the head, which is used to read the records.
         let reads = last(&open(folder.path()), &[0], 20);
         assert_eq!(sequences(&reads).len(), 20);
-        assert_eq!(reads.iter().filter(|read| matches!(read, Read::Damaged(_))).count(), 1, "{reads:?}");
+        assert_eq!(
+            reads.iter().filter(|read| matches!(read, JournalRead::Damaged(_))).count(),
+            1,
+            "{reads:?}"
+        );
     }
 }

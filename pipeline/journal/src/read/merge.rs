@@ -1,6 +1,6 @@
 //! Several streams as one, always in the same order.
 
-use super::{Read, Record, Recording, StreamReader};
+use super::{JournalRead, Record, Recording, StreamReader};
 use crate::layout::STREAMS_MAX;
 use std::{cmp::Reverse, collections::BinaryHeap};
 
@@ -58,19 +58,19 @@ impl<'r> Merge<'r> {
 
     /// The next record, with its payload in `payload`, or what is in its place. A gap is returned before the
     /// record after it is read.
-    pub fn next(&mut self, payload: &mut Vec<u8>) -> Read {
+    pub fn next(&mut self, payload: &mut Vec<u8>) -> JournalRead {
         while let Some(at) = self.refill.or_else(|| self.unstarted()) {
             if let Some(told) = self.fill(at) {
                 return told;
             }
         }
-        let Some(Reverse((.., at))) = self.heap.pop() else { return Read::Ended };
+        let Some(Reverse((.., at))) = self.heap.pop() else { return JournalRead::Ended };
         self.refill = Some(at);
-        let Some(source) = self.sources.get_mut(at) else { return Read::Ended };
-        let Some(record) = source.next.take() else { return Read::Ended };
+        let Some(source) = self.sources.get_mut(at) else { return JournalRead::Ended };
+        let Some(record) = source.next.take() else { return JournalRead::Ended };
         // The buffers are swapped, so nothing is copied.
         std::mem::swap(payload, &mut source.payload);
-        Read::Record(record)
+        JournalRead::Record(record)
     }
 
     fn unstarted(&self) -> Option<usize> {
@@ -78,15 +78,15 @@ impl<'r> Merge<'r> {
     }
 
     /// Reads the next record of a source; returns other items on the way.
-    fn fill(&mut self, at: usize) -> Option<Read> {
+    fn fill(&mut self, at: usize) -> Option<JournalRead> {
         let source = self.sources.get_mut(at)?;
         let read = source.reader.next(&mut source.payload);
-        if let Read::Record(record) = &read {
+        if let JournalRead::Record(record) = &read {
             let key = (record.record.stamp.generated, record.stream, record.record.sequence, at);
             source.next = Some(*record);
             self.heap.push(Reverse(key));
         }
-        let is_filled = matches!(read, Read::Record(_) | Read::Ended | Read::Nothing);
+        let is_filled = matches!(read, JournalRead::Record(_) | JournalRead::Ended | JournalRead::Nothing);
         if is_filled {
             self.refill = None;
             if !source.is_started {

@@ -2,7 +2,6 @@
 //! offset.
 
 mod block;
-mod choose;
 pub mod file;
 pub mod index;
 mod inspect;
@@ -15,22 +14,20 @@ mod tail;
 #[cfg(test)]
 mod tests;
 mod verify;
-mod write_indexes;
 
 pub use block::Block;
-pub use choose::fits;
+pub use index::write_missing_indexes;
 pub use inspect::inspect;
 pub use last::{IsChosen, last_records};
 pub use merge::Merge;
 pub(crate) use recording::list;
-pub use recording::{FileStart, OpenError, Recording};
+pub use recording::{FileStart, OpenError, Recording, fits};
 pub(crate) use resume::{name_next_file, resume};
 pub use stream::StreamReader;
-pub use tail::Tail;
-pub use verify::{FileReport, GapTotal, StreamReport, Verification, verify};
-pub use write_indexes::write_missing_indexes;
+pub use tail::TailReader;
+pub use verify::{FileReport, GapTotal, JournalVerification, StreamReport, verify};
 
-use crate::{damage::Damage, layout::GapReason};
+use crate::{damage::DamagedPlace, layout::GapReason};
 use serde::Serialize;
 
 /// A record of a recording; its payload is in the caller's buffer.
@@ -79,14 +76,14 @@ impl Gap {
 
 /// Result of reading a recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Read {
+pub enum JournalRead {
     /// Nothing new: the recording is still being written.
     Nothing,
     Record(Record),
     /// Missing records. Reading continues after them.
     Gap(Gap),
     /// A damaged place. Reading continues after it.
-    Damaged(Box<Damage>),
+    Damaged(Box<DamagedPlace>),
     /// The end of the recording.
     Ended,
 }

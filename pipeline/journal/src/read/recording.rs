@@ -3,7 +3,7 @@
 use super::{file::DataFile, index::FileIndex};
 use crate::{
     bytes::wide,
-    damage::Damage,
+    damage::DamagedPlace,
     layout::{
         self, BlockHead, BlockKind, FILE_HEAD_BYTES, FileHead,
         manifest::{self, StreamEntry},
@@ -42,7 +42,7 @@ pub enum OpenError {
     )]
     Damaged {
         /// Damage of the first one.
-        damage: Box<Damage>,
+        damage: Box<DamagedPlace>,
     },
     /// The recording does not have this stream.
     #[error("no stream {name:?} in the recording; its streams: {known}")]
@@ -206,6 +206,19 @@ impl Recording {
         })
     }
 
+    /// The numbers of the streams that match any of the patterns ([`fits`]), lowest first. A pattern without a
+    /// match is [`OpenError::NoStream`], which lists the existing streams.
+    pub fn choose(&self, patterns: &[impl AsRef<str>]) -> Result<Vec<u32>, OpenError> {
+        let names = || self.streams().iter().map(|stream| stream.name.as_str());
+        for pattern in patterns.iter().map(AsRef::as_ref) {
+            if !names().any(|name| fits(pattern, name)) {
+                self.stream(pattern)?;
+            }
+        }
+        let is_chosen = |name| patterns.iter().any(|pattern| fits(pattern.as_ref(), name));
+        Ok((0..).zip(names()).filter(|(_, name)| is_chosen(name)).map(|(number, _)| number).collect())
+    }
+
     /// Returns true if it was being recorded when it was opened.
     pub fn is_live(&self) -> bool {
         self.is_live
@@ -235,7 +248,7 @@ impl Recording {
     }
 
     /// Opens one of its files, by its index in [`Recording::files`].
-    pub fn open_file(&self, at: usize) -> Result<DataFile, Damage> {
+    pub fn open_file(&self, at: usize) -> Result<DataFile, DamagedPlace> {
         let number = self.files.get(at).map_or(0, |file| file.number);
         DataFile::open_of(&self.folder, number, self.number)
     }
@@ -272,6 +285,11 @@ impl Recording {
         let files = self.files.get(..first_later).unwrap_or_default();
         files.iter().rposition(known_before).unwrap_or(0)
     }
+}
+
+/// Returns true if a pattern matches the name of a stream: the name itself, or a prefix and a star (`orders.*`).
+pub fn fits(pattern: &str, name: &str) -> bool {
+    pattern.strip_suffix('*').map_or(pattern == name, |begin| name.starts_with(begin))
 }
 
 /// The files of a recording, by name.
@@ -316,4 +334,29 @@ pub fn streams_of(file: &DataFile, head: &BlockHead) -> Option<Vec<StreamEntry>>
     block.load(file, head);
     let streams = manifest::decode(block.body())?;
     (crc32c::crc32c(block.body()) == head.body_crc).then_some(streams)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Maker, options};
+
+    #[test]
+    fn a_star_matches_any_suffix() {
+        assert!(fits("orders.*", "orders.a") && fits("*", "md") && fits("md", "md"));
+        assert!(!fits("orders.*", "md") && !fits("md", "md2"));
+    }
+
+    #[test]
+    fn streams_are_selected_once_in_order_and_a_pattern_without_a_match_is_an_error() {
+        let folder = tempfile::TempDir::new().unwrap();
+        Maker::new(folder.path(), options(), &["md", "orders.a", "orders.b"]).files.finish().unwrap();
+        let recording = Recording::open(folder.path()).unwrap();
+        let chosen = |patterns: &[&str]| recording.choose(patterns);
+        assert_eq!(chosen(&["orders.*", "orders.b", "md"]).unwrap(), [0, 1, 2]);
+        assert_eq!(chosen(&["orders.b"]).unwrap(), [2]);
+        assert_eq!(chosen(&[]).unwrap(), [0; 0]);
+        let told = chosen(&["md", "quotes.*"]).unwrap_err().to_string();
+        assert_eq!(told, "no stream \"quotes.*\" in the recording; its streams: md, orders.a, orders.b");
+    }
 }

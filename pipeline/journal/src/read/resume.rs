@@ -4,7 +4,7 @@ use super::{Block, Recording, file::DataFile, index::FileIndex, recording::list}
 use crate::{
     layout::{BlockHead, BlockKind, END_GOES_ON, FILE_NUMBER_MAX, index_name, manifest::StreamEntry},
     record::{
-        Disk, Place, RecordError, Storage,
+        CachedDisk, Place, RecordError, Storage,
         identity::{Clock, Identity, boot_id},
     },
 };
@@ -80,7 +80,7 @@ pub fn name_next_file(folder: &Path, file: u64, recording: u64) -> Result<(), Re
     out.write_all_at(&named.encode(), end.offset).and_then(|()| out.sync_data()).map_err(refused)?;
     if let Some(bytes) = FileIndex::load(&data, Some(recording), false).encode(&data, recording) {
         // It only saves time.
-        Disk.write_whole(&index_path, &bytes).ok();
+        CachedDisk.write_whole(&index_path, &bytes).ok();
     }
     Ok(())
 }

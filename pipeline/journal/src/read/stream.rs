@@ -1,17 +1,17 @@
 //! One stream of a recording, in order.
 
 use super::{
-    Block, Gap, Read, Record, Recording, file::DataFile, index::FileIndex, inspect::Inspector,
+    Block, Gap, JournalRead, Record, Recording, file::DataFile, index::FileIndex, inspect::Inspector,
     recording::streams_of,
 };
 use crate::{
     bytes::narrow,
-    damage::{Damage, Problem},
+    damage::{DamagedPlace, Problem},
     layout::{BlockHead, BlockKind, manifest::StreamEntry},
 };
 use std::{collections::VecDeque, sync::Arc};
 
-struct OpenFile {
+struct IndexedFile {
     data: DataFile,
     index: Arc<FileIndex>,
 }
@@ -22,14 +22,14 @@ pub struct StreamReader<'r> {
     stream: u32,
     /// Index of the present file in the recording.
     at: usize,
-    open: Option<OpenFile>,
+    open: Option<IndexedFile>,
     /// The stream's next block in the file.
     nth: usize,
     block: Block,
     /// Finds missing or damaged parts other than records; `None` if another reader does.
     inspector: Option<Inspector<'r>>,
     /// Damage found but not yet returned.
-    found: VecDeque<Damage>,
+    found: VecDeque<DamagedPlace>,
     expected: Option<u64>,
     /// Records of an earlier time are skipped: the start of the block that a seek found.
     from_time: u64,
@@ -128,12 +128,12 @@ impl<'r> StreamReader<'r> {
     }
 
     /// The present file, if it can be opened.
-    fn opened(&mut self) -> Option<&OpenFile> {
+    fn opened(&mut self) -> Option<&IndexedFile> {
         while self.open.is_none() && self.at < self.recording.files().len() {
             match self.recording.open_file(self.at) {
                 Ok(data) => {
                     let index = self.recording.index(self.at, &data);
-                    self.open = Some(OpenFile { data, index });
+                    self.open = Some(IndexedFile { data, index });
                 }
                 Err(_) => self.at += 1,
             }
@@ -155,19 +155,19 @@ impl<'r> StreamReader<'r> {
     }
 
     /// The last recorded records, if they are missing.
-    fn lost_at_the_end(&mut self) -> Read {
+    fn lost_at_the_end(&mut self) -> JournalRead {
         let last = self.recording.streams().get(narrow(self.stream.into())).and_then(StreamEntry::next);
         match (self.expected, last) {
             (Some(from), Some(to)) if from < to => {
                 self.expected = Some(to);
-                Read::Gap(Gap { stream: self.stream, from, to, reason: None })
+                JournalRead::Gap(Gap { stream: self.stream, from, to, reason: None })
             }
-            _ => Read::Ended,
+            _ => JournalRead::Ended,
         }
     }
 
     /// The next record, with its payload in `payload`, or what is in its place.
-    pub fn next(&mut self, payload: &mut Vec<u8>) -> Read {
+    pub fn next(&mut self, payload: &mut Vec<u8>) -> JournalRead {
         loop {
             if let Some(read) = self.next_of_block(payload) {
                 return read;
@@ -175,7 +175,7 @@ impl<'r> StreamReader<'r> {
             if self.open.is_none() {
                 // Report what is missing before the next file, and damage of one that cannot be opened.
                 if let Some(damage) = self.found.pop_front() {
-                    return Read::Damaged(Box::new(damage));
+                    return JournalRead::Damaged(Box::new(damage));
                 }
                 if self.at >= self.recording.files().len() {
                     if self.inspect() {
@@ -187,7 +187,7 @@ impl<'r> StreamReader<'r> {
                 match self.recording.open_file(self.at) {
                     Ok(data) => {
                         let index = self.recording.index(self.at, &data);
-                        self.open = Some(OpenFile { data, index });
+                        self.open = Some(IndexedFile { data, index });
                         self.find_beginning();
                     }
                     // The inspector reports why.
@@ -202,14 +202,14 @@ impl<'r> StreamReader<'r> {
     }
 
     /// Loads the next block. Returns an item to report before it, or in its place.
-    fn next_block(&mut self) -> Option<Read> {
+    fn next_block(&mut self) -> Option<JournalRead> {
         let open = self.open.as_ref()?;
         let next = open.index.block_of(self.stream, self.nth).copied();
-        let is_due = |damage: &Damage| {
+        let is_due = |damage: &DamagedPlace| {
             damage.file != open.data.path || next.is_none_or(|head| damage.offset <= head.offset)
         };
         if self.found.front().is_some_and(is_due) {
-            return self.found.pop_front().map(|damage| Read::Damaged(Box::new(damage)));
+            return self.found.pop_front().map(|damage| JournalRead::Damaged(Box::new(damage)));
         }
         let Some(head) = next else {
             self.go_to(self.at + 1);
@@ -218,7 +218,7 @@ impl<'r> StreamReader<'r> {
         self.take_up(&head)
     }
 
-    fn take_up(&mut self, head: &BlockHead) -> Option<Read> {
+    fn take_up(&mut self, head: &BlockHead) -> Option<JournalRead> {
         let open = self.open.as_ref()?;
         if let Some(expected) = self.expected {
             if head.first_sequence < expected {
@@ -228,27 +228,31 @@ impl<'r> StreamReader<'r> {
                 if head.kind == BlockKind::Gap && head.last_sequence >= expected {
                     return Some(self.gap(expected, head.last_sequence + 1, head));
                 }
-                return Some(Read::Damaged(Box::new(open.data.damage(head.offset, head.bytes(), problem))));
+                return Some(JournalRead::Damaged(Box::new(open.data.damage(
+                    head.offset,
+                    head.bytes(),
+                    problem,
+                ))));
             }
             if head.first_sequence > expected {
                 self.expected = Some(head.first_sequence);
                 let (stream, to) = (self.stream, head.first_sequence);
-                return Some(Read::Gap(Gap { stream, from: expected, to, reason: None }));
+                return Some(JournalRead::Gap(Gap { stream, from: expected, to, reason: None }));
             }
         }
         self.nth += 1;
         if head.kind == BlockKind::Gap {
             return Some(self.gap(head.first_sequence, head.last_sequence + 1, head));
         }
-        self.block.load(&open.data, head).map(|damage| Read::Damaged(Box::new(damage)))
+        self.block.load(&open.data, head).map(|damage| JournalRead::Damaged(Box::new(damage)))
     }
 
-    fn gap(&mut self, from: u64, to: u64, head: &BlockHead) -> Read {
+    fn gap(&mut self, from: u64, to: u64, head: &BlockHead) -> JournalRead {
         self.expected = Some(to);
-        Read::Gap(Gap { stream: self.stream, from, to, reason: head.gap_reason() })
+        JournalRead::Gap(Gap { stream: self.stream, from, to, reason: head.gap_reason() })
     }
 
-    fn next_of_block(&mut self, payload: &mut Vec<u8>) -> Option<Read> {
+    fn next_of_block(&mut self, payload: &mut Vec<u8>) -> Option<JournalRead> {
         let open = self.open.as_ref()?;
         let epoch = self.block.epoch();
         loop {
@@ -261,9 +265,9 @@ impl<'r> StreamReader<'r> {
                     self.expected = Some(record.sequence + 1);
                     payload.clear();
                     payload.extend_from_slice(bytes);
-                    return Some(Read::Record(Record { stream: self.stream, epoch, record }));
+                    return Some(JournalRead::Record(Record { stream: self.stream, epoch, record }));
                 }
-                Err(damage) => return Some(Read::Damaged(Box::new(damage))),
+                Err(damage) => return Some(JournalRead::Damaged(Box::new(damage))),
             }
         }
     }

@@ -4,14 +4,14 @@
 mod tests;
 
 use super::{
-    Block, Gap, Read, Record, Recording,
+    Block, Gap, JournalRead, Record, Recording,
     file::{DataFile, FileEnd, behind_end, is_there, missing},
     inspect::{check_plain, number_damage},
     recording::{list, streams_of},
 };
 use crate::{
     bytes::wide,
-    damage::{Damage, Problem},
+    damage::{DamagedPlace, Problem},
     layout::{
         BlockHead, BlockKind, FILE_HEAD_BYTES, HeadProblem, data_name, index_name, manifest::StreamEntry,
     },
@@ -21,7 +21,7 @@ use std::{collections::VecDeque, path::PathBuf};
 
 /// Reads a recording in the order in which its blocks were written, and continues when more are written. Each
 /// stream is in order; between streams the order is that of the blocks.
-pub struct Tail {
+pub struct TailReader {
     folder: PathBuf,
     recording: Option<u64>,
     streams: Vec<StreamEntry>,
@@ -34,7 +34,7 @@ pub struct Tail {
     /// A missing end of the file is to be reported.
     tells_end: bool,
     /// Damage not yet returned, including missing files.
-    found: VecDeque<Damage>,
+    found: VecDeque<DamagedPlace>,
     /// The expected number of the next block; `None` if unknown.
     next_block: Option<u64>,
     offset: u64,
@@ -42,7 +42,7 @@ pub struct Tail {
     stream: u32,
 }
 
-impl Tail {
+impl TailReader {
     /// Starts with the first record.
     pub fn from_start(recording: &Recording) -> Self {
         let number = recording.files().first().map_or(1, |file| file.number);
@@ -117,12 +117,12 @@ impl Tail {
         &self.streams
     }
 
-    /// The next record, with its payload in `payload`, or what is in its place. [`Read::Nothing`] while a
+    /// The next record, with its payload in `payload`, or what is in its place. [`JournalRead::Nothing`] while a
     /// recorder is running but has written nothing new.
-    pub fn next(&mut self, payload: &mut Vec<u8>) -> Read {
+    pub fn next(&mut self, payload: &mut Vec<u8>) -> JournalRead {
         loop {
             if let Some(damage) = self.found.pop_front() {
-                return Read::Damaged(Box::new(damage));
+                return JournalRead::Damaged(Box::new(damage));
             }
             if self.file.is_none() {
                 match self.open() {
@@ -137,7 +137,7 @@ impl Tail {
     }
 
     /// Opens the file, or advances to a later one; returns an item to report instead.
-    fn open(&mut self) -> Option<Read> {
+    fn open(&mut self) -> Option<JournalRead> {
         let file = match DataFile::open_of(&self.folder, self.number, self.recording) {
             Ok(file) => file,
             Err(damage) => return self.without_file(damage),
@@ -151,12 +151,12 @@ impl Tail {
         } else {
             self.file = Some(file);
         }
-        damage.map(|damage| Read::Damaged(Box::new(damage)))
+        damage.map(|damage| JournalRead::Damaged(Box::new(damage)))
     }
 
     /// The file cannot be opened: not created yet, deleted, or unreadable. The latter two are reported once.
     /// Waits for it while a recorder is running and no later file exists.
-    fn without_file(&mut self, damage: Damage) -> Option<Read> {
+    fn without_file(&mut self, damage: DamagedPlace) -> Option<JournalRead> {
         // Checked before the files: if no writer is left, the files seen are final.
         let is_live = FolderLock::is_taken(&self.folder);
         let later = self.later().next();
@@ -164,7 +164,7 @@ impl Tail {
         let is_made = self.is_made || later.is_some() || self.is_indexed();
         if !self.is_told && (is_made || !is_missing) {
             self.is_told = true;
-            return Some(Read::Damaged(Box::new(damage)));
+            return Some(JournalRead::Damaged(Box::new(damage)));
         }
         match later {
             Some(later) => {
@@ -172,10 +172,10 @@ impl Tail {
                 self.go_to(later, true);
                 None
             }
-            None if is_live => Some(Read::Nothing),
+            None if is_live => Some(JournalRead::Nothing),
             // Created between the two checks?
             None if is_missing && is_there(&self.path()) => None,
-            None => Some(Read::Ended),
+            None => Some(JournalRead::Ended),
         }
     }
 
@@ -194,8 +194,8 @@ impl Tail {
 
     /// Handles a file without new blocks: it is still being written, or its writer has moved on and the next
     /// file is missing.
-    fn nothing_yet(&self) -> Option<Read> {
-        (!self.is_followed()).then_some(Read::Nothing)
+    fn nothing_yet(&self) -> Option<JournalRead> {
+        (!self.is_followed()).then_some(JournalRead::Nothing)
     }
 
     /// The files after the present one.
@@ -218,21 +218,21 @@ impl Tail {
         })
     }
 
-    fn next_of_block(&mut self, payload: &mut Vec<u8>) -> Option<Read> {
+    fn next_of_block(&mut self, payload: &mut Vec<u8>) -> Option<JournalRead> {
         let file = self.file.as_ref()?;
         let epoch = self.block.epoch();
         match self.block.next(file)? {
             Ok((record, bytes)) => {
                 payload.clear();
                 payload.extend_from_slice(bytes);
-                Some(Read::Record(Record { stream: self.stream, epoch, record }))
+                Some(JournalRead::Record(Record { stream: self.stream, epoch, record }))
             }
-            Err(damage) => Some(Read::Damaged(Box::new(damage))),
+            Err(damage) => Some(JournalRead::Damaged(Box::new(damage))),
         }
     }
 
     /// Loads the next block; returns an item to report instead.
-    fn next_block(&mut self) -> Option<Read> {
+    fn next_block(&mut self) -> Option<JournalRead> {
         // Checked before the bytes: if no writer is left, the bytes seen are final.
         let is_being_written = self.is_being_written();
         let file = self.file.as_mut()?;
@@ -243,14 +243,14 @@ impl Tail {
                 let problem = Problem::Unreadable { error: error.to_string() };
                 let damage = file.damage(self.offset, 0, problem);
                 self.go_to(self.number + 1, false);
-                return Some(Read::Damaged(Box::new(damage)));
+                return Some(JournalRead::Damaged(Box::new(damage)));
             }
         };
         let Some(head) = found else { return self.without_block(is_being_written) };
         let damage = number_damage(file, &head, self.next_block);
         self.next_block = Some(head.number);
         if damage.is_some() {
-            return damage.map(|damage| Read::Damaged(Box::new(damage)));
+            return damage.map(|damage| JournalRead::Damaged(Box::new(damage)));
         }
         let damage = self.block.load(file, &head);
         if is_being_written && !self.block.is_whole(file) {
@@ -261,7 +261,7 @@ impl Tail {
         self.offset += head.bytes();
         if head.kind == BlockKind::Records {
             self.stream = head.stream;
-            return damage.map(|damage| Read::Damaged(Box::new(damage)));
+            return damage.map(|damage| JournalRead::Damaged(Box::new(damage)));
         }
         self.block.clear();
         check_plain(file, &head, &mut self.found);
@@ -271,9 +271,9 @@ impl Tail {
         self.take_other(&head)
     }
 
-    fn take_other(&mut self, head: &BlockHead) -> Option<Read> {
+    fn take_other(&mut self, head: &BlockHead) -> Option<JournalRead> {
         match head.kind {
-            BlockKind::Gap => Some(Read::Gap(Gap {
+            BlockKind::Gap => Some(JournalRead::Gap(Gap {
                 stream: head.stream,
                 from: head.first_sequence,
                 to: head.last_sequence + 1,
@@ -296,7 +296,7 @@ impl Tail {
     }
 
     /// No block starts where the next one should.
-    fn without_block(&mut self, is_being_written: bool) -> Option<Read> {
+    fn without_block(&mut self, is_being_written: bool) -> Option<JournalRead> {
         if is_being_written {
             return self.nothing_yet();
         }

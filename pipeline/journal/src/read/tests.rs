@@ -25,11 +25,11 @@ fn small(folder: &Path) {
     maker.files.finish().unwrap();
 }
 
-fn all(folder: &Path) -> Vec<Read> {
+fn all(folder: &Path) -> Vec<JournalRead> {
     read_all(&Recording::open(folder).unwrap())
 }
 
-fn check(folder: &Path) -> Verification {
+fn check(folder: &Path) -> JournalVerification {
     verify(&Recording::open(folder).unwrap(), true, &mut |_, _| ())
 }
 
@@ -55,9 +55,9 @@ fn streams_are_merged_by_time_with_their_gaps() {
         (0, 8),
     ];
     assert_eq!(sequences(&reads), wanted);
-    let gaps: Vec<_> = reads.iter().filter(|read| !matches!(read, Read::Record(_))).collect();
+    let gaps: Vec<_> = reads.iter().filter(|read| !matches!(read, JournalRead::Record(_))).collect();
     let reason = Some(GapReason::Overwritten);
-    assert_eq!(gaps, [&Read::Gap(Gap { stream: 1, from: 3, to: 6, reason })]);
+    assert_eq!(gaps, [&JournalRead::Gap(Gap { stream: 1, from: 3, to: 6, reason })]);
     let report = check(folder.path());
     assert_eq!((report.records(), &report.damages), (14, &vec![]));
     assert_eq!(report.streams[1].gaps, GapTotal { gaps: 1, records: 3, missed: 0 });
@@ -123,7 +123,7 @@ fn every_flipped_bit_is_told(stored: bool) {
         let report = verify(&recording, true, &mut |_, _| ());
         let touched = blocks.iter().find(|head| (head.offset..head.offset + head.bytes()).contains(&at));
         let from = touched.map_or(0, |head| head.offset);
-        let is_told = |damage: &Damage| damage.file == file && (from..=at).contains(&damage.offset);
+        let is_told = |damage: &DamagedPlace| damage.file == file && (from..=at).contains(&damage.offset);
         assert!(report.damages.iter().any(is_told), "bit {bit}: {:?}", report.damages);
         // Every record of the other blocks is read, and of the damaged one at most those before the damage.
         for head in blocks.iter().filter(|head| head.kind == BlockKind::Records) {
@@ -140,7 +140,7 @@ fn every_flipped_bit_is_told(stored: bool) {
                 let told: u64 = reads
                     .iter()
                     .filter_map(|read| match read {
-                        Read::Gap(gap) if gap.stream == head.stream && gap.reason.is_none() => {
+                        JournalRead::Gap(gap) if gap.stream == head.stream && gap.reason.is_none() => {
                             Some(gap.count())
                         }
                         _ => None,
@@ -206,15 +206,17 @@ fn times_are_found_in_any_file() {
     for sequence in [0, 1, 19, 20, 599, 600, 1198, 1199] {
         let mut merge = Merge::of_all(&recording);
         merge.seek_time(10 * sequence);
-        let Read::Record(found) = merge.next(&mut bytes) else { panic!("{sequence}") };
+        let JournalRead::Record(found) = merge.next(&mut bytes) else { panic!("{sequence}") };
         assert_eq!(found.record.stamp.generated, 10 * sequence);
     }
     let mut reader = StreamReader::new(&recording, 0);
     for _ in 0..2 {
         reader.seek_time(1_000_000);
-        assert_eq!(reader.next(&mut bytes), Read::Ended);
+        assert_eq!(reader.next(&mut bytes), JournalRead::Ended);
         reader.seek_time(30);
-        assert!(matches!(reader.next(&mut bytes), Read::Record(found) if found.record == record(0, 3)));
+        assert!(
+            matches!(reader.next(&mut bytes), JournalRead::Record(found) if found.record == record(0, 3))
+        );
     }
 }
 
@@ -241,8 +243,8 @@ fn a_search_by_time_starts_with_the_gap_before_it() {
     let mut first = |time| {
         reader.seek_time(time);
         let mut next = || match reader.next(&mut bytes) {
-            Read::Gap(gap) => (gap.from, gap.to),
-            Read::Record(found) => (found.record.sequence, found.record.sequence),
+            JournalRead::Gap(gap) => (gap.from, gap.to),
+            JournalRead::Record(found) => (found.record.sequence, found.record.sequence),
             _ => (0, 0),
         };
         [next(), next()]
@@ -340,10 +342,10 @@ proptest! {
         prop_assert!(sequences(&reads).len() <= 14);
         let verified = usize::try_from(verify(&recording, true, &mut |_, _| ()).records()).unwrap();
         prop_assert_eq!(verified, sequences(&reads).len());
-        let mut tail = Tail::from_start(&recording);
+        let mut tail = TailReader::from_start(&recording);
         let mut payload = Vec::new();
         for _ in 0..1000 {
-            if tail.next(&mut payload) == Read::Ended {
+            if tail.next(&mut payload) == JournalRead::Ended {
                 return Ok(());
             }
         }

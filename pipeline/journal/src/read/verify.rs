@@ -11,7 +11,7 @@ use super::{
     recording::streams_of,
 };
 use crate::{
-    damage::{Damage, Problem},
+    damage::{DamagedPlace, Problem},
     layout::{BlockHead, BlockKind},
 };
 use serde::Serialize;
@@ -80,7 +80,7 @@ impl GapTotal {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Verification {
+pub struct JournalVerification {
     pub folder: PathBuf,
     /// Its number in hexadecimal; `None` if unreadable.
     pub recording: Option<String>,
@@ -93,12 +93,12 @@ pub struct Verification {
     /// The first gaps, up to a limit.
     pub gaps: Vec<Gap>,
     /// The first damaged places, up to a limit.
-    pub damages: Vec<Damage>,
+    pub damages: Vec<DamagedPlace>,
     /// Number of damaged places, including those beyond the limit.
     pub damage_count: u64,
 }
 
-impl Verification {
+impl JournalVerification {
     /// Number of readable records in all streams.
     pub fn records(&self) -> u64 {
         self.streams.iter().map(|stream| stream.records).sum()
@@ -119,7 +119,7 @@ impl Verification {
         self.damage_count == 0 && gaps.records == gaps.missed
     }
 
-    fn damaged(&mut self, damage: Damage) {
+    fn damaged(&mut self, damage: DamagedPlace) {
         self.damage_count += 1;
         if self.damages.len() < KEPT_MAX {
             self.damages.push(damage);
@@ -143,9 +143,13 @@ struct StreamProgress {
 
 /// Verifies a recording: with `is_whole` every record of every block, otherwise only the heads. `progress` gets
 /// bytes done and total bytes.
-pub fn verify(recording: &Recording, is_whole: bool, progress: &mut dyn FnMut(u64, u64)) -> Verification {
+pub fn verify(
+    recording: &Recording,
+    is_whole: bool,
+    progress: &mut dyn FnMut(u64, u64),
+) -> JournalVerification {
     let mut verifier = Verifier {
-        out: Verification {
+        out: JournalVerification {
             folder: recording.folder().to_owned(),
             recording: recording.number().map(|number| format!("{number:016x}")),
             is_live: recording.is_live(),
@@ -177,7 +181,7 @@ pub fn verify(recording: &Recording, is_whole: bool, progress: &mut dyn FnMut(u6
 }
 
 struct Verifier {
-    out: Verification,
+    out: JournalVerification,
     seen: BTreeMap<u32, StreamProgress>,
     block: Block,
 }
@@ -189,7 +193,7 @@ impl Verifier {
         recording: &Recording,
         at: usize,
         file: &DataFile,
-        damages: Vec<Damage>,
+        damages: Vec<DamagedPlace>,
         progress: &mut dyn FnMut(u64),
     ) {
         // Uses the same blocks as readers, so that the counts match what they read.
@@ -210,7 +214,7 @@ impl Verifier {
         });
         let mut damages = damages.into_iter().peekable();
         for head in &index.scan.blocks {
-            let is_due = |damage: &Damage| damage.file != file.path || damage.offset <= head.offset;
+            let is_due = |damage: &DamagedPlace| damage.file != file.path || damage.offset <= head.offset;
             while let Some(damage) = damages.next_if(is_due) {
                 self.out.damaged(damage);
             }
@@ -312,7 +316,7 @@ impl Verifier {
         self.out.missing(gap);
     }
 
-    fn finish(mut self, recording: &Recording) -> Verification {
+    fn finish(mut self, recording: &Recording) -> JournalVerification {
         for (number, stream) in (0_u32..).zip(recording.streams()) {
             let expected = self.seen.get(&number).and_then(|seen| seen.expected);
             if let (Some(from), Some(to)) = (expected, stream.next())

@@ -8,7 +8,7 @@ use lowlat_ipc::stream::Record;
 
 /// Records of one stream, as they will be in the file. Allocated once and reused.
 #[derive(Debug)]
-pub struct Buffer {
+pub struct BlockBuffer {
     /// Head and body; as long as the largest block, whatever it contains.
     bytes: Vec<u8>,
     /// Number of bytes filled, including the head.
@@ -35,7 +35,7 @@ pub const EMPTY: BlockHead = BlockHead {
     body_crc: 0,
 };
 
-impl Buffer {
+impl BlockBuffer {
     /// Allocates blocks of this size. Writes every byte once, so that no page fault occurs later: zeros alone
     /// might only be promised by the allocator.
     pub fn new(block_bytes: usize) -> Self {

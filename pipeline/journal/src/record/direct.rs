@@ -53,11 +53,11 @@ impl Storage for DirectDisk {
     }
 
     fn write_whole(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
-        storage::Disk.write_whole(path, bytes)
+        storage::CachedDisk.write_whole(path, bytes)
     }
 
     fn sync_folder(&self, folder: &Path) -> io::Result<()> {
-        storage::Disk.sync_folder(folder)
+        storage::CachedDisk.sync_folder(folder)
     }
 }
 

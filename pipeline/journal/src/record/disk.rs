@@ -1,6 +1,6 @@
 //! The writing thread.
 
-use super::{Buffer, Files, RecordError, Storage, Written};
+use super::{BlockBuffer, Files, RecordError, Storage, Written};
 use crate::layout::{BlockHead, manifest::StreamEntry};
 use std::{
     sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError},
@@ -8,8 +8,8 @@ use std::{
 };
 
 /// A job of the writing thread.
-pub enum Job {
-    Block(Buffer),
+pub enum WriteJob {
+    Block(BlockBuffer),
     Gap(BlockHead),
     Stream(StreamEntry),
     End,
@@ -22,8 +22,8 @@ const IDLE: Duration = Duration::from_millis(100);
 /// pending jobs together. After an error it accepts no more, so that the sender learns of it with its next block.
 pub fn run<S: Storage>(
     mut files: Files<S>,
-    jobs: &Receiver<Job>,
-    empty: &SyncSender<Buffer>,
+    jobs: &Receiver<WriteJob>,
+    empty: &SyncSender<BlockBuffer>,
 ) -> Result<Written, RecordError> {
     loop {
         let job = match jobs.try_recv() {
@@ -39,14 +39,14 @@ pub fn run<S: Storage>(
             }
         };
         match job {
-            Job::Block(mut buffer) => {
+            WriteJob::Block(mut buffer) => {
                 files.append(&mut buffer)?;
                 // Fails if the recorder has been dropped.
                 empty.try_send(buffer).ok();
             }
-            Job::Gap(head) => files.append_gap(&head)?,
-            Job::Stream(entry) => files.add_stream(entry)?,
-            Job::End => return files.finish(),
+            WriteJob::Gap(head) => files.append_gap(&head)?,
+            WriteJob::Stream(entry) => files.add_stream(entry)?,
+            WriteJob::End => return files.finish(),
         }
         files.sync_if_due(false)?;
     }

@@ -1,7 +1,7 @@
 //! Writes the files of a recording: whole blocks, one after the other, by a single writer.
 
 use super::{
-    Buffer, Options, RecordError, Storage, StoredFile, SyncPolicy, buffer::EMPTY, identity::Identity,
+    BlockBuffer, Options, RecordError, Storage, StoredFile, SyncPolicy, buffer::EMPTY, identity::Identity,
 };
 use crate::{
     bytes::wide,
@@ -121,7 +121,7 @@ impl<S: Storage> Files<S> {
     }
 
     /// Writes a block of records.
-    pub fn append(&mut self, buffer: &mut Buffer) -> Result<(), RecordError> {
+    pub fn append(&mut self, buffer: &mut BlockBuffer) -> Result<(), RecordError> {
         let head = buffer.finished_head();
         self.make_room(head.body_bytes)?;
         let head = self.placed(head);

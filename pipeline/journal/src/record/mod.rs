@@ -12,7 +12,6 @@
 mod buffer;
 mod direct;
 mod disk;
-mod error;
 mod files;
 mod follow;
 pub mod identity;
@@ -21,15 +20,15 @@ mod storage;
 #[cfg(test)]
 mod tests;
 
-pub use buffer::Buffer;
+pub use buffer::BlockBuffer;
 pub use direct::{DirectDisk, DirectFile};
-pub use error::RecordError;
 pub use files::{Files, Place, Written};
 pub use follow::{Follower, Source};
 pub use recorder::{Recorded, Recorder};
-pub use storage::{Disk, FolderLock, Storage, StoredFile};
+pub use storage::{CachedDisk, FolderLock, Storage, StoredFile};
 
-use std::time::Duration;
+use std::{io, path::Path, time::Duration};
+use thiserror::Error;
 
 /// When data is synced to the disk. With any policy, a process that dies loses nothing that it handed to the
 /// kernel; a power cut loses what was not synced.
@@ -45,7 +44,7 @@ pub enum SyncPolicy {
 
 /// Method of writing to the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Writes {
+pub enum WriteMethod {
     /// Past the page cache, where the file system supports it. This takes far less CPU time and evicts no pages
     /// of other programs; apart from what the blocks hold, the disk must keep up.
     Direct,
@@ -61,7 +60,7 @@ pub struct Options {
     /// Largest file in bytes; its space is reserved at creation.
     pub file_bytes_max: u64,
     pub sync: SyncPolicy,
-    pub writes: Writes,
+    pub writes: WriteMethod,
     /// Blocks between the follower and the writing thread, in addition to one per stream: they absorb a stall
     /// of the disk, see [`Options::riding_out`]. The recorder allocates them at its start.
     pub spare_blocks: usize,
@@ -78,7 +77,7 @@ impl Default for Options {
             block_bytes: 256 << 10,
             file_bytes_max: 1 << 30,
             sync: SyncPolicy::Interval(Duration::from_secs(1)),
-            writes: Writes::Direct,
+            writes: WriteMethod::Direct,
             spare_blocks: 64,
             block_age_max: Duration::from_millis(200),
         }
@@ -108,5 +107,36 @@ impl Options {
             spare_blocks: self.spare_blocks.clamp(1, 4096),
             ..self
         }
+    }
+}
+
+/// Error that prevents a recording from being started or continued. What was written before stays readable.
+#[derive(Debug, Error)]
+#[error("{0}")]
+pub struct RecordError(pub(crate) String);
+
+impl RecordError {
+    /// A system error; `doing` is the attempted operation, a verb that precedes the path.
+    pub(crate) fn refused(path: &Path, doing: &str, source: &io::Error) -> Self {
+        Self(format!("cannot {doing} {}: {source}{}", path.display(), advice(source)))
+    }
+
+    /// The writing thread has already ended; the first error was reported then.
+    fn ended(folder: &Path) -> Self {
+        let folder = folder.display();
+        Self(format!("cannot record into {folder}: the recording has already ended with an error"))
+    }
+}
+
+fn advice(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            "\nhint: free space or use another disk; everything recorded so far is intact"
+        }
+        io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied => {
+            "\nhint: name a directory that this user can write to"
+        }
+        io::ErrorKind::NotFound => "\nhint: create its parent directory first",
+        _ => "\nhint: check the kernel's log for disk errors",
     }
 }

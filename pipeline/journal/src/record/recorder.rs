@@ -1,10 +1,10 @@
 //! Collects records into blocks.
 
 use super::{
-    Buffer, DirectDisk, Disk, Files, FolderLock, Options, Place, RecordError, Storage, StoredFile, Writes,
-    Written,
+    BlockBuffer, CachedDisk, DirectDisk, Files, FolderLock, Options, Place, RecordError, Storage, StoredFile,
+    WriteMethod, Written,
     buffer::EMPTY,
-    disk::{self, Job},
+    disk::{self, WriteJob},
     identity::Identity,
     storage,
 };
@@ -50,7 +50,7 @@ struct Stream {
     /// The reason of a jump right before the next record, if any. It applies only to that record: any later
     /// missing record was published while this recorder followed, and overwritten before it was read.
     reason: GapReason,
-    block: Option<Buffer>,
+    block: Option<BlockBuffer>,
     /// Start of its block, as a count of [`Recorder::flush_old`].
     begun: u64,
 }
@@ -61,9 +61,9 @@ pub struct Recorder {
     recording: u64,
     options: Options,
     /// `None` once the writing thread has ended.
-    jobs: Option<SyncSender<Job>>,
-    empty: Receiver<Buffer>,
-    give_back: SyncSender<Buffer>,
+    jobs: Option<SyncSender<WriteJob>>,
+    empty: Receiver<BlockBuffer>,
+    give_back: SyncSender<BlockBuffer>,
     thread: Option<JoinHandle<Result<Written, RecordError>>>,
     streams: Vec<Stream>,
     recorded: Recorded,
@@ -77,8 +77,8 @@ impl Recorder {
     /// new file.
     pub fn open(folder: &Path, options: Options) -> Result<Self, RecordError> {
         match options.writes {
-            Writes::Direct => Self::open_on(DirectDisk, folder, options),
-            Writes::Cached => Self::open_on(Disk, folder, options),
+            WriteMethod::Direct => Self::open_on(DirectDisk, folder, options),
+            WriteMethod::Cached => Self::open_on(CachedDisk, folder, options),
         }
     }
 
@@ -149,7 +149,7 @@ impl Recorder {
         let (jobs, taken) = sync_channel(room);
         let (give_back, empty) = sync_channel(room);
         for _ in 0..options.spare_blocks + streams.len() {
-            give_back.try_send(Buffer::new(options.block_bytes)).ok();
+            give_back.try_send(BlockBuffer::new(options.block_bytes)).ok();
         }
         let emptied = give_back.clone();
         let thread = std::thread::Builder::new()
@@ -207,8 +207,8 @@ impl Recorder {
             reason: GapReason::Overwritten,
             ..Stream::resumed(&entry)
         });
-        self.give_back.try_send(Buffer::new(self.options.block_bytes)).ok();
-        self.send(Job::Stream(entry))?;
+        self.give_back.try_send(BlockBuffer::new(self.options.block_bytes)).ok();
+        self.send(WriteJob::Stream(entry))?;
         Ok(number(self.streams.len() - 1))
     }
 
@@ -323,7 +323,7 @@ impl Recorder {
             state.expected = Some(to);
             state.reason = GapReason::Overwritten;
         }
-        self.send(Job::Gap(head))
+        self.send(WriteJob::Gap(head))
     }
 
     /// Hands over old blocks. To be called now and then, also without new records; it reads the clock.
@@ -355,7 +355,7 @@ impl Recorder {
         for at in 0..self.streams.len() {
             self.hand_over(at)?;
         }
-        self.send(Job::End)?;
+        self.send(WriteJob::End)?;
         self.jobs = None;
         self.recorded.written = self.join()?;
         Ok(self.recorded)
@@ -363,10 +363,10 @@ impl Recorder {
 
     fn hand_over(&mut self, stream: usize) -> Result<(), RecordError> {
         let block = self.streams.get_mut(stream).and_then(|stream| stream.block.take());
-        block.map_or(Ok(()), |block| self.send(Job::Block(block)))
+        block.map_or(Ok(()), |block| self.send(WriteJob::Block(block)))
     }
 
-    fn take_empty(&mut self) -> Result<Buffer, RecordError> {
+    fn take_empty(&mut self) -> Result<BlockBuffer, RecordError> {
         loop {
             match self.empty.try_recv() {
                 Ok(block) => return Ok(block),
@@ -387,7 +387,7 @@ impl Recorder {
         }
     }
 
-    fn send(&mut self, job: Job) -> Result<(), RecordError> {
+    fn send(&mut self, job: WriteJob) -> Result<(), RecordError> {
         let sent = self.jobs.as_ref().is_some_and(|jobs| jobs.send(job).is_ok());
         if sent { Ok(()) } else { Err(self.failed()) }
     }

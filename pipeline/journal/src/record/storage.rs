@@ -61,9 +61,9 @@ pub trait StoredFile: Send {
 
 /// System files, written through the page cache.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Disk;
+pub struct CachedDisk;
 
-impl Storage for Disk {
+impl Storage for CachedDisk {
     type File = File;
 
     fn create(&self, path: &Path) -> io::Result<File> {

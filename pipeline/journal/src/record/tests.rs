@@ -3,7 +3,7 @@
 use super::*;
 use crate::{
     layout::{GapReason, data_name},
-    read::{Gap, Read, Recording, verify},
+    read::{Gap, JournalRead, Recording, verify},
     testing::{options, payload, read_all, record, sequences},
 };
 use lowlat_ipc::{
@@ -71,13 +71,13 @@ fn contents(folder: &Path) -> Contents {
     let (mut records, mut gaps, mut bytes) = (Vec::new(), Vec::new(), Vec::new());
     loop {
         match merge.next(&mut bytes) {
-            Read::Record(found) => {
+            JournalRead::Record(found) => {
                 let sequence = found.record.sequence;
                 assert_eq!((found.record.stamp, &bytes), (record(0, sequence).stamp, &payload(0, sequence)));
                 records.push(sequence);
             }
-            Read::Gap(Gap { from, to, reason, .. }) => gaps.push((from, to, reason)),
-            Read::Ended => break,
+            JournalRead::Gap(Gap { from, to, reason, .. }) => gaps.push((from, to, reason)),
+            JournalRead::Ended => break,
             other => panic!("{other:?}"),
         }
     }
@@ -290,10 +290,12 @@ fn a_record_longer_than_a_block_gets_a_larger_one() {
     let mut reader = crate::read::StreamReader::new(&recording, stream);
     let mut bytes = Vec::new();
     for sequence in 5..9 {
-        assert!(matches!(reader.next(&mut bytes), Read::Record(found) if found.record.sequence == sequence));
+        assert!(
+            matches!(reader.next(&mut bytes), JournalRead::Record(found) if found.record.sequence == sequence)
+        );
         assert_eq!(bytes.len(), if sequence == 7 { long.len() } else { 5 });
     }
-    assert_eq!(reader.next(&mut bytes), Read::Ended);
+    assert_eq!(reader.next(&mut bytes), JournalRead::Ended);
     assert_eq!(verify(&recording, true, &mut |_, _| ()).damage_count, 0);
 }
 
@@ -399,14 +401,14 @@ fn what_was_written_is_whole(disk: impl Storage + Clone + 'static, steps: u64, e
     assert!(read.iter().map(|(_, sequence)| *sequence).eq(0..read.len() as u64), "a prefix");
     // No torn block remains: only the missing end is reported.
     let report = verify(&recording, true, &mut |_, _| ());
-    let is_end = |damage: &crate::damage::Damage| damage.problem == crate::damage::Problem::Unfinished;
+    let is_end = |damage: &crate::damage::DamagedPlace| damage.problem == crate::damage::Problem::Unfinished;
     assert!(report.damages.iter().all(is_end), "step {steps}: {:?}", report.damages);
 }
 
 #[test]
 fn whenever_a_disk_fails_written_records_are_intact_and_the_error_is_reported() {
     for (steps, error) in (0..40).flat_map(|steps| [(steps, ENOSPC), (steps, EIO)]) {
-        what_was_written_is_whole(Disk, steps, error);
+        what_was_written_is_whole(CachedDisk, steps, error);
         what_was_written_is_whole(DirectDisk, steps, error);
     }
 }
@@ -431,7 +433,7 @@ fn a_recording_that_is_cut_short_has_no_end() {
     // The next file cannot be created, while there is room for an end in this one.
     let folder = TempDir::new().unwrap();
     let options = Options { file_bytes_max: 16 << 10, ..options() };
-    let mut recorder = Recorder::open_on(Disk, folder.path(), options).unwrap();
+    let mut recorder = Recorder::open_on(CachedDisk, folder.path(), options).unwrap();
     std::fs::create_dir(folder.path().join(data_name(2))).unwrap();
     let stream = recorder.add_stream("one", 1, "test", Some(0)).unwrap();
     let mut record = |sequence| recorder.record(stream, 1, &record(0, sequence), &payload(0, sequence));
@@ -448,7 +450,7 @@ fn direct_writes_give_the_same_bytes() {
         let place = Place { streams: vec![crate::testing::entry("one")], ..Place::start() };
         let options = options().bounded();
         let mut files = Files::new(storage, folder, crate::testing::IDENTITY, options, place).unwrap();
-        let mut buffer = Buffer::new(options.block_bytes);
+        let mut buffer = BlockBuffer::new(options.block_bytes);
         for first in (0..2000).step_by(20) {
             buffer.begin(crate::testing::IDENTITY.recording, 0, 1);
             for sequence in first..first + 20 {
@@ -463,7 +465,7 @@ fn direct_writes_give_the_same_bytes() {
         (1..=written.files).map(|file| std::fs::read(folder.join(data_name(file))).unwrap()).collect()
     }
     let (one, other) = (TempDir::new().unwrap(), TempDir::new().unwrap());
-    let cached = make(Disk, one.path());
+    let cached = make(CachedDisk, one.path());
     assert!(cached.len() > 1 && cached == make(DirectDisk, other.path()));
 }
 
@@ -509,7 +511,7 @@ fn a_publisher_in_another_thread_is_recorded_without_corruption() {
 #[test]
 fn only_the_owner_can_read_a_recording() {
     use std::os::unix::fs::MetadataExt;
-    for writes in [Writes::Direct, Writes::Cached] {
+    for writes in [WriteMethod::Direct, WriteMethod::Cached] {
         let home = TempDir::new().unwrap();
         let folder = home.path().join("above/monday");
         let mut recorder = Recorder::open(&folder, Options { writes, ..options() }).unwrap();
@@ -590,9 +592,9 @@ proptest::proptest! {
         let mut reads = 0;
         loop {
             match merge.next(&mut Vec::new()) {
-                Read::Record(_) => reads += 1,
-                Read::Gap(gap) => proptest::prop_assert!(gap.reason.is_some()),
-                Read::Ended => break,
+                JournalRead::Record(_) => reads += 1,
+                JournalRead::Gap(gap) => proptest::prop_assert!(gap.reason.is_some()),
+                JournalRead::Ended => break,
                 other => panic!("{other:?}"),
             }
         }

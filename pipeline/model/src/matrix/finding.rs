@@ -4,7 +4,7 @@ use super::StageRange;
 
 /// A finding, and the groups that differ in nothing else.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Finding {
+pub struct ReportFinding {
     /// Its number in the report.
     pub number: u8,
     pub title: &'static str,
@@ -15,20 +15,20 @@ pub struct Finding {
 }
 
 /// Every finding that has groups, in the report's order.
-pub const FINDINGS: &[Finding] = &[
-    Finding {
+pub const FINDINGS: &[ReportFinding] = &[
+    ReportFinding {
         number: 3,
         title: "cache coherence",
         says: "a pinned writer keeps its cache lines, so readers fetch them from one place, and transfers get cheaper",
         groups: &['K', 'J', 'L'],
     },
-    Finding {
+    ReportFinding {
         number: 6,
         title: "strategies off the platform's CPUs",
         says: "latency gets much better where strategies no longer compete with md and td for CPUs",
         groups: &['O', 'Q'],
     },
-    Finding {
+    ReportFinding {
         number: 7,
         title: "NUMA nodes against contention",
         says: "reaching over NUMA nodes costs far less than strategies that compete for the CPUs of one",
@@ -37,13 +37,13 @@ pub const FINDINGS: &[Finding] = &[
 ];
 
 /// The finding that a group belongs to; none for groups of the tables.
-pub fn finding_of(letter: char) -> Option<&'static Finding> {
+pub fn finding_of(letter: char) -> Option<&'static ReportFinding> {
     FINDINGS.iter().find(|finding| finding.groups.contains(&letter))
 }
 
 /// Comparison of one set-up with another.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Compared {
+pub enum SpeedVerdict {
     /// All its runs were faster; the other takes this multiple of its time.
     Faster(f64),
     /// All its runs were slower, by this factor.
@@ -53,18 +53,18 @@ pub enum Compared {
 }
 
 /// Compares two set-ups by the means of their runs; `None` with fewer than two runs of either, which have no range.
-pub fn compare(one: (&StageRange, usize), other: (&StageRange, usize)) -> Option<Compared> {
+pub fn compare(one: (&StageRange, usize), other: (&StageRange, usize)) -> Option<SpeedVerdict> {
     let (one, other) = match (one, other) {
         ((one, 2..), (other, 2..)) => (one.means_ns?, other.means_ns?),
         _ => return None,
     };
     let middle = |(low, high): (f64, f64)| (low * high).sqrt();
     Some(if one.1 < other.0 {
-        Compared::Faster(middle(other) / middle(one))
+        SpeedVerdict::Faster(middle(other) / middle(one))
     } else if other.1 < one.0 {
-        Compared::Slower(middle(one) / middle(other))
+        SpeedVerdict::Slower(middle(one) / middle(other))
     } else {
-        Compared::NoDifference
+        SpeedVerdict::NoDifference
     })
 }
 
@@ -97,9 +97,9 @@ mod tests {
         let range = |low: f64, high: f64| StageRange { means_ns: Some((low, high)), ..StageRange::default() };
         let of = |one: &StageRange, other: &StageRange| compare((one, 2), (other, 3));
         let (fast, slow) = (range(10.0, 40.0), range(80.0, 320.0));
-        assert_eq!(of(&fast, &slow), Some(Compared::Faster(8.0)));
-        assert_eq!(of(&slow, &fast), Some(Compared::Slower(8.0)));
-        assert_eq!(of(&fast, &range(40.0, 90.0)), Some(Compared::NoDifference));
+        assert_eq!(of(&fast, &slow), Some(SpeedVerdict::Faster(8.0)));
+        assert_eq!(of(&slow, &fast), Some(SpeedVerdict::Slower(8.0)));
+        assert_eq!(of(&fast, &range(40.0, 90.0)), Some(SpeedVerdict::NoDifference));
         assert_eq!(compare((&fast, 1), (&slow, 2)), None, "one run has no range");
         assert_eq!(of(&fast, &StageRange::default()), None);
     }

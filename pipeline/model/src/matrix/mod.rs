@@ -10,7 +10,7 @@ mod summary;
 
 pub use budget::{Budget, BudgetError, PlannedRun, RUN_S_MIN, RowPlan, Share};
 pub use document::{MatrixDocument, MatrixRow};
-pub use finding::{Compared, FINDINGS, Finding, compare, finding_of};
+pub use finding::{FINDINGS, ReportFinding, SpeedVerdict, compare, finding_of};
 pub use groups::{FOLLOWERS, GROUPS, Group, PLATFORM_PROCESSES, Pinning, SCENARIOS, STRATEGIES, Scenario};
 pub use pins::{MatrixPins, PlatformPins, platform_pins};
 pub use summary::{RowFigures, StageRange};

@@ -1,6 +1,6 @@
 //! Evidence of runs about the goal, apart from the model's predictions.
 
-use super::{Capacity, CheckedPoint, Goal};
+use super::{Capacity, CapacityGoal, CheckedPoint};
 use serde::{Deserialize, Serialize};
 
 /// Outcome of a run with regard to the goal.
@@ -35,7 +35,7 @@ impl Answer {
     /// number of strategies is kept if none of its runs broke the goal.
     pub fn of(
         points: &[CheckedPoint],
-        goal: &Goal,
+        goal: &CapacityGoal,
         capacity: &Capacity,
         range: Option<[Capacity; 2]>,
     ) -> Self {
@@ -63,7 +63,7 @@ impl Answer {
 
 impl CheckedPoint {
     /// Returns the outcome of this run with regard to the goal.
-    pub fn outcome(&self, goal: &Goal) -> Outcome {
+    pub fn outcome(&self, goal: &CapacityGoal) -> Outcome {
         let run = &self.measured;
         let is_over = |ns: Option<u64>| ns.is_some_and(|ns| ns as f64 > goal.p99_ns);
         let figures = [run.stages.t2o.p99_ns, run.stages.t2o.p50_ns];
@@ -82,12 +82,12 @@ impl CheckedPoint {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Cores, Limit, Load, Prediction};
+    use super::super::{CapacityLimit, Cores, Load, Prediction};
     use super::*;
     use crate::{Mode, testing};
     use proptest::prelude::*;
 
-    const GOAL: Goal = Goal { p99_ns: 500_000.0, utilisation: 0.6 };
+    const GOAL: CapacityGoal = CapacityGoal { p99_ns: 500_000.0, utilisation: 0.6 };
 
     fn point(strategies: u32, ticks: u64, t2o_ns: u64) -> CheckedPoint {
         let load = Load { strategies, rate_per_s: 1.0, mode: Mode::Parked, cores: Cores::Shared { cpus: 2 } };
@@ -96,7 +96,7 @@ mod tests {
     }
 
     fn capacity(strategies: u32) -> Capacity {
-        Capacity { strategies, expected: None, limit: Limit::Numbers }
+        Capacity { strategies, expected: None, limit: CapacityLimit::Numbers }
     }
 
     fn answer(points: &[CheckedPoint]) -> Answer {
@@ -146,7 +146,7 @@ mod tests {
     fn a_busier_cpu_checks_nothing() {
         let point = point(10, 5_000, 20_000);
         assert_eq!(point.outcome(&GOAL), Outcome::Kept);
-        assert_eq!(point.outcome(&Goal { utilisation: 0.05, ..GOAL }), Outcome::Open);
+        assert_eq!(point.outcome(&CapacityGoal { utilisation: 0.05, ..GOAL }), Outcome::Open);
     }
 
     #[test]

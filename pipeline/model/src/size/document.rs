@@ -1,7 +1,10 @@
 //! The answer with what it rests on.
 
-use super::{Answer, Capacity, Costs, Goal, HugePages, Load, Placement, Prediction};
-use crate::PipelineRecord;
+use super::{Answer, Capacity, CapacityGoal, Costs, Load, Placement, Prediction};
+use crate::{
+    PipelineRecord,
+    matrix::{SpeedVerdict, StageRange, compare},
+};
 use serde::{Deserialize, Serialize};
 
 /// A point at which the prediction was compared with a run.
@@ -94,6 +97,39 @@ impl Fit {
     }
 }
 
+/// Runs on huge pages and on usual ones, in turns, with the largest number of strategies that was checked.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct HugePages {
+    /// Number of strategies in every run.
+    pub strategies: u32,
+    pub usual: Vec<PipelineRecord>,
+    pub huge: Vec<PipelineRecord>,
+    /// Reason why there are no runs on huge pages, or no more of them.
+    pub not_tried: Option<String>,
+}
+
+impl HugePages {
+    /// Tick to order on huge pages, and on usual ones.
+    pub fn ranges(&self) -> [StageRange; 2] {
+        [&self.huge, &self.usual].map(|runs| StageRange::of(runs, |stages| &stages.t2o))
+    }
+
+    /// Compares huge pages with usual ones; `None` with fewer than two runs of either.
+    pub fn compared(&self) -> Option<SpeedVerdict> {
+        let [huge, usual] = self.ranges();
+        compare((&huge, self.huge.len()), (&usual, self.usual.len()))
+    }
+
+    /// Fewest bytes that a run on huge pages got from the pool.
+    pub fn pooled_bytes(&self) -> u64 {
+        let of_pool = |run: &PipelineRecord| {
+            let kinds = run.backing_bytes.iter().filter(|(kind, _)| kind.ends_with("pages of the pool"));
+            kinds.map(|(_, bytes)| *bytes).sum()
+        };
+        self.huge.iter().map(of_pool).min().unwrap_or(0)
+    }
+}
+
 /// Results of `lowlat pipeline size`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SizeDocument {
@@ -122,7 +158,7 @@ pub struct SizeDocument {
     pub rate_each_per_s: f64,
     /// Mode and CPUs that were predicted for.
     pub load: Load,
-    pub goal: Goal,
+    pub goal: CapacityGoal,
     /// Number of strategies that the host carries by the model.
     pub capacity: Capacity,
     /// The part of it that runs support; all defaults in documents written before this field existed.
@@ -182,5 +218,22 @@ mod tests {
         let of = fit.correct(&Prediction { p99_ns: 130_000.0, ..Prediction::default() });
         assert!((of.p99_ns - 460_000.0).abs() < 1e-3, "{of:?}");
         assert!((fit.slower(2.0).p99_factor - 24.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_difference_needs_two_runs_of_each() {
+        let runs = |ns: [u64; 2]| ns.map(|ns| testing::run(100, ns)).to_vec();
+        let mut tried =
+            HugePages { usual: runs([40_000, 42_000]), huge: runs([20_000, 21_000]), ..HugePages::default() };
+        assert!(
+            matches!(tried.compared(), Some(SpeedVerdict::Faster(factor)) if (1.9..2.1).contains(&factor))
+        );
+        assert_eq!(tried.pooled_bytes(), 0);
+        tried.huge.pop();
+        assert_eq!(tried.compared(), None);
+        for run in &mut tried.huge {
+            run.backing_bytes.insert("2048 KiB pages of the pool".to_owned(), 4 << 20);
+        }
+        assert_eq!(tried.pooled_bytes(), 4 << 20);
     }
 }

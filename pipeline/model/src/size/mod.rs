@@ -12,15 +12,13 @@ mod answer;
 mod capacity;
 mod costs;
 mod document;
-mod huge_pages;
 mod place;
 mod predict;
 
 pub use answer::{Answer, Outcome};
-pub use capacity::{Capacity, Goal, Limit, STRATEGIES_MAX, capacity};
+pub use capacity::{Capacity, CapacityGoal, CapacityLimit, STRATEGIES_MAX, capacity};
 pub use costs::Costs;
-pub use document::{CheckedPoint, Fit, SizeDocument};
-pub use huge_pages::HugePages;
+pub use document::{CheckedPoint, Fit, HugePages, SizeDocument};
 pub use place::{PlacedGroup, Placement, StrategyGroup, place};
 pub(crate) use place::{SAME_LLC, nearness};
 pub use predict::{Cores, Load, Prediction, predict};

@@ -3,7 +3,7 @@
 use lowlat_ipc::stream::{self, Stamp};
 use lowlat_trade::{
     records::{self, Outcome, Reject, Side, kind},
-    strategy::Cause,
+    strategy::OrderCause,
 };
 use pyo3::{exceptions::PyTypeError, prelude::*, types::PyBytes};
 use std::sync::Arc;
@@ -40,9 +40,9 @@ impl Record {
         })
     }
 
-    fn cause(&self) -> Cause {
+    fn cause(&self) -> OrderCause {
         let generated_ns = self.stamp.generated;
-        Cause {
+        OrderCause {
             generated_ns,
             scheduled_ns: generated_ns,
             received_ns: self.received_ns.unwrap_or(generated_ns),
@@ -53,7 +53,7 @@ impl Record {
 }
 
 /// The cause of an order, and its instrument.
-pub fn cause_of(event: &Bound<'_, PyAny>) -> PyResult<(Cause, u32)> {
+pub fn cause_of(event: &Bound<'_, PyAny>) -> PyResult<(OrderCause, u32)> {
     let Ok(record) = event.cast::<Record>() else {
         let found = event.get_type().name()?;
         let text = format!("cause is a {found}, expected the Quote or Answer that caused the order, or None");
@@ -62,7 +62,7 @@ pub fn cause_of(event: &Bound<'_, PyAny>) -> PyResult<(Cause, u32)> {
     let (cause, instrument) = (record.get().cause(), record.get().stamp.instrument);
     if let Ok(quote) = event.cast::<Quote>() {
         let records::Quote { scheduled_ns, origin, .. } = quote.get().quote;
-        return Ok((Cause { scheduled_ns, origin, ..cause }, instrument));
+        return Ok((OrderCause { scheduled_ns, origin, ..cause }, instrument));
     }
     let answer = event.cast::<Answer>();
     Ok((cause, answer.map_or(instrument, |answer| answer.get().answer.instrument)))

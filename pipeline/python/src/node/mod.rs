@@ -9,10 +9,10 @@ use crate::{
 use lowlat_ipc::{fork::ForkMark, stream::Stamp};
 use lowlat_trade::{
     clock::now_ns,
-    node::{self, Ended, Event, Join},
+    node::{self, Event, Join, NodeEnded},
     records::Side,
     roles::{OrderStream, numbers_of},
-    strategy::{Cause, Numbers, Orders},
+    strategy::{Numbers, OrderCause, Orders},
 };
 use pyo3::{exceptions::PyValueError, prelude::*};
 use std::{
@@ -40,10 +40,10 @@ pub struct Node {
     /// A thread has called `leave`.
     is_leaving: AtomicBool,
     /// Never locked while Python code runs: a signal handler may use the node.
-    inner: Mutex<Inner>,
+    inner: Mutex<NodeState>,
 }
 
-struct Inner {
+struct NodeState {
     /// `None` once it has left.
     node: Option<node::Node>,
     strategy: Option<(u32, Numbers)>,
@@ -116,13 +116,13 @@ impl Node {
         };
         let (cause, of_cause) = match cause {
             Some(event) => cause_of(event).map(|(cause, instrument)| (cause, Some(instrument)))?,
-            None => (Cause::at(now_ns()), None),
+            None => (OrderCause::at(now_ns()), None),
         };
         let instrument = instrument.or(of_cause);
         let instrument = instrument
             .ok_or_else(|| PyValueError::new_err("an order without a cause needs an instrument"))?;
         let mut inner = self.lock()?;
-        let Inner { node, strategy, .. } = &mut *inner;
+        let NodeState { node, strategy, .. } = &mut *inner;
         let node = node.as_mut().filter(|_| !self.is_leaving()).ok_or_else(left)?;
         let no_strategy =
             || PyValueError::new_err("this node is not a strategy\nhint: join with lowlat.join");
@@ -263,7 +263,7 @@ impl Node {
         let strategy_number = node.strategies().first().copied();
         let strategy = strategy_number.map(|number| (number, numbers_of(&node, number)));
         let (names, events) = (Names::default(), VecDeque::new());
-        let inner = Mutex::new(Inner { node: Some(node), strategy, names, events, is_over: false });
+        let inner = Mutex::new(NodeState { node: Some(node), strategy, names, events, is_over: false });
         Ok(Self {
             name,
             number,
@@ -280,10 +280,10 @@ impl Node {
         self.is_leaving.load(Ordering::Relaxed)
     }
 
-    fn lock(&self) -> PyResult<MutexGuard<'_, Inner>> {
+    fn lock(&self) -> PyResult<MutexGuard<'_, NodeState>> {
         if !self.mark.is_this_process() {
             // The lock may be held by a thread that does not exist in this process.
-            return Err(errors::of_ended(&Ended::Forked { pid: self.mark.pid() }));
+            return Err(errors::of_ended(&NodeEnded::Forked { pid: self.mark.pid() }));
         }
         let busy = |_| {
             BusyError::new_err(
@@ -326,7 +326,7 @@ impl Node {
     }
 }
 
-impl Inner {
+impl NodeState {
     /// Polls, unless events of an earlier poll are left.
     fn poll(&mut self) -> PyResult<()> {
         let Some(node) = self.node.as_mut().filter(|_| self.events.is_empty()) else { return Ok(()) };

@@ -4,12 +4,12 @@ use super::MeasuredRow;
 use lowlat_host::CpuSet;
 use lowlat_pipeline::{
     PipelineParameters,
-    matrix::{Compared, FINDINGS, Finding, compare},
+    matrix::{FINDINGS, ReportFinding, SpeedVerdict, compare},
 };
 
 /// A finding with the rows of its groups.
 pub struct MeasuredFinding<'r, 'a> {
-    pub finding: &'static Finding,
+    pub finding: &'static ReportFinding,
     /// Its rows by scenario, and within it in the order of the finding's groups.
     pub rows: Vec<&'r MeasuredRow<'a>>,
 }
@@ -17,7 +17,7 @@ pub struct MeasuredFinding<'r, 'a> {
 impl<'r, 'a> MeasuredFinding<'r, 'a> {
     /// Every finding of which rows were asked for.
     pub fn all(rows: &'r [MeasuredRow<'a>]) -> Vec<Self> {
-        let of = |finding: &'static Finding| {
+        let of = |finding: &'static ReportFinding| {
             let place =
                 |row: &MeasuredRow<'_>| finding.groups.iter().position(|letter| *letter == row.row.group);
             let mut rows: Vec<&MeasuredRow<'a>> = rows.iter().filter(|row| place(row).is_some()).collect();
@@ -69,11 +69,13 @@ fn sentence(one: &MeasuredRow<'_>, other: &MeasuredRow<'_>) -> String {
     let of = |row: &MeasuredRow<'_>| (row.figures.t2o.clone(), row.figures.runs);
     let ((one, one_runs), (other, other_runs)) = (of(one), of(other));
     match compare((&one, one_runs), (&other, other_runs)) {
-        Some(Compared::Faster(factor)) => format!("{other_id} takes {factor:.2} times as long as {one_id}."),
-        Some(Compared::Slower(factor)) => {
+        Some(SpeedVerdict::Faster(factor)) => {
+            format!("{other_id} takes {factor:.2} times as long as {one_id}.")
+        }
+        Some(SpeedVerdict::Slower(factor)) => {
             format!("{one_id} takes {factor:.2} times as long as {other_id}, unlike in the report.")
         }
-        Some(Compared::NoDifference) => {
+        Some(SpeedVerdict::NoDifference) => {
             format!("{one_id} and {other_id}: no difference shown, the means of their runs overlap.")
         }
         None => format!("{one_id} and {other_id}: fewer than two runs of each, which compare nothing."),

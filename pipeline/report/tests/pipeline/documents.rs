@@ -5,8 +5,8 @@ use lowlat_pipeline::{
     MatrixDocument, MatrixRow, Mode, PipelineDocument, PipelineOptions, PipelineParameters, PipelineRecord,
     matrix::{self, MatrixPins},
     size::{
-        Answer, Capacity, CheckedPoint, Cores, Costs, Fit, Goal, HugePages, Limit, Load, PlacedGroup,
-        Placement, SizeDocument, StrategyGroup, capacity, predict,
+        Answer, Capacity, CapacityGoal, CapacityLimit, CheckedPoint, Cores, Costs, Fit, HugePages, Load,
+        PlacedGroup, Placement, SizeDocument, StrategyGroup, capacity, predict,
     },
     testing,
 };
@@ -182,7 +182,7 @@ pub fn size() -> SizeDocument {
         })
         .into();
     let fit = Fit::of(&checked);
-    let goal = Goal { p99_ns: 500_000.0, utilisation: 0.6 };
+    let goal = CapacityGoal { p99_ns: 500_000.0, utilisation: 0.6 };
     let capacity = capacity(&costs, &fit, &load(1), 100.0, &goal);
     let answer = Answer::of(&checked, &goal, &capacity, None);
     let group = StrategyGroup { strategies: capacity.strategies, rate_per_s: 100.0 };
@@ -229,7 +229,7 @@ pub fn size() -> SizeDocument {
 /// A host that cannot carry a single strategy.
 pub fn nothing_fits() -> SizeDocument {
     SizeDocument {
-        capacity: Capacity { strategies: 0, expected: None, limit: Limit::P99 },
+        capacity: Capacity { strategies: 0, expected: None, limit: CapacityLimit::P99 },
         answer: Answer::default(),
         checked: Vec::new(),
         fit: Fit::default(),

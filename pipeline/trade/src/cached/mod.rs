@@ -11,7 +11,7 @@ mod store;
 mod tests;
 
 pub use state::{
-    OrderKey, OrderState, Payload, Position, PositionKey, Progress, QuoteState, State, StreamRecord,
+    OrderKey, OrderState, Payload, Position, PositionKey, Progress, QuoteState, RecordSeen, State,
 };
 pub use store::{Opened, Store, StoreError};
 

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// A record of the pipeline, with its stream.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct StreamRecord<'a> {
+pub struct RecordSeen<'a> {
     pub stream: &'a str,
     /// The record's sequence in it.
     pub sequence: u64,
@@ -131,7 +131,7 @@ impl State {
     }
 
     /// Applies a record; returns false if it, or a later one of its stream, was already applied.
-    pub fn apply(&mut self, seen: &StreamRecord<'_>) -> bool {
+    pub fn apply(&mut self, seen: &RecordSeen<'_>) -> bool {
         match self.streams.get_mut(seen.stream) {
             Some(last) if seen.sequence <= *last => return false,
             Some(last) => *last = seen.sequence,
@@ -140,7 +140,7 @@ impl State {
         self.changed.records += 1;
         match seen.what {
             Payload::Quote(quote) => {
-                let StreamRecord { sequence, generated_ns, key, .. } = *seen;
+                let RecordSeen { sequence, generated_ns, key, .. } = *seen;
                 self.quotes.insert(key, QuoteState { sequence, generated_ns, quote });
                 self.changed.quotes.insert(key);
             }
@@ -183,7 +183,7 @@ impl State {
         self.names.get(&strategy).cloned().unwrap_or_else(unnamed)
     }
 
-    fn order(&mut self, seen: &StreamRecord<'_>, order: &Order) {
+    fn order(&mut self, seen: &RecordSeen<'_>, order: &Order) {
         self.name(seen.source, seen.stream);
         let key = (seen.source, order.number);
         let Order { price, quantity, side, .. } = *order;

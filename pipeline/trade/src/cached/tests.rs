@@ -1,5 +1,5 @@
 use super::{
-    state::{Payload, State, StreamRecord},
+    state::{Payload, RecordSeen, State},
     *,
 };
 use crate::records::{Answer, Order, Outcome, Quote, Reject, Side};
@@ -15,15 +15,15 @@ fn orders_in(store: &Path, strategy: u32) -> Vec<(u32, String, bool)> {
     rows.collect::<Result<_, _>>().unwrap()
 }
 
-fn quote(sequence: u64, instrument: u32, bid: i64) -> StreamRecord<'static> {
+fn quote(sequence: u64, instrument: u32, bid: i64) -> RecordSeen<'static> {
     let what = Payload::Quote(Quote { bid, ..Quote::default() });
-    StreamRecord { stream: "md", sequence, generated_ns: 5, key: instrument, source: 1, what }
+    RecordSeen { stream: "md", sequence, generated_ns: 5, key: instrument, source: 1, what }
 }
 
-fn order(sequence: u64, strategy: u32, number: u64, quantity: u32) -> StreamRecord<'static> {
+fn order(sequence: u64, strategy: u32, number: u64, quantity: u32) -> RecordSeen<'static> {
     let what = Payload::Order(Order { number, quantity, price: 10, ..Order::default() });
     let stream = ["orders.0", "orders.1", "orders.2"][usize::try_from(strategy).unwrap()];
-    StreamRecord { stream, sequence, generated_ns: 6, key: 4, source: strategy, what }
+    RecordSeen { stream, sequence, generated_ns: 6, key: 4, source: strategy, what }
 }
 
 fn answer(
@@ -32,7 +32,7 @@ fn answer(
     order_number: u64,
     outcome: Outcome,
     quantity: u32,
-) -> StreamRecord<'static> {
+) -> RecordSeen<'static> {
     let what = Payload::Answer(Answer {
         order_number,
         outcome,
@@ -42,10 +42,10 @@ fn answer(
         instrument: 4,
         side: Side::Buy,
     });
-    StreamRecord { stream: "td", sequence, generated_ns: 8, key: strategy, source: 9, what }
+    RecordSeen { stream: "td", sequence, generated_ns: 8, key: strategy, source: 9, what }
 }
 
-fn some_records() -> [StreamRecord<'static>; 8] {
+fn some_records() -> [RecordSeen<'static>; 8] {
     [
         quote(1, 4, 100),
         quote(2, 5, 200),
@@ -149,7 +149,7 @@ fn a_new_run_starts_with_the_positions_of_the_previous_one() {
 fn positions_follow_the_strategy_s_name_from_run_to_run() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("cached.sqlite");
-    let of = |node: &'static str, source: u32, sequence: u64| StreamRecord {
+    let of = |node: &'static str, source: u32, sequence: u64| RecordSeen {
         stream: node,
         source,
         ..order(sequence, 0, sequence, 5)

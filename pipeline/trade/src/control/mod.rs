@@ -19,7 +19,7 @@
 mod wire;
 
 pub(crate) use wire::timespec;
-pub use wire::{Incoming, Lent, Socket, parse};
+pub use wire::{Lent, ReceiveOutcome, Socket, parse};
 
 use crate::node::{Keys, Overrun, Strategies, Wait, Writes};
 use lowlat_pipeline::NodeRow;

@@ -58,12 +58,12 @@ impl Lent {
 
 /// A queued message. Descriptors are opened when it is sent, so that a queue holds none.
 #[derive(Debug)]
-struct Outgoing {
+struct QueuedMessage {
     bytes: Vec<u8>,
     memory: Vec<Lent>,
 }
 
-impl Outgoing {
+impl QueuedMessage {
     fn send(&self, socket: &OwnedFd) -> Result<(), Errno> {
         // Descriptors opened for this message, which are closed once it is sent.
         let mut opened = Vec::new();
@@ -83,7 +83,7 @@ impl Outgoing {
 #[derive(Debug)]
 pub struct Socket {
     fd: OwnedFd,
-    queue: VecDeque<Outgoing>,
+    queue: VecDeque<QueuedMessage>,
 }
 
 impl Socket {
@@ -103,7 +103,7 @@ impl Socket {
         if bytes.len() > MESSAGE_BYTES_MAX {
             return Err(too_long(bytes.len()));
         }
-        self.queue.push_back(Outgoing { bytes, memory });
+        self.queue.push_back(QueuedMessage { bytes, memory });
         self.flush()
     }
 
@@ -134,32 +134,32 @@ impl Socket {
         !self.queue.is_empty()
     }
 
-    pub fn receive(&self) -> Result<Incoming, Refusal> {
+    pub fn receive(&self) -> Result<ReceiveOutcome, Refusal> {
         let received = match passing::receive(&self.fd) {
             // Reported once if the peer closed without having read everything; its last messages follow.
             Err(Errno::CONNRESET) => passing::receive(&self.fd),
             received => received,
         };
         match received {
-            Ok(Some(received)) => Ok(Incoming::Message(received)),
-            Ok(None) | Err(Errno::CONNRESET | Errno::PIPE) => Ok(Incoming::Closed),
-            Err(Errno::AGAIN) => Ok(Incoming::Nothing),
+            Ok(Some(received)) => Ok(ReceiveOutcome::Message(received)),
+            Ok(None) | Err(Errno::CONNRESET | Errno::PIPE) => Ok(ReceiveOutcome::Closed),
+            Err(Errno::AGAIN) => Ok(ReceiveOutcome::Nothing),
             Err(Errno::MSGSIZE) => Err(too_long(MESSAGE_BYTES_MAX + 1)),
             Err(errno) => Err(failed(errno)),
         }
     }
 
     /// Waits for a message until the deadline. Sends queued messages meanwhile.
-    pub fn receive_until(&mut self, until_ns: u64) -> Result<Incoming, Refusal> {
+    pub fn receive_until(&mut self, until_ns: u64) -> Result<ReceiveOutcome, Refusal> {
         loop {
             self.flush()?;
             match self.receive()? {
-                Incoming::Nothing => {}
+                ReceiveOutcome::Nothing => {}
                 other => return Ok(other),
             }
             let now = now_ns();
             if now >= until_ns {
-                return Ok(Incoming::Nothing);
+                return Ok(ReceiveOutcome::Nothing);
             }
             let flags = if self.is_waiting() { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
             let timeout = timespec((until_ns - now).min(100_000_000));
@@ -172,7 +172,7 @@ impl Socket {
 }
 
 #[derive(Debug)]
-pub enum Incoming {
+pub enum ReceiveOutcome {
     Nothing,
     Message(Received),
     Closed,

@@ -2,10 +2,10 @@
 
 use super::{
     Access, Area, Happened, Master, Standing,
-    connection::Phase,
+    connection::ConnectionPhase,
     member::{Member, Stream, matches},
     memory::{ChargedTo, WrittenBy},
-    ready::Tag,
+    ready::EventTag,
 };
 use crate::{
     address::is_name,
@@ -60,7 +60,7 @@ impl Master {
             role: join.role.clone(),
             epoch,
             owner,
-            pidfd: self.ready_list.add_process(pidfd(owner), Tag::Member(number)),
+            pidfd: self.ready_list.add_process(pidfd(owner), EventTag::Member(number)),
             standing: Standing::Joining,
             admitted_ns: now_ns(),
             is_mapped: false,
@@ -84,7 +84,7 @@ impl Master {
             None => self.members.push(member),
         }
         if let Some(connection) = self.connections.get_mut(&id) {
-            connection.phase = Phase::Member(number);
+            connection.phase = ConnectionPhase::Member(number);
         }
         let without_master = self.options.without_master;
         self.tell(

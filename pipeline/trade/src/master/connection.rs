@@ -1,12 +1,13 @@
 //! Connections of nodes, and their messages.
 
 use super::{
-    Happened, Master, Standing, claims, links::ReconnectRequest, member::Member, ready::Tag, socket_error,
+    Happened, Master, Standing, claims, links::ReconnectRequest, member::Member, ready::EventTag,
+    socket_error,
 };
 use crate::{
     address::is_name,
     clock::now_ns,
-    control::{self, Incoming, Request, Socket, ToMaster, ToNode, parse},
+    control::{self, ReceiveOutcome, Request, Socket, ToMaster, ToNode, parse},
     node::{Join, Keys, Reads},
     refusal::Refusal,
 };
@@ -42,7 +43,7 @@ const REASON_CHARACTERS_MAX: usize = 600;
 const NAME_CHARACTERS_MAX: usize = 32;
 
 #[derive(Debug)]
-pub(super) enum Phase {
+pub(super) enum ConnectionPhase {
     /// It has not joined yet.
     Greeting { since_ns: u64, hello: Option<(Owner, Join)> },
     /// It belongs to this member.
@@ -54,7 +55,7 @@ pub(super) enum Phase {
 #[derive(Debug)]
 pub(super) struct Connection {
     pub(super) socket: Socket,
-    pub(super) phase: Phase,
+    pub(super) phase: ConnectionPhase,
     /// The master waits for room in its socket.
     pub(super) is_waited_for: bool,
     peer: UCred,
@@ -63,7 +64,7 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    pub(super) fn new(socket: Socket, phase: Phase, peer: UCred) -> Self {
+    pub(super) fn new(socket: Socket, phase: ConnectionPhase, peer: UCred) -> Self {
         Self { socket, phase, is_waited_for: false, peer, name: process_name(&peer) }
     }
 
@@ -74,7 +75,7 @@ impl Connection {
 
     /// True if it has not joined yet, and may.
     pub(super) fn is_greeting(&self) -> bool {
-        matches!(self.phase, Phase::Greeting { .. })
+        matches!(self.phase, ConnectionPhase::Greeting { .. })
     }
 }
 
@@ -114,9 +115,9 @@ impl Master {
                 continue;
             }
             let since_ns = now_ns();
-            let phase = Phase::Greeting { since_ns, hello: None };
+            let phase = ConnectionPhase::Greeting { since_ns, hello: None };
             self.next_connection += 1;
-            if let Err(source) = self.ready_list.add(fd.as_fd(), Tag::Connection(self.next_connection)) {
+            if let Err(source) = self.ready_list.add(fd.as_fd(), EventTag::Connection(self.next_connection)) {
                 // Memory of the kernel, or its limit of watches. The node sees the close.
                 self.pause_accepting(source);
                 return Ok(());
@@ -176,9 +177,9 @@ impl Master {
         for _ in 0..MESSAGES_MAX {
             let Some(connection) = self.connections.get(&id) else { return };
             match connection.socket.receive() {
-                Ok(Incoming::Nothing) => return,
-                Ok(Incoming::Message(received)) => self.hear(id, &received.bytes),
-                Ok(Incoming::Closed) => return self.closed(id, "it closed its connection"),
+                Ok(ReceiveOutcome::Nothing) => return,
+                Ok(ReceiveOutcome::Message(received)) => self.hear(id, &received.bytes),
+                Ok(ReceiveOutcome::Closed) => return self.closed(id, "it closed its connection"),
                 Err(error) => return self.refuse(id, &error.to_string()),
             }
         }
@@ -187,9 +188,9 @@ impl Master {
     fn hear(&mut self, id: u64, bytes: &[u8]) {
         let Some(connection) = self.connections.get(&id) else { return };
         let result = match connection.phase {
-            Phase::Greeting { .. } => self.greeted(id, bytes),
-            Phase::Member(number) => self.told(number, bytes),
-            Phase::Refused { .. } => Ok(()),
+            ConnectionPhase::Greeting { .. } => self.greeted(id, bytes),
+            ConnectionPhase::Member(number) => self.told(number, bytes),
+            ConnectionPhase::Refused { .. } => Ok(()),
         };
         if let Err(reason) = result {
             self.refuse(id, &reason);
@@ -220,7 +221,7 @@ impl Master {
     /// Handles a message before membership. The error is a sentence.
     fn greeted(&mut self, id: u64, bytes: &[u8]) -> Result<(), String> {
         let connection = self.connections.get_mut(&id).ok_or("gone")?;
-        let Phase::Greeting { hello, .. } = &mut connection.phase else { return Ok(()) };
+        let ConnectionPhase::Greeting { hello, .. } = &mut connection.phase else { return Ok(()) };
         let Some((_, join)) = hello else {
             let head: FirstMessage = parse(bytes).map_err(|error| error.to_string())?;
             connection.name = shown(&head.name).unwrap_or_else(|| connection.name.clone());
@@ -285,7 +286,7 @@ impl Master {
         }
         let Some(connection) = self.connections.get_mut(&id) else { return Ok(()) };
         // It is kept until everything is sent, or it closes.
-        connection.phase = Phase::Refused { since_ns: now_ns() };
+        connection.phase = ConnectionPhase::Refused { since_ns: now_ns() };
         for message in answer.iter().chain([&ToNode::Done]) {
             connection.socket.send(message, Vec::new()).ok();
         }
@@ -319,8 +320,9 @@ impl Master {
         let reason: String = reason.chars().take(REASON_CHARACTERS_MAX).collect();
         if let Some(connection) = self.connections.get_mut(&id) {
             self.happened.push(Happened::Refused { name: connection.name.clone(), reason: reason.clone() });
-            let number = if let Phase::Member(number) = connection.phase { Some(number) } else { None };
-            connection.phase = Phase::Refused { since_ns: now_ns() };
+            let number =
+                if let ConnectionPhase::Member(number) = connection.phase { Some(number) } else { None };
+            connection.phase = ConnectionPhase::Refused { since_ns: now_ns() };
             // A peer that does not read sees the close.
             connection.socket.send(&ToNode::Refused { reason: reason.clone() }, Vec::new()).ok();
             self.ready_list.follow(id, connection);
@@ -344,9 +346,11 @@ impl Master {
             .connections
             .iter()
             .filter(|(_, connection)| match connection.phase {
-                Phase::Greeting { since_ns, .. } => now_ns.saturating_sub(since_ns) > GREETING_NS_MAX,
-                Phase::Refused { since_ns } => now_ns.saturating_sub(since_ns) > LAST_WORD_NS_MAX,
-                Phase::Member(_) => false,
+                ConnectionPhase::Greeting { since_ns, .. } => {
+                    now_ns.saturating_sub(since_ns) > GREETING_NS_MAX
+                }
+                ConnectionPhase::Refused { since_ns } => now_ns.saturating_sub(since_ns) > LAST_WORD_NS_MAX,
+                ConnectionPhase::Member(_) => false,
             })
             .map(|(id, _)| *id)
             .collect();
@@ -363,7 +367,8 @@ impl Master {
 
     /// Handles a connection that its peer has closed.
     pub(super) fn closed(&mut self, id: u64, reason: &str) {
-        if let Some(Connection { phase: Phase::Member(number), .. }) = self.connections.remove(&id) {
+        if let Some(Connection { phase: ConnectionPhase::Member(number), .. }) = self.connections.remove(&id)
+        {
             self.bury(number, reason, Standing::Dead);
         }
     }

@@ -2,7 +2,7 @@
 
 use super::{
     Happened, Master,
-    connection::{Connection, Phase},
+    connection::{Connection, ConnectionPhase},
 };
 use rustix::process::{Resource, getrlimit};
 
@@ -45,7 +45,7 @@ impl Master {
     /// programs are exempt: on a busy host they take time between connecting and their first message.
     pub(super) fn drop_silent(&mut self) -> bool {
         let silent = self.connections.iter().filter_map(|(id, connection)| match connection.phase {
-            Phase::Greeting { since_ns, hello: None } | Phase::Refused { since_ns }
+            ConnectionPhase::Greeting { since_ns, hello: None } | ConnectionPhase::Refused { since_ns }
                 if !self.is_program(connection.pid()) =>
             {
                 Some((since_ns, *id))
@@ -98,7 +98,7 @@ mod tests {
             let (fd, other) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).unwrap();
             let pid = Pid::from_raw(pid.cast_signed()).unwrap();
             let peer = UCred { pid, uid: getuid(), gid: getgid() };
-            let phase = Phase::Greeting { since_ns, hello: None };
+            let phase = ConnectionPhase::Greeting { since_ns, hello: None };
             master.connections.insert(since_ns, Connection::new(Socket::new(fd), phase, peer));
             others.push(other);
         }

@@ -2,7 +2,7 @@
 
 use super::{
     Master, Standing,
-    links::{Channel, ReconnectRequest},
+    links::{LinkChannel, ReconnectRequest},
     member::Member,
     memory::WrittenBy,
 };
@@ -123,7 +123,7 @@ impl Master {
         (member.is_there() && (member.is_mapped || self.has_begun)) || member.standing == Standing::Dead
     }
 
-    fn add_channel(&mut self, writer: u32, reader: u32, keys: &Keys) -> Result<Channel, String> {
+    fn add_channel(&mut self, writer: u32, reader: u32, keys: &Keys) -> Result<LinkChannel, String> {
         let stream = self.member(writer).and_then(|member| member.stream.as_ref()).ok_or("no stream")?;
         let asked = self.member(reader).ok_or("gone")?.overrun(&stream.writes.stream);
         let overrun = asked.of_writer(stream.writes.gives_credit);
@@ -146,7 +146,7 @@ impl Master {
         // Initialized here once, so that the reader can open it before its publisher has.
         overrun.give(ring.clone(), entries).ok_or("ring")?;
         self.generation += 1;
-        let channel = Channel {
+        let channel = LinkChannel {
             segment,
             ring,
             entries,
@@ -174,7 +174,7 @@ impl Master {
         Ok(place)
     }
 
-    fn tell_in(&mut self, writer: u32, reader: u32, channel: &Channel) {
+    fn tell_in(&mut self, writer: u32, reader: u32, channel: &LinkChannel) {
         let (Some(stream), Ok(place)) = (self.stream_name(writer), self.place(writer, reader)) else {
             return;
         };
@@ -182,10 +182,10 @@ impl Master {
         self.tell(reader, &message, vec![Lent::to_read(&channel.segment), Lent::to_write(&channel.ring)]);
     }
 
-    fn tell_out(&mut self, writer: u32, reader: u32, channel: &Channel) {
+    fn tell_out(&mut self, writer: u32, reader: u32, channel: &LinkChannel) {
         let Ok(place) = self.place(writer, reader) else { return };
         let Some(inbox) = self.member(reader).map(|member| member.inbox.clone()) else { return };
-        let Channel { entries, generation, overrun, .. } = *channel;
+        let LinkChannel { entries, generation, overrun, .. } = *channel;
         let message = ToNode::Out { subscriber: reader, place, entries, generation, overrun };
         self.tell(writer, &message, vec![Lent::to_write(&channel.ring), Lent::to_write(&inbox)]);
     }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 /// A ring, or a table, with the segment that its positions refer to.
 #[derive(Debug, Clone)]
-pub(super) struct Channel {
+pub(super) struct LinkChannel {
     pub(super) segment: Memory,
     pub(super) ring: Memory,
     /// Entries of the ring, or keys of the table.
@@ -19,7 +19,7 @@ pub(super) struct Channel {
     pub(super) is_told: bool,
 }
 
-impl Channel {
+impl LinkChannel {
     fn is_drained(&self) -> bool {
         // A running reader keeps the table of a writer that has ended; the successor gets a newer one.
         self.overrun == Overrun::Conflate
@@ -59,14 +59,14 @@ impl Channel {
 /// Rings from one publisher to one subscriber, in reading order.
 #[derive(Debug, Default)]
 pub(super) struct Link {
-    pub(super) ways: Vec<Channel>,
+    pub(super) ways: Vec<LinkChannel>,
     /// When the reader was last reconnected on request.
     pub(super) again_ns: u64,
 }
 
 impl Link {
     /// The ring into which the publisher puts records now.
-    pub(super) fn active(&self) -> Option<&Channel> {
+    pub(super) fn active(&self) -> Option<&LinkChannel> {
         self.ways.iter().rev().find(|channel| channel.from.is_some())
     }
 
@@ -80,7 +80,7 @@ impl Link {
         });
     }
 
-    pub(super) fn push(&mut self, channel: Channel) {
+    pub(super) fn push(&mut self, channel: LinkChannel) {
         self.prune();
         self.ways.push(channel);
     }
@@ -122,7 +122,7 @@ impl Links {
     /// Records delivered to a subscriber that it has not taken. A table holds the latest only, and does not count.
     pub(super) fn waiting(&self, subscriber: u32) -> u64 {
         let links = self.links.iter().filter(|((_, to), _)| *to == subscriber);
-        links.flat_map(|(_, link)| &link.ways).map(Channel::waiting).sum()
+        links.flat_map(|(_, link)| &link.ways).map(LinkChannel::waiting).sum()
     }
 
     pub(super) fn publishers(&self, subscriber: u32) -> Vec<u32> {

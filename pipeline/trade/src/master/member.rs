@@ -1,6 +1,6 @@
 //! The master's record of a node, kept across restarts.
 
-use super::options::{Standing, Status};
+use super::options::{NodeStatus, Standing};
 use crate::{
     node::{COUNT_MAX, Counters, Figures, Keys, Memory, Overrun, Reads, Wait, Writes},
     roles::ORDERS_PREFIX,
@@ -99,8 +99,8 @@ impl Member {
         self.past.plus(now)
     }
 
-    pub(super) fn status(&self) -> Status {
-        Status {
+    pub(super) fn status(&self) -> NodeStatus {
+        NodeStatus {
             number: self.number,
             name: self.name.clone(),
             role: self.role.clone(),

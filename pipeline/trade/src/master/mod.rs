@@ -26,7 +26,7 @@ mod used;
 mod visitors;
 
 pub use lowlat_ipc::region::Access;
-pub use options::{Area, Happened, Options, Standing, Status};
+pub use options::{Area, Happened, NodeStatus, Options, Standing};
 pub use program::{Program, Stopped};
 pub use used::{Use, private_bytes};
 pub use visitors::Visitors;
@@ -39,7 +39,7 @@ use crate::{
     refusal::Refusal,
 };
 use claims::Claims;
-use connection::{Connection, Phase};
+use connection::{Connection, ConnectionPhase};
 use links::Links;
 use lowlat_ipc::region::{Memfd, Region};
 use member::Member;
@@ -151,7 +151,7 @@ impl Master {
     }
 
     /// All nodes that ever joined, by number.
-    pub fn nodes(&self) -> Vec<Status> {
+    pub fn nodes(&self) -> Vec<NodeStatus> {
         self.members.iter().map(Member::status).collect()
     }
 
@@ -313,7 +313,7 @@ impl Master {
         };
         connection.socket.flush().ok();
         self.ready_list.follow(id, connection);
-        if let Phase::Member(number) = connection.phase
+        if let ConnectionPhase::Member(number) = connection.phase
             && let Some(member) = self.member(number)
         {
             member.notify(CONTROL_STREAM);

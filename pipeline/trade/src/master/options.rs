@@ -80,7 +80,7 @@ impl Standing {
 
 /// A node as seen by its master.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Status {
+pub struct NodeStatus {
     pub number: u32,
     pub name: String,
     pub role: String,

@@ -1,6 +1,6 @@
 //! Processes that the master starts and restarts.
 
-use super::{Happened, Master, Standing, Use, ready::Tag};
+use super::{Happened, Master, Standing, Use, ready::EventTag};
 use crate::clock::now_ns;
 use crate::refusal::Refusal;
 use lowlat_ipc::stream::Owner;
@@ -283,7 +283,7 @@ impl Master {
         let child =
             command.spawn().map_err(failed(doing, "\nhint: name a program that this user can execute"))?;
         let pidfd = pidfd_open(Pid::from_child(&child), PidfdFlags::empty()).ok();
-        let pidfd = self.ready_list.add_process(pidfd, Tag::Program(child.id()));
+        let pidfd = self.ready_list.add_process(pidfd, EventTag::Program(child.id()));
         Ok((child, pidfd))
     }
 

@@ -20,7 +20,7 @@ const KIND_BITS: u32 = 2;
 
 /// A descriptor to wait for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Tag {
+pub(super) enum EventTag {
     Listener,
     /// A connection, by its number.
     Connection(u64),
@@ -30,7 +30,7 @@ pub(super) enum Tag {
     Program(u32),
 }
 
-impl Tag {
+impl EventTag {
     fn data(self) -> EventData {
         let (number, kind) = match self {
             Self::Listener => (0, 0),
@@ -75,21 +75,21 @@ pub(super) struct ReadyList {
 impl ReadyList {
     pub(super) fn new(listener: &OwnedFd) -> Result<Self, Errno> {
         let list = Self { fd: epoll::create(CreateFlags::CLOEXEC)?, is_accepting: true };
-        list.add(listener.as_fd(), Tag::Listener)?;
+        list.add(listener.as_fd(), EventTag::Listener)?;
         Ok(list)
     }
 
     /// Adds a descriptor that becomes readable.
-    pub(super) fn add(&self, fd: BorrowedFd<'_>, tag: Tag) -> Result<(), Errno> {
+    pub(super) fn add(&self, fd: BorrowedFd<'_>, tag: EventTag) -> Result<(), Errno> {
         epoll::add(&self.fd, fd, tag.data(), EventFlags::IN)
     }
 
     /// Adds the descriptor of a process. Without one, the end of the process is found by checks instead.
-    pub(super) fn add_process(&self, pidfd: Option<OwnedFd>, tag: Tag) -> Option<OwnedFd> {
+    pub(super) fn add_process(&self, pidfd: Option<OwnedFd>, tag: EventTag) -> Option<OwnedFd> {
         pidfd.filter(|fd| self.add(fd.as_fd(), tag).is_ok())
     }
 
-    fn change(&self, fd: BorrowedFd<'_>, tag: Tag, flags: EventFlags) {
+    fn change(&self, fd: BorrowedFd<'_>, tag: EventTag, flags: EventFlags) {
         // It cannot fail for a descriptor of the list; a wrong interest would only cost turns.
         epoll::modify(&self.fd, fd, tag.data(), flags).ok();
     }
@@ -99,7 +99,7 @@ impl ReadyList {
         let is_waiting = connection.socket.is_waiting();
         if std::mem::replace(&mut connection.is_waited_for, is_waiting) != is_waiting {
             let flags = if is_waiting { EventFlags::IN | EventFlags::OUT } else { EventFlags::IN };
-            self.change(connection.socket.fd(), Tag::Connection(id), flags);
+            self.change(connection.socket.fd(), EventTag::Connection(id), flags);
         }
     }
 }
@@ -112,7 +112,7 @@ impl Master {
         let list = &mut self.ready_list;
         if std::mem::replace(&mut list.is_accepting, is_accepting) != is_accepting {
             let flags = if is_accepting { EventFlags::IN } else { EventFlags::empty() };
-            list.change(self.listener.as_fd(), Tag::Listener, flags);
+            list.change(self.listener.as_fd(), EventTag::Listener, flags);
         }
         let mut events: Vec<Event> = Vec::with_capacity(EVENTS_MAX);
         let longest = timespec(u64::try_from(longest.as_nanos()).unwrap_or(u64::MAX));
@@ -122,11 +122,11 @@ impl Master {
         }
         let mut ready = Ready::default();
         for event in &events {
-            match Tag::of(event.data) {
-                Tag::Listener => {}
-                Tag::Connection(id) => ready.connections.push(id),
-                Tag::Member(number) => ready.dead.push(number),
-                Tag::Program(pid) => ready.ended.push(pid),
+            match EventTag::of(event.data) {
+                EventTag::Listener => {}
+                EventTag::Connection(id) => ready.connections.push(id),
+                EventTag::Member(number) => ready.dead.push(number),
+                EventTag::Program(pid) => ready.ended.push(pid),
             }
         }
         Ok(ready)
@@ -140,13 +140,13 @@ mod tests {
     #[test]
     fn a_tag_survives_the_kernel() {
         for tag in [
-            Tag::Listener,
-            Tag::Connection(1 << 40),
-            Tag::Member(0),
-            Tag::Member(1023),
-            Tag::Program(4_194_304),
+            EventTag::Listener,
+            EventTag::Connection(1 << 40),
+            EventTag::Member(0),
+            EventTag::Member(1023),
+            EventTag::Program(4_194_304),
         ] {
-            assert_eq!(Tag::of(tag.data()), tag);
+            assert_eq!(EventTag::of(tag.data()), tag);
         }
     }
 }

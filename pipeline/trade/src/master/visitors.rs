@@ -3,7 +3,7 @@
 //! A master that ends asks them to stop before it closes their connections: that distinguishes the end of a run
 //! from the death of its master.
 
-use super::{Master, Standing, connection::Phase};
+use super::{Master, Standing, connection::ConnectionPhase};
 use crate::{
     clock::now_ns,
     control::{ToNode, WithoutMaster},
@@ -50,12 +50,12 @@ impl Master {
         }
         for connection in self.connections.values_mut() {
             let is_joining = match connection.phase {
-                Phase::Greeting { .. } => true,
-                Phase::Member(number) => self
+                ConnectionPhase::Greeting { .. } => true,
+                ConnectionPhase::Member(number) => self
                     .members
                     .iter()
                     .any(|member| member.number == number && member.standing == Standing::Joining),
-                Phase::Refused { .. } => false,
+                ConnectionPhase::Refused { .. } => false,
             };
             if is_joining {
                 let reason = "it is ending\nhint: join the next run".to_owned();

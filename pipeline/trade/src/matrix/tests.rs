@@ -71,7 +71,7 @@ fn the_report_s_ways_are_planned_and_named() {
     let wanted = Wanted {
         has_md_threads: true,
         start_interval: Duration::from_secs(1),
-        fixed: Some(Fixed { instruments: 20, duration_s: 3.0, quotes: 120 }),
+        fixed: Some(FixedLoad { instruments: 20, duration_s: 3.0, quotes: 120 }),
         ..WANTED
     };
     let matrix = plan(&["A", "S", "P"], &wanted, 4);

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 /// A quote and its due time, ns after the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Due {
+pub struct DueQuote {
     pub due_ns: u64,
     pub instrument: u32,
     /// The quote; its `scheduled_ns` is `due_ns` until the start is known.
@@ -75,10 +75,10 @@ impl Feed {
 }
 
 impl Iterator for Feed {
-    type Item = Due;
+    type Item = DueQuote;
 
     #[inline]
-    fn next(&mut self) -> Option<Due> {
+    fn next(&mut self) -> Option<DueQuote> {
         let (due_ns, instrument, quote) = match &mut self.origin {
             Origin::Simulated { schedule, walk } => {
                 let due = schedule.next()?;
@@ -98,7 +98,7 @@ impl Iterator for Feed {
                 (due_ns, tick.instrument, tick.quote(due_ns))
             }
         };
-        Some(Due { due_ns: due_ns - self.skipped_ns, instrument, quote })
+        Some(DueQuote { due_ns: due_ns - self.skipped_ns, instrument, quote })
     }
 }
 

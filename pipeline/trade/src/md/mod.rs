@@ -4,6 +4,6 @@ mod feed;
 mod pacer;
 mod walk;
 
-pub use feed::{Due, Feed};
+pub use feed::{DueQuote, Feed};
 pub use pacer::{Lateness, Pacer, PacerStep};
 pub use walk::Walk;

@@ -1,6 +1,6 @@
 //! Determines which quote is due. Late quotes are still published: none is left out.
 
-use super::{Due, Feed};
+use super::{DueQuote, Feed};
 
 /// Lateness of due quotes at the moment of publication.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -16,7 +16,7 @@ pub struct Lateness {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PacerStep {
     /// Publish this quote; its `scheduled_ns` is in the caller's clock.
-    Publish(Due),
+    Publish(DueQuote),
     /// Wait until this time, in the caller's clock, ns.
     WaitUntil(u64),
     Done,
@@ -26,7 +26,7 @@ pub enum PacerStep {
 #[derive(Debug, Clone)]
 pub struct Pacer {
     feed: Feed,
-    next: Option<Due>,
+    next: Option<DueQuote>,
     start_ns: u64,
     lateness: Lateness,
 }

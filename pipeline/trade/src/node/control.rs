@@ -1,9 +1,10 @@
 //! Handles messages of the master in a node.
 
 use super::{
-    End, Ended, Event, MASTER_HEARTBEAT, Memory, Node, Publisher, Source, Sources, StreamName, direct, mark,
+    End, Event, MASTER_HEARTBEAT, Memory, Node, NodeEnded, Publisher, Source, Sources, StreamName, direct,
+    mark,
 };
-use crate::control::{Incoming, Socket, ToMaster, ToNode, WithoutMaster, parse};
+use crate::control::{ReceiveOutcome, Socket, ToMaster, ToNode, WithoutMaster, parse};
 use lowlat_ipc::{
     inbox::Inbox,
     passing::Received,
@@ -25,9 +26,9 @@ impl Node {
         let mut events = 0;
         loop {
             match self.socket.receive() {
-                Ok(Incoming::Message(received)) => events += self.hear(received, take),
-                Ok(Incoming::Nothing) => break,
-                Ok(Incoming::Closed) | Err(_) => {
+                Ok(ReceiveOutcome::Message(received)) => events += self.hear(received, take),
+                Ok(ReceiveOutcome::Nothing) => break,
+                Ok(ReceiveOutcome::Closed) | Err(_) => {
                     self.lose_master();
                     break;
                 }
@@ -40,11 +41,11 @@ impl Node {
     /// Reads why the master dropped this node, which it sends before it closes the connection.
     pub(super) fn hear_last_words(&mut self) {
         while self.end.is_none()
-            && let Ok(Incoming::Message(received)) = self.socket.receive()
+            && let Ok(ReceiveOutcome::Message(received)) = self.socket.receive()
         {
             self.end = match parse::<ToNode>(&received.bytes) {
                 Ok(ToNode::Stop) => Some(End::Stopped),
-                Ok(ToNode::Refused { reason }) => Some(End::Because(Ended::Refused { reason })),
+                Ok(ToNode::Refused { reason }) => Some(End::Because(NodeEnded::Refused { reason })),
                 _ => None,
             };
         }
@@ -60,7 +61,7 @@ impl Node {
                 Event::Stop
             }
             ToNode::Refused { reason } => {
-                self.end.get_or_insert_with(|| End::Because(Ended::Refused { reason: reason.clone() }));
+                self.end.get_or_insert_with(|| End::Because(NodeEnded::Refused { reason: reason.clone() }));
                 return self.stop(take);
             }
             ToNode::Command { text } => Event::Command(text),
@@ -140,7 +141,7 @@ impl Node {
         self.has_master = false;
         // A master that drops a node fences it first, and one that ends asks its nodes to stop first.
         if self.without_master == WithoutMaster::Stop && !self.must_end() {
-            self.end = Some(End::Because(Ended::MasterGone));
+            self.end = Some(End::Because(NodeEnded::MasterGone));
         }
     }
 }

@@ -13,7 +13,7 @@
 
 use super::Memory;
 use crate::roles::{MD_STREAM, TD_STREAM};
-use lowlat_ipc::{region::Region, router::Delivered};
+use lowlat_ipc::{region::Region, router::DeliveryCounts};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 pub(crate) const COUNTERS_BYTES: u64 = 4096;
@@ -192,9 +192,9 @@ impl Counters {
     }
 
     #[inline]
-    pub(crate) fn add_published(&self, delivered: &Delivered) {
+    pub(crate) fn add_published(&self, delivered: &DeliveryCounts) {
         self.add(PUBLISHED, 1);
-        let Delivered { woken, refused, conflated, evicted, .. } = *delivered;
+        let DeliveryCounts { woken, refused, conflated, evicted, .. } = *delivered;
         for (at, count) in [(WAKES, woken), (REFUSED, refused), (CONFLATED, conflated), (EVICTED, evicted)] {
             if count > 0 {
                 self.add(at, u64::from(count));

@@ -78,7 +78,7 @@ impl Source {
 
 /// Result of reading a stream.
 #[derive(Debug)]
-pub(super) enum Next {
+pub(super) enum ReadOutcome {
     Record(Record),
     Lost(u64),
     /// Its publisher evicted it at that position: it must be reconnected.
@@ -159,7 +159,7 @@ impl Sources {
     /// A single function for real and rehearsed records: what [`super::rehearsal`] keeps warm is the path of a
     /// record.
     #[inline(never)]
-    pub(super) fn next(&mut self, payload: &mut Vec<u8>) -> Next {
+    pub(super) fn next(&mut self, payload: &mut Vec<u8>) -> ReadOutcome {
         let mut lost = std::mem::take(&mut self.missed);
         while let Some(source) = self.queue.front_mut() {
             while let Some(taken) = self.held.take().map(Taken::Entry).or_else(|| source.taking.next()) {
@@ -171,7 +171,7 @@ impl Sources {
                     }
                     Taken::Evicted { first } if lost == 0 && !source.is_evicted => {
                         source.is_evicted = true;
-                        return Next::Evicted(first);
+                        return ReadOutcome::Evicted(first);
                     }
                     // Repeated on each call.
                     Taken::Evicted { .. } => break,
@@ -179,18 +179,18 @@ impl Sources {
                 match source.reader.read_at(position, payload) {
                     Some(record) if lost == 0 => {
                         self.last_sequence = Some(record.sequence);
-                        return Next::Record(record);
+                        return ReadOutcome::Record(record);
                     }
                     Some(_) => {
                         self.held = Some(position);
-                        return Next::Lost(lost);
+                        return ReadOutcome::Lost(lost);
                     }
                     // Overwritten since.
                     None => lost += 1,
                 }
             }
             if lost > 0 {
-                return Next::Lost(lost);
+                return ReadOutcome::Lost(lost);
             }
             if self.queue.len() == 1 {
                 break;
@@ -198,6 +198,6 @@ impl Sources {
             // It was complete before its successor was announced.
             self.queue.pop_front();
         }
-        Next::Nothing
+        ReadOutcome::Nothing
     }
 }

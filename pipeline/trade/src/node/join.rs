@@ -7,7 +7,7 @@ use super::{
 use crate::{
     address::is_name,
     clock::now_ns,
-    control::{self, Incoming, KEYS_MAX, Request, Socket, ToMaster, ToNode, WithoutMaster, parse},
+    control::{self, KEYS_MAX, ReceiveOutcome, Request, Socket, ToMaster, ToNode, WithoutMaster, parse},
     private,
     refusal::Refusal,
 };
@@ -258,9 +258,9 @@ impl JoinDialog<'_> {
 
     fn next(&mut self, socket: &mut Socket, what: &'static str) -> Result<(ToNode, Vec<OwnedFd>), JoinError> {
         match socket.receive_until(self.until_ns)? {
-            Incoming::Nothing => Err(JoinError::Silent { path: self.path(), what }),
-            Incoming::Closed => Err(JoinError::Closed { path: self.path() }),
-            Incoming::Message(Received { bytes, descriptors }) => match parse(&bytes)? {
+            ReceiveOutcome::Nothing => Err(JoinError::Silent { path: self.path(), what }),
+            ReceiveOutcome::Closed => Err(JoinError::Closed { path: self.path() }),
+            ReceiveOutcome::Message(Received { bytes, descriptors }) => match parse(&bytes)? {
                 ToNode::Refused { reason } => {
                     Err(JoinError::Refused { path: self.path(), name: self.name.to_owned(), reason })
                 }

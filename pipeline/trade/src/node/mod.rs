@@ -14,9 +14,9 @@
 //! needs the master, allocates, or makes a system call, except to wake sleeping readers and to sleep.
 //!
 //! A node belongs to the process that joined. In a process forked from it the node refuses to publish, reports
-//! [`Ended::Forked`], and is dropped without a message or a store that the joined process could notice.
+//! [`NodeEnded::Forked`], and is dropped without a message or a store that the joined process could notice.
 //!
-//! [`PublishError`] is specific to this crate, because a node may have no stream; [`Published`] also contains
+//! [`NodePublishError`] is specific to this crate, because a node may have no stream; [`Published`] also contains
 //! the deliveries; [`Node::ended`] returns why a node was stopped other than by its master's request;
 //! [`Keys::Own`] stands for the number that a node does not know before it joins.
 
@@ -35,7 +35,7 @@ pub use counters::{COUNT_MAX, Counters, Figures, Received};
 pub use incoming::StreamName;
 pub use join::{JoinError, ask};
 pub use overrun::Overrun;
-pub use publisher::{PublishError, Published, Publisher};
+pub use publisher::{NodePublishError, Published, Publisher};
 
 pub(crate) use counters::COUNTERS_BYTES;
 pub(crate) use join::raise_open_files;
@@ -44,7 +44,7 @@ use crate::{
     clock::now_ns,
     control::{COMMAND_BYTES_MAX, CONTROL_STREAM, Socket, ToMaster, WithoutMaster},
 };
-use incoming::{Next, Source, Sources};
+use incoming::{ReadOutcome, Source, Sources};
 use lowlat_ipc::{
     fork::ForkMark,
     inbox::{Inbox, STREAMS_MAX},
@@ -189,7 +189,7 @@ pub enum Event<'a> {
 
 /// Reason why a node ends without a request of its master.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum Ended {
+pub enum NodeEnded {
     /// The master dropped this process and may have started another in its place.
     #[error(
         "the master dropped this process: it was silent for too long, or the master's user requested it; it can no \
@@ -217,7 +217,7 @@ pub enum Ended {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum End {
     Stopped,
-    Because(Ended),
+    Because(NodeEnded),
 }
 
 /// Message to the master from a node that is dropped.
@@ -366,9 +366,9 @@ impl Node {
 
     /// Returns the reason why the node ends without a request of its master; `None` while it may continue, and after
     /// the master has stopped it.
-    pub fn ended(&self) -> Option<Ended> {
+    pub fn ended(&self) -> Option<NodeEnded> {
         if self.is_forked() {
-            return Some(Ended::Forked { pid: self.mark().pid() });
+            return Some(NodeEnded::Forked { pid: self.mark().pid() });
         }
         match &self.end {
             Some(End::Because(ended)) => Some(ended.clone()),
@@ -495,22 +495,22 @@ impl Node {
                 return (count, false);
             }
             match sources.next(&mut self.payload) {
-                Next::Record(record) => {
+                ReadOutcome::Record(record) => {
                     self.counters.add_read(sources.counted_as());
                     let payload = &self.payload;
                     let event = Event::Record { stream: sources.name(), record: &record, payload };
                     take(&mut self.publisher, event);
                 }
-                Next::Lost(count) => {
+                ReadOutcome::Lost(count) => {
                     self.counters.add_lost(sources.counted_as(), count);
                     take(&mut self.publisher, Event::Lost { stream: sources.name(), count });
                 }
-                Next::Evicted(first) => {
+                ReadOutcome::Evicted(first) => {
                     let (writer, after) = (sources.name().writer(), sources.last_sequence());
                     // If this cannot be sent, the node is reconnected when its writer is.
                     self.socket.send(&ToMaster::Again { writer, after, first }, Vec::new()).ok();
                 }
-                Next::Nothing => return (count, false),
+                ReadOutcome::Nothing => return (count, false),
             }
         }
         (RECORDS_PER_BEAT, true)
@@ -528,7 +528,7 @@ impl Node {
 
     fn end(&mut self, take: &mut impl FnMut(&mut Publisher, Event<'_>)) -> usize {
         self.hear_last_words();
-        self.end.get_or_insert(End::Because(Ended::Fenced));
+        self.end.get_or_insert(End::Because(NodeEnded::Fenced));
         self.stop(take)
     }
 

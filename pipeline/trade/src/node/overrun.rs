@@ -46,14 +46,14 @@ impl Overrun {
     }
 
     /// The publisher's side of that memory; `None` if it is too small.
-    pub(crate) fn give(self, memory: Memory, entries: u64) -> Option<router::Overrun<Memory>> {
+    pub(crate) fn give(self, memory: Memory, entries: u64) -> Option<router::Delivery<Memory>> {
         let ring = |memory| index_ring::create(memory, entries);
         Some(match self {
-            Self::Gap => router::Overrun::Gap(ring(memory)?),
-            Self::Credit => router::Overrun::Credit(ring(memory)?),
-            Self::Evict { behind_max } => router::Overrun::Evict { ring: ring(memory)?, behind_max },
+            Self::Gap => router::Delivery::Gap(ring(memory)?),
+            Self::Credit => router::Delivery::Credit(ring(memory)?),
+            Self::Evict { behind_max } => router::Delivery::Evict { ring: ring(memory)?, behind_max },
             Self::Conflate => {
-                router::Overrun::Conflate(latest::create(memory, u32::try_from(entries).ok()?)?)
+                router::Delivery::Conflate(latest::create(memory, u32::try_from(entries).ok()?)?)
             }
         })
     }

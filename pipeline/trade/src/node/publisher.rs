@@ -5,7 +5,7 @@ use lowlat_ipc::{
     doorbell::Futex,
     fork::ForkMark,
     inbox::Inbox,
-    router::{self, Delivered, HelperMode, Router, WakeHelper},
+    router::{self, DeliveryCounts, HelperMode, Router, WakeHelper},
     stream::{self, Stamp, Writer},
 };
 use rustix::thread::{CpuSet, sched_setaffinity};
@@ -17,7 +17,7 @@ use thiserror::Error;
 
 /// Reason why a record was not published.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-pub enum PublishError {
+pub enum NodePublishError {
     /// The node joined without a stream.
     #[error("cannot publish: this node joined without a stream\nhint: name one in Join::writes")]
     NoStream,
@@ -46,7 +46,7 @@ pub struct Published {
     pub position: u64,
     /// Its sequence in the stream.
     pub sequence: u64,
-    pub delivered: Delivered,
+    pub delivered: DeliveryCounts,
 }
 
 #[derive(Debug)]
@@ -92,11 +92,11 @@ impl Publisher {
     ///
     /// A single function for real and rehearsed records, so that a rehearsal warms the real path.
     #[inline(never)]
-    pub fn publish(&mut self, stamp: &Stamp, payload: &[u8]) -> Result<Published, PublishError> {
+    pub fn publish(&mut self, stamp: &Stamp, payload: &[u8]) -> Result<Published, NodePublishError> {
         if !self.mark.is_this_process() {
-            return Err(PublishError::Forked { pid: self.mark.pid() });
+            return Err(NodePublishError::Forked { pid: self.mark.pid() });
         }
-        let own = self.own.as_mut().ok_or(PublishError::NoStream)?;
+        let own = self.own.as_mut().ok_or(NodePublishError::NoStream)?;
         let result = own.router.publish(&mut own.writer, stamp, payload, &Futex);
         if let Err(stream::PublishError::NoCredit { .. }) = result {
             self.counters.add_uncredited();
@@ -126,7 +126,7 @@ impl Publisher {
     pub(super) fn connect(
         &mut self,
         subscriber: u32,
-        overrun: router::Overrun<Memory>,
+        overrun: router::Delivery<Memory>,
         inbox: Inbox<Memory>,
         place: u32,
     ) -> Option<(u64, u64)> {

@@ -9,7 +9,7 @@
 use super::{
     Counters, Event, Memory, Publisher,
     counters::COUNTERS_BYTES,
-    incoming::{Next, Source, Sources, StreamName},
+    incoming::{ReadOutcome, Source, Sources, StreamName},
     overrun::Overrun,
     publisher::Own,
 };
@@ -97,7 +97,7 @@ impl Rehearsal {
         // is nobody's record.
         self.publisher.publish(&stamp, &self.quote).ok();
         for _ in 0..RECORDS {
-            let Next::Record(record) = self.sources.next(&mut self.payload) else { break };
+            let ReadOutcome::Record(record) = self.sources.next(&mut self.payload) else { break };
             let event =
                 Event::Record { stream: self.sources.name(), record: &record, payload: &self.payload };
             rehearsed(&mut self.publisher, event);

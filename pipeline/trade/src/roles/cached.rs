@@ -2,7 +2,7 @@
 
 use super::{MD_STREAM, ORDERS_PREFIX, TD_STREAM};
 use crate::{
-    cached::{Cached, Opened, Payload, StoreError, StreamRecord},
+    cached::{Cached, Opened, Payload, RecordSeen, StoreError},
     clock::now_ns,
     node::{Event, Join, Keys, Node, Reads},
     records::{Answer, Order, Quote, kind},
@@ -128,7 +128,7 @@ impl Saver {
     }
 }
 
-fn seen<'a>(stream: &'a str, record: &Record, payload: &[u8]) -> Option<StreamRecord<'a>> {
+fn seen<'a>(stream: &'a str, record: &Record, payload: &[u8]) -> Option<RecordSeen<'a>> {
     let stamp = record.stamp;
     let what = match stamp.kind {
         kind::QUOTE => Payload::Quote(Quote::decode(payload).ok()?),
@@ -136,7 +136,7 @@ fn seen<'a>(stream: &'a str, record: &Record, payload: &[u8]) -> Option<StreamRe
         kind::ANSWER => Payload::Answer(Answer::decode(payload).ok()?),
         _ => return None,
     };
-    Some(StreamRecord {
+    Some(RecordSeen {
         stream,
         sequence: record.sequence,
         generated_ns: stamp.generated,

@@ -8,12 +8,12 @@ use super::{
 };
 use crate::{
     clock::now_ns,
-    node::{Event, Node, PublishError, Publisher},
-    records::DecodeError,
+    node::{Event, Node, NodePublishError, Publisher},
+    records::PayloadError,
     refusal::Refusal,
     strategy::{
         Numbers, OnEachRecord, OrderSink,
-        host::{Budget, Host, SinkOf},
+        host::{SinkOf, StrategyBudget, StrategyHost},
     },
 };
 use lowlat_ipc::stream::Record;
@@ -40,10 +40,14 @@ pub const MOVE_OUT: &str = "move out ";
 /// `move_out` gets the number of a strategy that needs a separate process from now on, and so does the master
 /// ([`MOVE_OUT`]): that process joins with the strategy's number and instruments, and its order numbers
 /// continue.
-pub fn run(mut node: Node, host: &mut Host, move_out: &mut dyn FnMut(u32)) -> Result<HostDone, Refusal> {
+pub fn run(
+    mut node: Node,
+    host: &mut StrategyHost,
+    move_out: &mut dyn FnMut(u32),
+) -> Result<HostDone, Refusal> {
     node.must_be_stopped();
     let mut sinks = Sinks::new(&node, host);
-    let mut rehearsal = Rehearsal::new();
+    let mut rehearsal = HostRehearsal::new();
     let mut done = HostDone::default();
     let (mut failed, mut is_over) = (None, false);
     // Those of one turn, almost always empty.
@@ -96,7 +100,7 @@ pub fn run(mut node: Node, host: &mut Host, move_out: &mut dyn FnMut(u32)) -> Re
 ///
 /// Neither this nor [`serve`] is inlined, so that a rehearsal uses the same code.
 #[inline(never)]
-fn tell(host: &mut Host, record: &Record, payload: &[u8]) -> Result<(), DecodeError> {
+fn tell(host: &mut StrategyHost, record: &Record, payload: &[u8]) -> Result<(), PayloadError> {
     match StrategyInput::new(record, payload)? {
         StrategyInput::Quote(seen) => host.take_quote(&seen),
         StrategyInput::Answer(number, seen) => host.take_answer(number, &seen),
@@ -108,7 +112,7 @@ fn tell(host: &mut Host, record: &Record, payload: &[u8]) -> Result<(), DecodeEr
 /// Runs queued calls, up to this number.
 #[inline(never)]
 fn serve(
-    host: &mut Host,
+    host: &mut StrategyHost,
     sinks: &mut Sinks,
     publisher: &mut Publisher,
     calls_max: u32,
@@ -122,7 +126,7 @@ fn serve(
 }
 
 /// Touches the memory that some strategies need next.
-fn warm(host: &mut Host, sinks: &Sinks) {
+fn warm(host: &mut StrategyHost, sinks: &Sinks) {
     for _ in 0..WARMED {
         let Some(number) = host.warm() else { return };
         let at = usize::try_from(number).unwrap_or(usize::MAX);
@@ -133,15 +137,19 @@ fn warm(host: &mut Host, sinks: &Sinks) {
 }
 
 /// A host with one strategy, for the node's rehearsals.
-struct Rehearsal {
-    host: Host,
+struct HostRehearsal {
+    host: StrategyHost,
     sinks: Sinks,
 }
 
-impl Rehearsal {
+impl HostRehearsal {
     fn new() -> Self {
         // However long a call takes, the only strategy is not moved out.
-        let mut host = Host::new(Budget { call_ns_max: u64::MAX, queue_max: 2, ..Budget::default() });
+        let mut host = StrategyHost::new(StrategyBudget {
+            call_ns_max: u64::MAX,
+            queue_max: 2,
+            ..StrategyBudget::default()
+        });
         // An empty host accepts any number.
         host.add(0, &[0], Box::new(OnEachRecord::of(0))).ok();
         Self { host, sinks: Sinks { numbers: vec![Some(Numbers::of_turn(0))], unsent: None } }
@@ -159,7 +167,7 @@ impl Rehearsal {
 /// Order numbers of all strategies.
 struct Sinks {
     numbers: Vec<Option<Numbers>>,
-    unsent: Option<PublishError>,
+    unsent: Option<NodePublishError>,
 }
 
 /// The same, with the stream that orders go to.
@@ -169,7 +177,7 @@ struct WithPublisher<'a> {
 }
 
 impl Sinks {
-    fn new(node: &Node, host: &Host) -> Self {
+    fn new(node: &Node, host: &StrategyHost) -> Self {
         let mut numbers = Vec::new();
         for number in host.numbers() {
             let at = usize::try_from(number).unwrap_or(usize::MAX);
@@ -205,7 +213,7 @@ mod tests {
     #[test]
     fn each_rehearsed_quote_is_answered_with_an_order() {
         let mark = Arc::new(ForkMark::new().unwrap());
-        let (mut node, mut rehearsal) = (NodeRehearsal::new(mark).unwrap(), Rehearsal::new());
+        let (mut node, mut rehearsal) = (NodeRehearsal::new(mark).unwrap(), HostRehearsal::new());
         let mut kinds = Vec::new();
         for number in 1..=1000 {
             node.run(number << 20, u64::MAX, &mut |publisher, event| {

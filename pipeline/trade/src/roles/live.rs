@@ -7,7 +7,7 @@ use crate::{
     refusal::Refusal,
     run::tally::{self, FeedCounts, Tally},
     scenario::symbols_of,
-    wire::{FeedSocket, Format, Packet, ReceiverOptions, StampClock},
+    wire::{FeedSocket, Format, Packet, ReceiverOptions, WireClock},
 };
 use lowlat_feed::{
     DecodeError, Head, itch,
@@ -76,7 +76,7 @@ pub fn run(node: Node, mut socket: FeedSocket, options: &LiveOptions) -> Result<
 struct Live {
     node: Node,
     tally: Option<Tally<Arc<Memfd>>>,
-    clock: StampClock,
+    clock: WireClock,
     tracker: Tracker,
     /// Follows the sequence before the begin message.
     before: Tracker,
@@ -113,7 +113,7 @@ impl Live {
         Self {
             node,
             tally,
-            clock: StampClock::new(),
+            clock: WireClock::new(),
             tracker: Tracker::resumed(counts),
             before: Tracker::default(),
             beside,

@@ -27,7 +27,7 @@ pub mod td;
 
 pub use sink::{OrderStream, StageSink, numbers_of};
 
-use crate::{master::Area, records::DecodeError, refusal::Refusal, run::tally};
+use crate::{master::Area, records::PayloadError, refusal::Refusal, run::tally};
 use lowlat_ipc::region::Access;
 
 pub const MD_STREAM: &str = "md";
@@ -58,6 +58,6 @@ pub fn areas() -> Vec<Area> {
 }
 
 /// The refusal of a record that does not match its kind.
-fn undecoded(stream: &str, sequence: u64, error: &DecodeError) -> Refusal {
+fn undecoded(stream: &str, sequence: u64, error: &PayloadError) -> Refusal {
     Refusal::new(format!("stream {stream}, record {sequence}: {error}"))
 }

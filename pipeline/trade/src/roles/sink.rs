@@ -2,7 +2,7 @@
 
 use crate::{
     clock::now_ns,
-    node::{Node, PublishError, Publisher},
+    node::{Node, NodePublishError, Publisher},
     records::PAYLOAD_BYTES,
     stages::{Stage, StageRecorder},
     strategy::{Numbers, OrderSink, SendError},
@@ -47,7 +47,7 @@ pub struct OrderStream<'a, F> {
     unsent: F,
 }
 
-impl<'a, F: FnMut(PublishError)> OrderStream<'a, F> {
+impl<'a, F: FnMut(NodePublishError)> OrderStream<'a, F> {
     /// Orders of the strategy with these numbers. `unsent` gets the reason of each order that is not sent.
     #[inline]
     pub fn new(publisher: &'a mut Publisher, numbers: &'a mut Numbers, unsent: F) -> Self {
@@ -55,7 +55,7 @@ impl<'a, F: FnMut(PublishError)> OrderStream<'a, F> {
     }
 }
 
-impl<F: FnMut(PublishError)> OrderSink for OrderStream<'_, F> {
+impl<F: FnMut(NodePublishError)> OrderSink for OrderStream<'_, F> {
     #[inline]
     fn send(&mut self, stamp: Stamp, payload: &[u8; PAYLOAD_BYTES]) -> Result<(), SendError> {
         match self.publisher.publish(&Stamp { generated: now_ns(), ..stamp }, payload) {
@@ -63,8 +63,8 @@ impl<F: FnMut(PublishError)> OrderSink for OrderStream<'_, F> {
             Err(error) => {
                 (self.unsent)(error);
                 Err(match error {
-                    PublishError::Refused(stream::PublishError::NoCredit { .. }) => SendError::NoCredit,
-                    PublishError::Refused(stream::PublishError::Fenced { .. }) => SendError::Fenced,
+                    NodePublishError::Refused(stream::PublishError::NoCredit { .. }) => SendError::NoCredit,
+                    NodePublishError::Refused(stream::PublishError::Fenced { .. }) => SendError::Fenced,
                     _ => SendError::Refused,
                 })
             }
@@ -78,9 +78,9 @@ impl<F: FnMut(PublishError)> OrderSink for OrderStream<'_, F> {
 }
 
 /// Keeps the first error that ends a role.
-pub(super) fn note(unsent: &mut Option<PublishError>, error: PublishError) {
+pub(super) fn note(unsent: &mut Option<NodePublishError>, error: NodePublishError) {
     // td is dead, or too slow: the strategy handles an order that is not sent, and continues.
-    if !matches!(error, PublishError::Refused(stream::PublishError::NoCredit { .. })) {
+    if !matches!(error, NodePublishError::Refused(stream::PublishError::NoCredit { .. })) {
         unsent.get_or_insert(error);
     }
 }

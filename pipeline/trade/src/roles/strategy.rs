@@ -7,7 +7,7 @@ use crate::{
     node::{Event, Join, Keys, Node, Overrun, Reads, Strategies, Wait, Writes},
     records::{Answer, Quote, kind},
     refusal::Refusal,
-    strategy::{AnswerSeen, Cause, Gap, Orders, QuoteSeen, Strategy},
+    strategy::{AnswerSeen, OrderCause, Orders, QuoteSeen, Strategy, StrategyGap},
 };
 use lowlat_ipc::stream::Record;
 use std::path::Path;
@@ -120,16 +120,16 @@ pub fn run(
             match seen {
                 StrategyInput::Quote(seen) => {
                     done.quotes += 1;
-                    strategy.on_quote(&mut Orders::new(&mut sink, number, Cause::from(&seen)), &seen);
+                    strategy.on_quote(&mut Orders::new(&mut sink, number, OrderCause::from(&seen)), &seen);
                 }
                 StrategyInput::Answer(_, seen) => {
                     done.answers += 1;
-                    strategy.on_answer(&mut Orders::new(&mut sink, number, Cause::from(&seen)), &seen);
+                    strategy.on_answer(&mut Orders::new(&mut sink, number, OrderCause::from(&seen)), &seen);
                 }
                 StrategyInput::Gap(gap) => {
-                    let (Gap::Quotes(count) | Gap::Answers(count)) = gap;
+                    let (StrategyGap::Quotes(count) | StrategyGap::Answers(count)) = gap;
                     done.lost += count;
-                    strategy.on_gap(&mut Orders::new(&mut sink, number, Cause::at(now_ns())), gap);
+                    strategy.on_gap(&mut Orders::new(&mut sink, number, OrderCause::at(now_ns())), gap);
                 }
                 StrategyInput::Other => {}
             }
@@ -148,14 +148,14 @@ pub(super) enum StrategyInput {
     Quote(QuoteSeen),
     /// With the number of the strategy.
     Answer(u32, AnswerSeen),
-    Gap(Gap),
+    Gap(StrategyGap),
     Other,
 }
 
 impl StrategyInput {
     /// Not inlined, so that a rehearsal uses the same code as a record.
     #[inline(never)]
-    pub(super) fn new(record: &Record, payload: &[u8]) -> Result<Self, crate::records::DecodeError> {
+    pub(super) fn new(record: &Record, payload: &[u8]) -> Result<Self, crate::records::PayloadError> {
         let received_ns = now_ns();
         let Record { sequence, stamp, .. } = *record;
         Ok(match stamp.kind {
@@ -181,6 +181,6 @@ impl StrategyInput {
 }
 
 /// The gap for lost records of a stream.
-pub(super) fn gap(stream: &str, count: u64) -> Gap {
-    if stream == TD_STREAM { Gap::Answers(count) } else { Gap::Quotes(count) }
+pub(super) fn gap(stream: &str, count: u64) -> StrategyGap {
+    if stream == TD_STREAM { StrategyGap::Answers(count) } else { StrategyGap::Quotes(count) }
 }

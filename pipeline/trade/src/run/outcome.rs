@@ -3,7 +3,7 @@
 use super::{
     tally::{self, Tally},
     uses,
-    watch::Ended,
+    watch::EndedRun,
 };
 use crate::{
     master::Master,
@@ -26,7 +26,7 @@ const OTHERS_BUSY_MAX: f64 = 0.25;
 pub(super) fn record(
     parameters: &PipelineParameters,
     asked: &PipelineOptions,
-    ended: &Ended,
+    ended: &EndedRun,
 ) -> PipelineRecord {
     let nodes = ended.master.nodes();
     let all = nodes.iter().fold(Figures::default(), |all, node| all.plus(node.figures));
@@ -97,8 +97,8 @@ pub(super) fn totals(master: &Master) -> Totals {
 
 /// Returns the records sent, from the memory of the streams, and those that arrived, from td's ledger and the counters
 /// of strategies.
-fn balance(asked: &PipelineOptions, ended: &Ended, td: Option<&Tally<Arc<Memfd>>>) -> Balance {
-    let Ended { master, .. } = ended;
+fn balance(asked: &PipelineOptions, ended: &EndedRun, td: Option<&Tally<Arc<Memfd>>>) -> Balance {
+    let EndedRun { master, .. } = ended;
     let nodes = master.nodes();
     let ledger = look(master);
     // The records of a stream are counted in its writer's memory too.
@@ -145,7 +145,7 @@ fn by_rate(parameters: &PipelineParameters) -> u64 {
     (parameters.rate_per_s * parameters.duration_s).floor() as u64
 }
 
-fn warnings(record: &PipelineRecord, ended: &Ended, cpus: Option<usize>) -> Vec<String> {
+fn warnings(record: &PipelineRecord, ended: &EndedRun, cpus: Option<usize>) -> Vec<String> {
     let mut warnings = of_figures(record, cpus);
     warnings.extend(record.wire.iter().flat_map(WireRecord::doubts));
     warnings.extend(shared_cpu(record));

@@ -47,7 +47,7 @@ const TURN: Duration = Duration::from_millis(50);
 
 /// Facts at the end of a run.
 #[derive(Debug)]
-pub(super) struct Ended {
+pub(super) struct EndedRun {
     pub(super) master: Master,
     /// From the begin message to md's end.
     pub(super) elapsed_ns: u64,
@@ -232,7 +232,7 @@ impl Watch<'_> {
         self.master.stop_visitors(Visitors::All, PATIENCE_VISITORS)?;
         self.hear_last_words()?;
         let Self { master, incidents, failed, ready_ns, moved_out, .. } = self;
-        let ended = Ended {
+        let ended = EndedRun {
             master,
             elapsed_ns,
             uses_ns,

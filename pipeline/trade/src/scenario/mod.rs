@@ -1,6 +1,5 @@
 //! Content and times of md's quotes: a scenario, or recorded ticks.
 
-mod decimal;
 mod file;
 mod schedule;
 mod ticks;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 fn wanted() -> Wanted {
     Wanted {
         rate_per_s: 10.0,
-        goal: Goal { p99_ns: 500_000.0, utilisation: 0.6 },
+        goal: CapacityGoal { p99_ns: 500_000.0, utilisation: 0.6 },
         mode: Mode::Parked,
         strategy_cost_ns: 0,
         strategies: Vec::new(),
@@ -58,7 +58,8 @@ fn try_find(
 #[test]
 fn costs_are_measured_then_points_checked_then_cpus_proposed() {
     let mut runner = Fake::default();
-    let document = find(&Wanted { goal: Goal { p99_ns: 5e6, utilisation: 0.6 }, ..wanted() }, 8, &mut runner);
+    let document =
+        find(&Wanted { goal: CapacityGoal { p99_ns: 5e6, utilisation: 0.6 }, ..wanted() }, 8, &mut runner);
     let asked: Vec<(u32, Mode)> = runner.asked.iter().map(|of| (of.strategies, of.mode)).collect();
     let parked = |number| (number, Mode::Parked);
     assert_eq!(asked, [parked(1), (1, Mode::Fast), parked(10), parked(40), parked(80)]);

@@ -4,14 +4,12 @@
 //! strategy host it would delay others.
 
 pub mod host;
-mod numbers;
 mod on_each_record;
 mod orders;
 mod owners;
 
-pub use numbers::{Numbers, TURNS_MAX};
 pub use on_each_record::OnEachRecord;
-pub use orders::{Cause, OrderSink, Orders, SendError};
+pub use orders::{Numbers, OrderCause, OrderSink, Orders, SendError, TURNS_MAX};
 pub use owners::{AREA as OWNERS_AREA, BYTES as OWNERS_BYTES, Owners};
 
 use crate::{
@@ -46,7 +44,7 @@ pub struct AnswerSeen {
 
 /// Records that a strategy lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Gap {
+pub enum StrategyGap {
     /// Quotes, of any of its instruments.
     Quotes(u64),
     /// Answers. The state of its orders must be queried, for example from cached.
@@ -62,7 +60,7 @@ pub trait Strategy: Send {
         let _ = (orders, seen);
     }
     /// Called when records were lost.
-    fn on_gap(&mut self, orders: &mut Orders<'_>, gap: Gap) {
+    fn on_gap(&mut self, orders: &mut Orders<'_>, gap: StrategyGap) {
         let _ = (orders, gap);
     }
     /// Its process was restarted: what cached saved of the predecessor, with positions by strategy number.
@@ -84,7 +82,7 @@ impl<S: Strategy + ?Sized> Strategy for Box<S> {
         (**self).on_answer(orders, seen);
     }
 
-    fn on_gap(&mut self, orders: &mut Orders<'_>, gap: Gap) {
+    fn on_gap(&mut self, orders: &mut Orders<'_>, gap: StrategyGap) {
         (**self).on_gap(orders, gap);
     }
 

@@ -1,6 +1,6 @@
 //! The Kungfu report's strategy: one order per record of its instrument.
 
-use super::{AnswerSeen, Gap, Orders, QuoteSeen, Strategy};
+use super::{AnswerSeen, Orders, QuoteSeen, Strategy, StrategyGap};
 use crate::{
     cached::State,
     records::{Outcome, Side},
@@ -89,8 +89,8 @@ impl Strategy for OnEachRecord {
         self.answered += u64::from(seen.answer.outcome != Outcome::Filled);
     }
 
-    fn on_gap(&mut self, _: &mut Orders<'_>, gap: Gap) {
-        let (Gap::Quotes(count) | Gap::Answers(count)) = gap;
+    fn on_gap(&mut self, _: &mut Orders<'_>, gap: StrategyGap) {
+        let (StrategyGap::Quotes(count) | StrategyGap::Answers(count)) = gap;
         self.lost += count;
     }
 
@@ -109,7 +109,7 @@ mod tests {
     use super::*;
     use crate::{
         records::{Order, PAYLOAD_BYTES, Quote},
-        strategy::{OrderSink, SendError, orders::Cause},
+        strategy::{OrderSink, SendError, orders::OrderCause},
     };
     use lowlat_ipc::stream::Stamp;
 
@@ -133,7 +133,7 @@ mod tests {
         for (bid, ask) in [(10, 0), (10, 12), (0, 12), (0, 0), (11, 0)] {
             let quote = Quote { bid, ask, ..Quote::default() };
             let seen = QuoteSeen { instrument: 0, sequence: 1, generated_ns: 0, received_ns: 0, quote };
-            strategy.on_quote(&mut Orders::new(&mut sent, 0, Cause::from(&seen)), &seen);
+            strategy.on_quote(&mut Orders::new(&mut sent, 0, OrderCause::from(&seen)), &seen);
         }
         let orders: Vec<_> = sent.0.iter().map(|order| (order.side, order.price)).collect();
         assert_eq!(orders, [(Side::Buy, 12), (Side::Sell, 11)]);

@@ -1,9 +1,14 @@
-//! The handle with which a strategy sends orders.
+//! The handle with which a strategy sends orders, and their numbers.
 
 use super::{AnswerSeen, QuoteSeen};
 use crate::records::{Order, Origin, PAYLOAD_BYTES, Price, Quote, SCHEMA, Side, kind};
 use lowlat_ipc::stream::Stamp;
 use thiserror::Error;
+
+/// Bits of a number that count orders. The higher bits are the turn.
+const COUNT_BITS: u32 = 40;
+/// Maximum turns of a strategy.
+pub const TURNS_MAX: u32 = 1 << (u64::BITS - COUNT_BITS);
 
 /// Reason why an order was not sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
@@ -28,7 +33,7 @@ pub trait OrderSink {
 
 /// The record, or the time, that caused an order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Cause {
+pub struct OrderCause {
     /// When the causing record was written, ns.
     pub generated_ns: u64,
     /// When it was due, ns.
@@ -41,14 +46,14 @@ pub struct Cause {
     pub origin: Origin,
 }
 
-impl Cause {
+impl OrderCause {
     /// No cause except for the time.
     pub fn at(now_ns: u64) -> Self {
         Self { generated_ns: now_ns, scheduled_ns: now_ns, received_ns: now_ns, ..Self::default() }
     }
 }
 
-impl From<&QuoteSeen> for Cause {
+impl From<&QuoteSeen> for OrderCause {
     fn from(seen: &QuoteSeen) -> Self {
         let QuoteSeen { sequence, generated_ns, received_ns, .. } = *seen;
         let Quote { scheduled_ns, origin, .. } = seen.quote;
@@ -56,7 +61,7 @@ impl From<&QuoteSeen> for Cause {
     }
 }
 
-impl From<&AnswerSeen> for Cause {
+impl From<&AnswerSeen> for OrderCause {
     fn from(seen: &AnswerSeen) -> Self {
         let AnswerSeen { sequence, generated_ns, received_ns, .. } = *seen;
         Self { generated_ns, scheduled_ns: generated_ns, received_ns, sequence, origin: Origin::default() }
@@ -68,13 +73,13 @@ impl From<&AnswerSeen> for Cause {
 pub struct Orders<'a> {
     sink: &'a mut dyn OrderSink,
     strategy: u32,
-    cause: Cause,
+    cause: OrderCause,
     sent: u32,
 }
 
 impl<'a> Orders<'a> {
     /// A handle of a strategy, for a call with this cause.
-    pub fn new(sink: &'a mut dyn OrderSink, strategy: u32, cause: Cause) -> Self {
+    pub fn new(sink: &'a mut dyn OrderSink, strategy: u32, cause: OrderCause) -> Self {
         Self { sink, strategy, cause, sent: 0 }
     }
 
@@ -98,7 +103,7 @@ impl<'a> Orders<'a> {
         quantity: u32,
     ) -> Result<u64, SendError> {
         let number = self.sink.number();
-        let Cause { generated_ns, scheduled_ns, received_ns, sequence, origin } = self.cause;
+        let OrderCause { generated_ns, scheduled_ns, received_ns, sequence, origin } = self.cause;
         let order = Order { number, scheduled_ns, received_ns, price, quantity, side, origin };
         let stamp = Stamp {
             kind: kind::ORDER,
@@ -112,5 +117,50 @@ impl<'a> Orders<'a> {
         self.sink.send(stamp, &order.encode())?;
         self.sent += 1;
         Ok(number)
+    }
+}
+
+/// Allocates the order numbers of one strategy, which are never reused.
+///
+/// Each process of a strategy gets a turn from the master, one higher than its predecessor's. An order number
+/// consists of the turn and a count, so it needs no memory that other processes could change, and a process
+/// that dies leaves nothing behind.
+#[derive(Debug)]
+pub struct Numbers {
+    last: u64,
+}
+
+impl Numbers {
+    /// The numbers of a strategy's turn, counted from 0 and below [`TURNS_MAX`]. They exceed those of earlier
+    /// turns. Those of turn 0 are 1, 2, 3 and so on.
+    pub fn of_turn(turn: u32) -> Self {
+        Self { last: u64::from(turn) << COUNT_BITS }
+    }
+
+    /// The last number allocated; one less than the first if there was none.
+    pub fn last(&self) -> u64 {
+        self.last
+    }
+
+    #[inline]
+    pub fn take(&mut self) -> u64 {
+        self.last += 1;
+        self.last
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_start_at_one_and_turns_do_not_overlap() {
+        let mut before = Numbers::of_turn(0);
+        assert_eq!([before.take(), before.take()], [1, 2]);
+        for turn in [1, 2, TURNS_MAX - 1] {
+            let mut numbers = Numbers::of_turn(turn);
+            assert!(numbers.take() > before.last());
+            before = numbers;
+        }
     }
 }

@@ -10,9 +10,7 @@
 
 mod exchange;
 pub mod ledger;
-mod limits;
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub use exchange::{Decision, Exchange, FILLS_MAX, Pending, ReadOrder, Rules};
-pub use limits::Limits;
+pub use exchange::{Decision, Exchange, FILLS_MAX, Limits, Pending, ReadOrder, Rules};

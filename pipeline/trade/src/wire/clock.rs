@@ -13,7 +13,7 @@ const STEP_NS_MIN: u64 = 1_000;
 
 /// Difference between CLOCK_REALTIME and the pipeline's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct StampClock {
+pub struct WireClock {
     difference: Difference,
     steps: u64,
 }
@@ -36,13 +36,13 @@ impl Difference {
     }
 }
 
-impl Default for StampClock {
+impl Default for WireClock {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl StampClock {
+impl WireClock {
     /// Measures the difference.
     pub fn new() -> Self {
         let mut difference = Difference::measure();
@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn a_stamp_lies_between_the_readings_around_it() {
-        let mut clock = StampClock::new();
+        let mut clock = WireClock::new();
         let before = now_ns();
         let now = clock_gettime(ClockId::Realtime);
         let after = now_ns();

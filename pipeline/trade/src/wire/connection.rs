@@ -1,6 +1,6 @@
 //! td's connection to an exchange. After the logon it never blocks, and allocates nothing.
 
-use super::{GatewayAddress, StampClock, place, receiver::nanoseconds, refused};
+use super::{GatewayAddress, WireClock, machine, receiver::nanoseconds, refused};
 use crate::{records::Origin, refusal::Refusal};
 use lowlat_feed::gateway::{Kind, MESSAGE_BYTES, Message};
 use nix::{
@@ -51,7 +51,7 @@ pub(crate) struct Trip {
 #[derive(Debug)]
 pub(crate) struct Connection {
     socket: Socket,
-    pub(crate) clock: StampClock,
+    pub(crate) clock: WireClock,
     control: Vec<u8>,
     input: Box<[u8; INPUT_BYTES]>,
     /// Bytes of the input that are not yet decoded.
@@ -99,12 +99,12 @@ impl Connection {
             Ok(other) => return Err(io::Error::other(format!("it answered {:?} to the logon", other.kind))),
             Err(error) => return Err(io::Error::other(error)),
         };
-        let is_same_machine = peer.id != 0 && peer.id == place::machine();
+        let is_same_machine = peer.id != 0 && peer.id == machine();
         let near = socket.local_addr()?.as_socket().map(|near| near.ip());
         socket.set_nonblocking(true)?;
         Ok(Self {
             socket,
-            clock: StampClock::new(),
+            clock: WireClock::new(),
             control: cmsg_space!(Timestamps, [TimeSpec; 2], libc::sock_extended_err, sockaddr_in6),
             input: Box::new([0; INPUT_BYTES]),
             unread: 0..0,

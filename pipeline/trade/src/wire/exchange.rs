@@ -32,7 +32,7 @@ pub struct ExchangeOptions {
     pub interface: Option<String>,
     /// Address at which it accepts orders; `None`: it accepts none, and publishes at once.
     pub gateway: Option<GatewayAddress>,
-    pub content: Content,
+    pub content: ExchangeFeed,
     /// Speed of messages of ITCH, as a multiple of the recorded one.
     pub speed: Speed,
     /// Spins until a quote is due; else it sleeps, and sends what is due together.
@@ -41,7 +41,7 @@ pub struct ExchangeOptions {
 
 /// Content of an exchange's feed.
 #[derive(Debug)]
-pub enum Content {
+pub enum ExchangeFeed {
     Quotes(Feed),
     Itch(ItchMessages),
 }
@@ -165,15 +165,15 @@ pub fn run(
         is_published: AtomicBool::new(false),
     };
     let (quotes, messages) = match content {
-        Content::Quotes(quotes) => (quotes, None),
-        Content::Itch(messages) => (messages.feed(speed), Some(messages)),
+        ExchangeFeed::Quotes(quotes) => (quotes, None),
+        ExchangeFeed::Itch(messages) => (messages.feed(speed), Some(messages)),
     };
     let instruments = if messages.is_some() { ITCH_INSTRUMENTS } else { quotes.instruments() };
     let listener = gateway.map(server::listen).transpose()?;
     if let Some(address) = listener.as_ref().and_then(|listener| listener.local_addr().ok()?.as_socket()) {
         on_event(&ExchangeEvent::Listens(address));
     }
-    let publisher = publisher::Publisher::open(feed, interface.as_deref(), quotes, messages)?;
+    let publisher = publisher::FeedPublisher::open(feed, interface.as_deref(), quotes, messages)?;
     thread::scope(|scope| {
         let serving = thread::Builder::new()
             .name("lowlat-orders".to_owned())

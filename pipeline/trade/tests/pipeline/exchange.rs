@@ -4,7 +4,7 @@ use lowlat_feed::gateway::{Kind, MESSAGE_BYTES, Message};
 use lowlat_trade::{
     md::Feed,
     scenario::{Scenario, Speed},
-    wire::exchange::{Content, ExchangeDone, ExchangeEvent, ExchangeOptions, run},
+    wire::exchange::{ExchangeDone, ExchangeEvent, ExchangeFeed, ExchangeOptions, run},
 };
 use std::{
     io::{Read, Write},
@@ -27,7 +27,7 @@ fn start() -> (SocketAddr, Arc<AtomicBool>, JoinHandle<ExchangeDone>) {
             feed: None,
             interface: None,
             gateway: Some("tcp:127.0.0.1:0".parse().unwrap()),
-            content: Content::Quotes(Feed::simulated(&Scenario::at_rate(4, 100.0, 100.0).unwrap(), 1)),
+            content: ExchangeFeed::Quotes(Feed::simulated(&Scenario::at_rate(4, 100.0, 100.0).unwrap(), 1)),
             speed: Speed::parse("x1").unwrap(),
             is_spinning: false,
         };

@@ -8,7 +8,7 @@ mod threads;
 use crate::master_thread::{LONG, MasterThread, until};
 use lowlat_ipc::{region::Memfd, stream::Stamp};
 use lowlat_trade::{
-    cached::{Cached, Payload, Store, StreamRecord},
+    cached::{Cached, Payload, RecordSeen, Store},
     master::Happened,
     node::{Strategies, Wait},
     records::{Answer, Order, Outcome, SCHEMA, Side, kind},
@@ -17,7 +17,7 @@ use lowlat_trade::{
     stages::{Stage, StageRecorder},
     strategy::{
         AnswerSeen, OnEachRecord, Orders, QuoteSeen, Strategy,
-        host::{Budget, Host},
+        host::{StrategyBudget, StrategyHost},
     },
     td::ledger::{AREA, Ledger},
 };
@@ -233,8 +233,8 @@ fn a_host_asks_its_master_to_move_out_a_slow_strategy() {
         Wait::Parked,
     ));
     let host = thread::spawn(move || {
-        let budget = Budget { call_ns_max: 1_000_000, overruns_max: 20, ..Budget::default() };
-        let mut host = Host::new(budget);
+        let budget = StrategyBudget { call_ns_max: 1_000_000, overruns_max: 20, ..StrategyBudget::default() };
+        let mut host = StrategyHost::new(budget);
         host.add(1, &[1], Box::new(Slow)).unwrap();
         roles::host::run(node, &mut host, &mut |_| ()).unwrap()
     });
@@ -262,7 +262,7 @@ fn a_restarted_strategy_gets_its_state_from_cached() {
     let order =
         Order { number: 1, scheduled_ns: 1, received_ns: 2, price: 100, quantity: 1, ..Order::default() };
     let seen =
-        |stream, key, source, what| StreamRecord { stream, sequence: 1, generated_ns: 3, key, source, what };
+        |stream, key, source, what| RecordSeen { stream, sequence: 1, generated_ns: 3, key, source, what };
     assert!(cached.state.apply(&seen("orders.s0", 0, 0, Payload::Order(order))));
     let answer = Answer {
         order_number: 1,
@@ -340,8 +340,9 @@ fn a_strategy_host_gives_the_same_result_in_one_process() {
     ));
     let host = thread::spawn(move || {
         // A shared machine may preempt the CPU during any call.
-        let budget = Budget { call_ns_max: u64::MAX, queue_max: 1 << 12, ..Budget::default() };
-        let mut host = Host::new(budget);
+        let budget =
+            StrategyBudget { call_ns_max: u64::MAX, queue_max: 1 << 12, ..StrategyBudget::default() };
+        let mut host = StrategyHost::new(budget);
         for number in numbers {
             host.add(number, &[number], Box::new(OnEachRecord::of(number))).unwrap();
         }

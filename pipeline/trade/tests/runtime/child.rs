@@ -9,7 +9,7 @@ use lowlat_trade::{
     address::RunFolder,
     clock::now_ns,
     master::{Happened, Master, Options, Program},
-    node::{Ended, Event, Keys, Node, PublishError, Writes},
+    node::{Event, Keys, Node, NodeEnded, NodePublishError, Writes},
 };
 use std::{
     env,
@@ -100,7 +100,7 @@ fn writer(text: &str) {
             let stamp = Stamp { instrument, kind: 1, source: std::process::id(), ..Stamp::default() };
             match node.publisher().publish(&stamp, &sequence.to_le_bytes()) {
                 Ok(published) => assert_eq!(published.sequence, sequence),
-                Err(PublishError::Refused(error)) => {
+                Err(NodePublishError::Refused(error)) => {
                     eprintln!("{error}");
                     std::process::exit(FENCED);
                 }
@@ -109,7 +109,7 @@ fn writer(text: &str) {
         }
         node.wait(Some(now_ns() + u64::try_from(period.as_nanos()).unwrap()));
     }
-    if node.ended() == Some(Ended::Fenced) {
+    if node.ended() == Some(NodeEnded::Fenced) {
         std::process::exit(FENCED);
     }
 }
@@ -136,7 +136,7 @@ fn reader(text: &str) {
             _ => {}
         });
     }
-    if node.ended() == Some(Ended::Fenced) {
+    if node.ended() == Some(NodeEnded::Fenced) {
         std::process::exit(FENCED);
     }
 }

@@ -10,9 +10,9 @@ use lowlat_ipc::{
 };
 use lowlat_trade::{
     clock::now_ns,
-    control::{Incoming, Lent, Socket, ToMaster, ToNode, VERSION, WithoutMaster, parse},
+    control::{Lent, ReceiveOutcome, Socket, ToMaster, ToNode, VERSION, WithoutMaster, parse},
     master::{Happened, Visitors},
-    node::{Ended, Node},
+    node::{Node, NodeEnded},
 };
 use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use std::{
@@ -52,7 +52,7 @@ impl ScriptedMaster {
         let mut socket = Socket::new(fd);
         loop {
             let until_ns = now_ns() + 60_000_000_000;
-            let Incoming::Message(received) = socket.receive_until(until_ns).unwrap() else {
+            let ReceiveOutcome::Message(received) = socket.receive_until(until_ns).unwrap() else {
                 panic!("a node that does not join")
             };
             if parse::<ToMaster>(&received.bytes).unwrap() == ToMaster::Ready {
@@ -88,8 +88,8 @@ fn listen(path: &Path) -> OwnedFd {
 #[test]
 fn each_end_has_one_reason_whatever_the_node_finds_first() {
     type Script = fn(&mut ScriptedMaster);
-    let because = || Some(Ended::Refused { reason: "join once".to_owned() });
-    let scripts: [(&str, Script, Option<Ended>); 7] = [
+    let because = || Some(NodeEnded::Refused { reason: "join once".to_owned() });
+    let scripts: [(&str, Script, Option<NodeEnded>); 7] = [
         ("stopped", |master| master.say(&ToNode::Stop), None),
         (
             "stopped, then dropped for not leaving",
@@ -99,8 +99,8 @@ fn each_end_has_one_reason_whatever_the_node_finds_first() {
             },
             None,
         ),
-        ("the master died", |_| (), Some(Ended::MasterGone)),
-        ("dropped", |master| master.fence(), Some(Ended::Fenced)),
+        ("the master died", |_| (), Some(NodeEnded::MasterGone)),
+        ("dropped", |master| master.fence(), Some(NodeEnded::Fenced)),
         ("refused", |master| master.say(&refused()), because()),
         (
             "refused, and fenced therefore",
@@ -137,7 +137,7 @@ fn a_node_that_may_continue_without_its_master_still_reports_a_refusal() {
     master.fence();
     drop(master);
     assert_eq!(poll_until(&mut node, |seen| !seen.is_empty()), ["stop"]);
-    assert_eq!(node.ended(), Some(Ended::Refused { reason: "join once".to_owned() }));
+    assert_eq!(node.ended(), Some(NodeEnded::Refused { reason: "join once".to_owned() }));
 }
 
 #[test]

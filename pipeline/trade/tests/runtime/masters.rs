@@ -8,7 +8,7 @@ use lowlat_ipc::stream::Stamp;
 use lowlat_trade::{
     address::RunFolder,
     master::{Master, Options},
-    node::{Ended, Keys, Node},
+    node::{Keys, Node, NodeEnded},
 };
 use rustix::process::geteuid;
 use std::{
@@ -57,7 +57,7 @@ fn nodes_stop_with_their_master_if_configured() {
     poll_until(&mut node, |seen| !seen.is_empty());
     drop(killed);
     assert_eq!(poll_until(&mut node, |seen| !seen.is_empty()), ["stop"]);
-    assert_eq!(node.ended(), Some(Ended::MasterGone));
+    assert_eq!(node.ended(), Some(NodeEnded::MasterGone));
     assert!(node.ended().unwrap().to_string().contains("restart it"));
 }
 

@@ -5,7 +5,7 @@ use crate::{
     runtime::in_process::{poll_until, told},
 };
 use lowlat_ipc::stream::{PublishError as Refused, Stamp};
-use lowlat_trade::node::{Event, Join, Keys, Node, Overrun, PublishError, Wait, Writes};
+use lowlat_trade::node::{Event, Join, Keys, Node, NodePublishError, Overrun, Wait, Writes};
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     sync::atomic::{AtomicBool, Ordering},
@@ -17,7 +17,7 @@ fn stamp(instrument: u32) -> Stamp {
     Stamp { instrument, kind: 1, ..Stamp::default() }
 }
 
-fn publish(node: &mut Node, instrument: u32, number: u64) -> Result<u32, PublishError> {
+fn publish(node: &mut Node, instrument: u32, number: u64) -> Result<u32, NodePublishError> {
     let published = node.publisher().publish(&stamp(instrument), format!("{number}").as_bytes())?;
     Ok(published.delivered.subscribers)
 }
@@ -27,7 +27,7 @@ fn fill(node: &mut Node, from: u64) -> (u64, u32) {
     for number in from.. {
         match publish(node, 0, number) {
             Ok(_) => {}
-            Err(PublishError::Refused(Refused::NoCredit { subscriber })) => return (number, subscriber),
+            Err(NodePublishError::Refused(Refused::NoCredit { subscriber })) => return (number, subscriber),
             Err(error) => panic!("{error}"),
         }
     }

@@ -1,6 +1,8 @@
 //! Comparison of whole documents: the records, and what changed on the host between them.
 
-use super::{CompareError, Comparison, DIFFERENCES_MAX, RunSummary, SideName, compare_runs, doubts, explain};
+use super::{
+    Comparison, ComparisonError, DIFFERENCES_MAX, RunSummary, SideName, compare_runs, doubts, explain,
+};
 use crate::ResultDocument;
 use lowlat_host::{
     CpuSet,
@@ -28,11 +30,11 @@ pub struct SettingChange {
 /// Compares documents of two sides. Those of each side are pooled, in the order in which they were measured.
 ///
 /// # Errors
-/// [`CompareError`] if a side has no document, a document has no measurement, or a record is damaged.
+/// [`ComparisonError`] if a side has no document, a document has no measurement, or a record is damaged.
 pub fn compare_documents(
     before: &[&ResultDocument],
     after: &[&ResultDocument],
-) -> Result<Comparison, CompareError> {
+) -> Result<Comparison, ComparisonError> {
     let (a, b) = (records(before, SideName::Before)?, records(after, SideName::After)?);
     let mut comparison = compare_runs(&a, &b)?;
     for (summaries, documents) in [(&mut comparison.before, before), (&mut comparison.after, after)] {
@@ -89,9 +91,9 @@ pub fn compare_settings(before: &[&ResultDocument], after: &[&ResultDocument]) -
 fn records<'d>(
     documents: &[&'d ResultDocument],
     side: SideName,
-) -> Result<Vec<&'d JitterRecord>, CompareError> {
+) -> Result<Vec<&'d JitterRecord>, ComparisonError> {
     let record = |document: &&'d ResultDocument| {
-        document.jitter().map(|jitter| &jitter.record).ok_or_else(|| CompareError::NoMeasurement {
+        document.jitter().map(|jitter| &jitter.record).ok_or_else(|| ComparisonError::NoMeasurement {
             side,
             started_at: document.started_at.clone(),
             command: document.command.clone(),

@@ -125,7 +125,7 @@ pub struct QuantityHarm {
 
 /// Whole seconds of one side.
 #[derive(Debug, Default)]
-struct Seconds {
+struct SideSeconds {
     lost_ns: Vec<f64>,
     long: Option<Vec<f64>>,
     longest_ns: Vec<f64>,
@@ -213,7 +213,7 @@ fn is_ordinary(cause: &Cause) -> bool {
 }
 
 /// A quantity, not judged yet; `None` if the sides do not have it in the same way.
-fn quantity_of(quantity: Quantity, margin: f64, [a, b]: &[Seconds; 2]) -> Option<QuantityHarm> {
+fn quantity_of(quantity: Quantity, margin: f64, [a, b]: &[SideSeconds; 2]) -> Option<QuantityHarm> {
     match quantity {
         Quantity::Lost => {
             let (x, y) = (Mean::of(&a.lost_ns), Mean::of(&b.lost_ns));
@@ -260,7 +260,7 @@ fn judge(quantities: &mut [QuantityHarm]) {
     }
 }
 
-impl Seconds {
+impl SideSeconds {
     /// True if both sides count interruptions from the same length on.
     fn is_alike(&self, other: &Self) -> bool {
         let mut all = self.thresholds_ns.iter().chain(&other.thresholds_ns);
@@ -273,8 +273,8 @@ impl Seconds {
     }
 }
 
-fn seconds_of(runs: &[&JitterRecord], cpus: &CpuSet) -> Seconds {
-    let mut all = Seconds { long: Some(Vec::new()), ..Seconds::default() };
+fn seconds_of(runs: &[&JitterRecord], cpus: &CpuSet) -> SideSeconds {
+    let mut all = SideSeconds { long: Some(Vec::new()), ..SideSeconds::default() };
     for run in runs {
         let width_s = run.second_ns.max(1) as f64 / 1e9;
         let whole = |cpu: &JitterCpu| {

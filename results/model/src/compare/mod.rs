@@ -36,7 +36,7 @@ use std::borrow::Cow;
 
 /// Reason why two measurements cannot be compared.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum CompareError {
+pub enum ComparisonError {
     /// A side has no document.
     #[error(
         "cannot compare: no document from {0} the change\nhint: name at least one document for each side"
@@ -210,22 +210,25 @@ impl Comparison {
 /// Compares runs of two sides, pooled per side: for A B A B that is (A, A) and (B, B).
 ///
 /// # Errors
-/// [`CompareError::NoRun`] if a side has none, [`CompareError::Wakes`] if the runs are of different kinds,
-/// [`CompareError::Study`] if a record is damaged.
-pub fn compare_runs(before: &[&JitterRecord], after: &[&JitterRecord]) -> Result<Comparison, CompareError> {
+/// [`ComparisonError::NoRun`] if a side has none, [`ComparisonError::Wakes`] if the runs are of different kinds,
+/// [`ComparisonError::Study`] if a record is damaged.
+pub fn compare_runs(
+    before: &[&JitterRecord],
+    after: &[&JitterRecord],
+) -> Result<Comparison, ComparisonError> {
     for (runs, side) in [(before, SideName::Before), (after, SideName::After)] {
         if runs.is_empty() {
-            return Err(CompareError::NoRun(side));
+            return Err(ComparisonError::NoRun(side));
         }
     }
     let mut all = before.iter().chain(after);
     if all.next().is_some_and(|first| all.any(|run| run.wake_every_ns != first.wake_every_ns)) {
-        return Err(CompareError::Wakes);
+        return Err(ComparisonError::Wakes);
     }
     let cpus = side::common_cpus(before.iter().chain(after).copied());
     let threshold_ns = before.iter().chain(after).map(|run| run.threshold_ns).max().unwrap_or(0);
     let side_of = |runs, side| {
-        Side::of(runs, &cpus, threshold_ns).map_err(|source| CompareError::Study { side, source })
+        Side::of(runs, &cpus, threshold_ns).map_err(|source| ComparisonError::Study { side, source })
     };
     let (a, b) = (side_of(before, SideName::Before)?, side_of(after, SideName::After)?);
     let harm = Harm::of([before, after], &cpus, harm::WANTED);
@@ -261,9 +264,9 @@ pub fn compare_runs(before: &[&JitterRecord], after: &[&JitterRecord]) -> Result
 }
 
 /// Adds the intervals of the differences of percentiles.
-fn add_intervals(comparison: &mut Comparison, a: &Side, b: &Side) -> Result<(), CompareError> {
+fn add_intervals(comparison: &mut Comparison, a: &Side, b: &Side) -> Result<(), ComparisonError> {
     let ([before], [after]) = (a.runs.as_slice(), b.runs.as_slice()) else { return Ok(()) };
-    let cells_of = |run, side| LengthCells::of(run).map_err(|source| CompareError::Study { side, source });
+    let cells_of = |run, side| LengthCells::of(run).map_err(|source| ComparisonError::Study { side, source });
     let (before, after) = (cells_of(before, SideName::Before)?, cells_of(after, SideName::After)?);
     let Comparison { time_percentiles, percentiles, all, .. } = comparison;
     resample::add_intervals([time_percentiles, percentiles], [&before, &after], all.rate.dispersion);

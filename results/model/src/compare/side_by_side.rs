@@ -1,6 +1,6 @@
 //! Several documents side by side: each one's figures, and each later one compared with the first.
 
-use super::{CompareError, Comparison, Limit, LimitOutcome, compare_documents, compare_settings};
+use super::{Comparison, ComparisonError, Limit, LimitOutcome, compare_documents, compare_settings};
 use crate::ResultDocument;
 use lowlat_host::statistics::RateInterval;
 use lowlat_jitter::{JitterStudy, Percentile, study};
@@ -58,15 +58,15 @@ impl SideBySide {
     /// need one, or all workloads.
     ///
     /// # Errors
-    /// [`CompareError`] if a record is damaged, or if `documents` is empty.
+    /// [`ComparisonError`] if a record is damaged, or if `documents` is empty.
     pub fn of(
         documents: &[(String, &ResultDocument)],
         are_pairs: bool,
         limit: Option<&Limit>,
-    ) -> Result<Self, CompareError> {
+    ) -> Result<Self, ComparisonError> {
         let all: Vec<&ResultDocument> = documents.iter().map(|(_, document)| *document).collect();
         let Some((first, rest)) = all.split_first() else {
-            return Err(CompareError::NoRun(super::SideName::Before));
+            return Err(ComparisonError::NoRun(super::SideName::Before));
         };
         let side = |first: usize| all.iter().skip(first).step_by(2).copied().collect::<Vec<_>>();
         let sides = if are_pairs {

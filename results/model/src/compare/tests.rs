@@ -11,7 +11,7 @@ use lowlat_settings::{Context, audit::Audit};
 
 const SECOND: u64 = 1_000_000_000;
 
-pub fn compare(before: &JitterRecord, after: &JitterRecord) -> Result<Comparison, CompareError> {
+pub fn compare(before: &JitterRecord, after: &JitterRecord) -> Result<Comparison, ComparisonError> {
     compare_runs(&[before], &[after])
 }
 
@@ -299,10 +299,10 @@ fn interleaved_runs_are_pooled() {
     assert_eq!((found.all.before.count, found.all.after.count), (120, 100));
     assert!((found.all.before.core_seconds - 120.0).abs() < 1e-9);
     assert!(!has_doubt(&found, "runs were at different times") && found.percentiles.is_empty());
-    assert_eq!(compare_runs(&[], &[&a]).unwrap_err(), CompareError::NoRun(SideName::Before));
+    assert_eq!(compare_runs(&[], &[&a]).unwrap_err(), ComparisonError::NoRun(SideName::Before));
     let woken = |every_ns| JitterRecord { wake_every_ns: Some(every_ns), ..a.clone() };
-    assert_eq!(compare_runs(&[&a], &[&woken(1_000_000)]).unwrap_err(), CompareError::Wakes);
-    assert_eq!(compare_runs(&[&woken(1_000)], &[&woken(1_000_000)]).unwrap_err(), CompareError::Wakes);
+    assert_eq!(compare_runs(&[&a], &[&woken(1_000_000)]).unwrap_err(), ComparisonError::Wakes);
+    assert_eq!(compare_runs(&[&woken(1_000)], &[&woken(1_000_000)]).unwrap_err(), ComparisonError::Wakes);
     assert!(compare_runs(&[&woken(1_000)], &[&woken(1_000)]).is_ok());
 }
 

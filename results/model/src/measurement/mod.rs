@@ -8,28 +8,24 @@ use lowlat_net::{
     stream::StreamMeasurement,
 };
 use lowlat_workload::WorkloadMeasurement;
-use serde::{Deserialize, Deserializer, Serialize, de::DeserializeOwned, de::Error};
-use serde_json::{Map, Value};
+use serde::{Deserialize, Serialize};
 
 /// Declares the kinds: what each measures, its type, and the name of its accessors.
 macro_rules! kinds {
     ($($(#[$meta:meta])* $variant:ident($of:ty): $name:ident),*) => {
         /// One measurement of a run: its record and results.
-        #[derive(Debug, Clone, PartialEq, Serialize)]
+        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+        #[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
         #[serde(tag = "kind", rename_all = "snake_case")]
         pub enum Measurement {
             $($(#[$meta])* $variant(Box<$of>),)*
-            /// A kind that only later versions of lowlat know, unchanged.
-            #[serde(untagged)]
-            Unknown(Map<String, Value>),
         }
 
         impl Measurement {
             /// Kind of the measurement, the word of its subcommand: "jitter", "pingpong", "c2c".
-            pub fn kind(&self) -> &str {
+            pub fn kind(&self) -> &'static str {
                 match self {
                     $(Self::$variant(_) => <$of>::KIND,)*
-                    Self::Unknown(fields) => kind_of(fields).unwrap_or_default(),
                 }
             }
 
@@ -57,39 +53,6 @@ macro_rules! kinds {
                 }
             }
         )*
-
-        impl<'de> Deserialize<'de> for Measurement {
-            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                let fields = Map::deserialize(deserializer)?;
-                match kind_of(&fields) {
-                    $(Some(<$of>::KIND) => known(fields).map(Self::$variant),)*
-                    Some(_) => Ok(Self::Unknown(fields)),
-                    None => Err(Error::missing_field("kind")),
-                }
-            }
-        }
-
-        /// One of the kinds, each with its own word; any other word is a kind of a later version.
-        #[cfg(any(test, feature = "schema"))]
-        impl schemars::JsonSchema for Measurement {
-            fn schema_name() -> std::borrow::Cow<'static, str> {
-                "Measurement".into()
-            }
-
-            fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
-                let rules = [$(serde_json::json!({
-                    "if": { "properties": { "kind": { "const": <$of>::KIND } } },
-                    "then": generator.subschema_for::<$of>(),
-                })),*];
-                schemars::json_schema!({
-                    "description": "One measurement of a run: its record and results. Kinds of later versions are kept unchanged.",
-                    "type": "object",
-                    "required": ["kind"],
-                    "properties": { "kind": { "type": "string" } },
-                    "allOf": rules,
-                })
-            }
-        }
     };
 }
 
@@ -119,14 +82,6 @@ impl Measurement {
     pub fn jitter_mut(&mut self) -> Option<&mut JitterMeasurement> {
         if let Self::Jitter(jitter) = self { Some(jitter) } else { None }
     }
-}
-
-fn kind_of(fields: &Map<String, Value>) -> Option<&str> {
-    fields.get("kind").and_then(Value::as_str)
-}
-
-fn known<T: DeserializeOwned, E: Error>(fields: Map<String, Value>) -> Result<T, E> {
-    serde_json::from_value(Value::Object(fields)).map_err(E::custom)
 }
 
 #[cfg(test)]

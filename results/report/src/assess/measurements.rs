@@ -1,7 +1,6 @@
 //! Measurements that reports show, in order.
 
 use lowlat_cores_report::{c2c_view, clusters_view, workload_view};
-use lowlat_host::CpuId;
 use lowlat_jitter::JitterMeasurement;
 use lowlat_jitter_report::{JitterRun, JitterTextOptions, jitter_view};
 use lowlat_net_report::{choice_view, comparison_view, pingpong_view, stream_view};
@@ -44,19 +43,6 @@ pub fn jitter_run(document: &ResultDocument) -> JitterRun<'_> {
 /// Formats the jitter run of a document: headline, CPUs, lengths, causes with remedies, warnings.
 pub fn jitter_text(document: &ResultDocument, options: JitterTextOptions) -> String {
     lowlat_jitter_report::jitter_text(&jitter_run(document), &all_warnings(document), options)
-}
-
-/// Explains one of the longest interruptions of a document's jitter run.
-///
-/// # Errors
-/// A sentence for the user if the document has no such interruption.
-pub fn explain_text(
-    document: &ResultDocument,
-    rank: usize,
-    cpu: Option<CpuId>,
-    width: usize,
-) -> Result<String, String> {
-    lowlat_jitter_report::explain_text(&jitter_run(document), rank, cpu, width)
 }
 
 /// Returns whether the subcommand of this kind wrote the document. Kinds of `lowlat net` are its second word.

@@ -35,11 +35,14 @@ pub fn documents_text(documents: &[Named<'_>], width: usize) -> String {
             let gap = if at > 0 { "\n\n" } else { "" };
             out.push_str(&format!("{gap}{}\n\n", paint(BOLD, &format!("== {}", clean(name)))));
         }
-        out.push_str(&if is_own_run(document, JitterMeasurement::KIND) {
-            jitter_text(document, JitterTextOptions { show_all: false, width })
-        } else {
-            summary(document, width)
-        });
+        let views = views(document);
+        match views.iter().find(|view| is_own_run(document, view.kind())) {
+            Some(jitter) if jitter.kind() == JitterMeasurement::KIND => {
+                out.push_str(&jitter_text(document, JitterTextOptions { show_all: false, width }));
+            }
+            Some(own) => own.add_summary(&mut out, width),
+            None => out.push_str(&summary(document, width)),
+        }
     }
     out
 }

@@ -2,9 +2,9 @@
 
 use lowlat_host::{CpuId, CpuSet, Reading};
 use lowlat_jitter::{
-    Cause, CauseKind, CausePart, CauseSource, CauseTotal, Change, CounterDelta, CpuCauses, Explained, Group,
+    Cause, CauseKind, CausePart, CauseSource, CauseTotal, CounterDelta, CpuCauses, Explained, Group,
     GroupMember, GroupSize, Interruption, JitterCauses, JitterCpu, JitterGroups, JitterRecord, Sender,
-    SenderLevel, SenderTotal, TimelineStep, TracingCost,
+    SenderLevel, SenderTotal, TimelineChange, TimelineStep, TracingCost,
 };
 
 fn named(kind: CauseKind, name: &str) -> Cause {
@@ -111,20 +111,20 @@ fn explained(interruption: Interruption, story: &[Run]) -> Explained {
             depth: *depth,
             change,
             cause: cause.clone(),
-            sender: (cause.name == "reschedule" && change == Change::Begins).then_some(2),
+            sender: (cause.name == "reschedule" && change == TimelineChange::Begins).then_some(2),
         };
         if start == end {
-            timeline.push(step(start_ns, Change::Happens));
+            timeline.push(step(start_ns, TimelineChange::Happens));
         } else {
-            timeline.push(step(start_ns, Change::Begins));
-            timeline.push(step(end_ns, Change::Ends));
+            timeline.push(step(start_ns, TimelineChange::Begins));
+            timeline.push(step(end_ns, TimelineChange::Ends));
         }
     }
     if outside > 0 {
         parts.push(CausePart { cause: Cause::of(CauseKind::EntryExit), ns: outside });
     }
     // If one ends as another begins, the end comes first.
-    timeline.sort_by_key(|step| (step.offset_ns, step.change != Change::Ends));
+    timeline.sort_by_key(|step| (step.offset_ns, step.change != TimelineChange::Ends));
     parts.retain(|part| part.ns > 0);
     parts.sort_by_key(|part| std::cmp::Reverse(part.ns));
     Explained { interruption, parts, timeline, timeline_cut_count: 0 }

@@ -1,7 +1,7 @@
 //! Latencies between the cores of hand-made hosts.
 
 use super::{Shape, document, host};
-use lowlat_cache::c2c::{C2cMeasurement, Limits, Sample, survey};
+use lowlat_cache::c2c::{C2cMeasurement, Sample, SurveyLimits, survey};
 use lowlat_host::CpuSet;
 use lowlat_results::ResultDocument;
 
@@ -30,7 +30,7 @@ pub fn cores(shape: &Shape) -> ResultDocument {
         let median_ns = base * (1.0 + 0.01 * f64::from(measured % 7));
         Ok(Sample { median_ns, low_ns: 0.97 * median_ns, high_ns: 1.05 * median_ns })
     };
-    let record = survey(&topology.online, &topology, Limits::default(), &mut measure);
+    let record = survey(&topology.online, &topology, SurveyLimits::default(), &mut measure);
     document.measurements = vec![C2cMeasurement::from(record).into()];
     document
 }

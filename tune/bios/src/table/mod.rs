@@ -42,7 +42,7 @@ impl Vendor {
 
 /// One attribute of one vendor.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Name {
+pub(super) struct VendorAttribute {
     pub vendor: Vendor,
     /// Its spelling in the Bios resource; Supermicro's without the four hexadecimal digits at the end, which
     /// differ between boards.
@@ -58,38 +58,38 @@ pub(super) struct Name {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Row {
     pub id: &'static str,
-    pub names: &'static [Name],
+    pub names: &'static [VendorAttribute],
     /// Wanted values that do the harm that the catalogue names as the risk of the setting.
     pub weakens: &'static [&'static str],
 }
 
 type Spellings = &'static [(&'static str, &'static str)];
 
-const fn name(vendor: Vendor, attribute: &'static str, spellings: Spellings) -> Name {
-    Name { vendor, attribute, spellings, needs_custom: false }
+const fn name(vendor: Vendor, attribute: &'static str, spellings: Spellings) -> VendorAttribute {
+    VendorAttribute { vendor, attribute, spellings, needs_custom: false }
 }
 
-const fn hpe(attribute: &'static str, spellings: Spellings) -> Name {
+const fn hpe(attribute: &'static str, spellings: Spellings) -> VendorAttribute {
     name(Vendor::Hpe, attribute, spellings)
 }
 
-const fn dell(attribute: &'static str, spellings: Spellings) -> Name {
+const fn dell(attribute: &'static str, spellings: Spellings) -> VendorAttribute {
     name(Vendor::Dell, attribute, spellings)
 }
 
-const fn lenovo(attribute: &'static str, spellings: Spellings) -> Name {
+const fn lenovo(attribute: &'static str, spellings: Spellings) -> VendorAttribute {
     name(Vendor::Lenovo, attribute, spellings)
 }
 
-const fn supermicro(attribute: &'static str, spellings: Spellings) -> Name {
+const fn supermicro(attribute: &'static str, spellings: Spellings) -> VendorAttribute {
     name(Vendor::Supermicro, attribute, spellings)
 }
 
-const fn row(id: &'static str, names: &'static [Name]) -> Row {
+const fn row(id: &'static str, names: &'static [VendorAttribute]) -> Row {
     Row { id, names, weakens: &[] }
 }
 
-const fn risky(id: &'static str, weakens: &'static [&'static str], names: &'static [Name]) -> Row {
+const fn risky(id: &'static str, weakens: &'static [&'static str], names: &'static [VendorAttribute]) -> Row {
     Row { id, names, weakens }
 }
 

@@ -1,6 +1,6 @@
 //! Power and performance menu, advanced power options.
 
-use super::{Name, Row, dell, hpe, lenovo, row, supermicro};
+use super::{Row, VendorAttribute, dell, hpe, lenovo, row, supermicro};
 
 /// Off means that no idle state beyond halting is offered, on all of them.
 const C_STATES: &[(&str, &str)] = &[("Disabled", "No C-states"), ("Enabled", "C6 State")];
@@ -11,7 +11,7 @@ const APB_DISABLE: &[(&str, &str)] =
 pub(super) const ROWS: &[Row] = &[
     row(
         "firmware.power_regulator",
-        &[Name {
+        &[VendorAttribute {
             // iLO 6 Bios resource definitions: configurable only if the Workload Profile is Custom.
             needs_custom: true,
             ..hpe(
@@ -24,7 +24,10 @@ pub(super) const ROWS: &[Row] = &[
         "firmware.minimum_processor_idle_power_core_cstate",
         &[
             // As above.
-            Name { needs_custom: true, ..hpe("MinProcIdlePower", &[("C1", "C1 State"), ("C6", "C6 State")]) },
+            VendorAttribute {
+                needs_custom: true,
+                ..hpe("MinProcIdlePower", &[("C1", "C1 State"), ("C6", "C6 State")])
+            },
             dell("ProcCStates", C_STATES),
             lenovo("Processors_GlobalC_stateControl", C_STATES),
             supermicro("GlobalC_stateControl", C_STATES),

@@ -79,7 +79,7 @@ fn a_way_back_of_another_kind_or_server_is_refused() {
             .to_string();
         assert!(said.contains("before.json") && said.contains(part), "{said}");
     };
-    refused(&|export| export["document"] = json!("lowlat-plan"), "lowlat bios export");
+    refused(&|export| export["document"] = json!("lowlat-plan"), "lowlat-bios-requests");
     refused(&|export| export["schema_version"] = json!(2), "version 1");
     refused(&|export| export["restore"] = json!({}), "array of requests");
     refused(&|export| export["restore"] = json!(vec![0; 99]), "at most 16");

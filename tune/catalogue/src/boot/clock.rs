@@ -80,8 +80,8 @@ fn tsc(context: &Context<'_>, setting: &Setting) -> Judgement {
     let in_use = context.host.cpu.clocksource.text();
     let in_force = match in_use {
         // A guest may have a reason to use its hypervisor's clock, which is based on the counter.
-        "" | "tsc" | "kvm-clock" | "hyperv_clocksource_tsc_page" | "xen" => judge::InForce::Unseen,
-        other => judge::InForce::No {
+        "" | "tsc" | "kvm-clock" | "hyperv_clocksource_tsc_page" | "xen" => judge::ParameterInForce::Unseen,
+        other => judge::ParameterInForce::No {
             observed: format!("the clock source in use is {other}"),
             because: "the kernel does not use the time stamp counter, so the parameter does nothing"
                 .to_owned(),

@@ -129,10 +129,10 @@ pub(crate) const SETTINGS: &[Setting] = &[
 ];
 
 /// In force if isolated CPUs can enter no state deeper than C1. `because` explains a deeper one.
-fn idle_in_force(context: &Context<'_>, because: &str) -> judge::InForce {
+fn idle_in_force(context: &Context<'_>, because: &str) -> judge::ParameterInForce {
     let states = &context.host.cpu.idle_states;
     if states.is_empty() {
-        return judge::InForce::Unseen;
+        return judge::ParameterInForce::Unseen;
     }
     let watched = if context.allocation.isolated.is_empty() {
         &context.host.topology.online
@@ -145,9 +145,11 @@ fn idle_in_force(context: &Context<'_>, because: &str) -> judge::InForce {
         .map(|state| state.name.clone())
         .collect();
     if deep.is_empty() {
-        return judge::InForce::Yes("no idle state beyond C1 is enabled on isolated CPUs".to_owned());
+        return judge::ParameterInForce::Yes(
+            "no idle state beyond C1 is enabled on isolated CPUs".to_owned(),
+        );
     }
-    judge::InForce::No {
+    judge::ParameterInForce::No {
         observed: format!("isolated CPUs may enter {}", deep.join(", ")),
         because: because.to_owned(),
     }

@@ -147,13 +147,13 @@ fn pool_of(context: &Context<'_>, size_bytes: u64) -> Option<u64> {
 fn default_hugepagesz(context: &Context<'_>, setting: &Setting) -> Judgement {
     let in_force = match &context.host.memory.huge_page_default_bytes {
         Reading::Known(bytes) if *bytes == GUIDE_PAGE_BYTES => {
-            judge::InForce::Yes(format!("the default huge page has {bytes} bytes"))
+            judge::ParameterInForce::Yes(format!("the default huge page has {bytes} bytes"))
         }
-        Reading::Known(bytes) => judge::InForce::No {
+        Reading::Known(bytes) => judge::ParameterInForce::No {
             observed: format!("the default huge page has {bytes} bytes"),
             because: "the kernel ignored the size".to_owned(),
         },
-        _ => judge::InForce::Unseen,
+        _ => judge::ParameterInForce::Unseen,
     };
     judge::boot_token_in_force(context, setting, in_force)
 }
@@ -161,15 +161,15 @@ fn default_hugepagesz(context: &Context<'_>, setting: &Setting) -> Judgement {
 fn transparent_hugepage(context: &Context<'_>, setting: &Setting) -> Judgement {
     let path = "/sys/kernel/mm/transparent_hugepage/enabled";
     let in_force = match &context.host.memory.thp_enabled {
-        Reading::Known(word) if word == "never" => judge::InForce::Yes(format!("{path} is never")),
-        Reading::Known(word) => judge::InForce::No {
+        Reading::Known(word) if word == "never" => judge::ParameterInForce::Yes(format!("{path} is never")),
+        Reading::Known(word) => judge::ParameterInForce::No {
             observed: format!("{path} is {word}"),
             because: "transparent huge pages were switched on again after boot".to_owned(),
         },
         Reading::Absent if context.host.kernel.version.is_known() => {
             return Judgement::not_applicable(format!("{path} does not exist on this host")).at(path);
         }
-        _ => judge::InForce::Unseen,
+        _ => judge::ParameterInForce::Unseen,
     };
     judge::boot_token_in_force(context, setting, in_force)
 }

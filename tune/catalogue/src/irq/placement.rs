@@ -1,6 +1,6 @@
 //! Limits on interrupts beyond their current affinity: the default, irqbalance, managed interrupts, NIC queues.
 
-use crate::{nic::choice::each_nic, nic::choice::nic_irqs};
+use crate::nic::{each_nic, nic_irqs};
 use lowlat_host::{CpuSet, Reading, snapshot::Irq};
 use lowlat_settings::{
     Context, Impact, Judgement, Layer, Setting, Want, change,

@@ -1,6 +1,6 @@
 //! Location, link, PCI Express connection, time stamping and firmware of NICs.
 
-use crate::{nic::choice::each_nic, nic::choice::judged_nics};
+use super::{each_nic, judged_nics};
 use lowlat_host::{
     Reading,
     snapshot::{Nic, PcieLink},

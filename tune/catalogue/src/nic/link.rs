@@ -1,9 +1,6 @@
 //! Automatic behavior at both ends of a link: pause frames, error correction, energy saving, cache injection.
 
-use super::{
-    choice::{each_nic, judged_nics},
-    parameter,
-};
+use super::{each_nic, judged_nics, parameter};
 use lowlat_host::{Reading, snapshot::Nic};
 use lowlat_settings::{
     Context, Impact, Judgement, Layer, Needs, Risk, Setting, Want,

@@ -1,6 +1,6 @@
 //! Packets that NICs lost.
 
-use super::choice::each_nic;
+use super::each_nic;
 use lowlat_host::snapshot::Nic;
 use lowlat_settings::{
     Context, Impact, Judgement, Layer, Setting, Want,

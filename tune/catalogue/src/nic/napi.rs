@@ -1,6 +1,6 @@
 //! Times at which the kernel polls NICs: deferred interrupts, suspended interrupts, polling threads.
 
-use super::choice::{each_nic, judged_nics};
+use super::{each_nic, judged_nics};
 use lowlat_host::{
     Reading,
     snapshot::{Napi, NapiField, Nic},

@@ -1,7 +1,7 @@
 //! Rows that want one value for one or several parameters: the row's name lists the parameters, as `ethtool` names
 //! them, and its wanted value applies to each.
 
-use super::choice::{each_nic, judged_nics};
+use super::{each_nic, judged_nics};
 use lowlat_host::{Reading, snapshot::Nic};
 use lowlat_settings::{
     Context, Judgement, Setting,

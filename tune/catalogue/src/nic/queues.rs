@@ -1,9 +1,6 @@
 //! Queues, packet steering and offloads of NICs.
 
-use super::{
-    choice::{each_nic, each_of, judged_nics},
-    parameter,
-};
+use super::{each_nic, each_of, judged_nics, parameter};
 use lowlat_host::{
     CpuSet, Reading,
     snapshot::{Channels, Nic, QueueMask},

@@ -1,6 +1,6 @@
 //! Ring sizes of NICs.
 
-use super::choice::{each_nic, judged_nics};
+use super::{each_nic, judged_nics};
 use lowlat_host::{
     HostSnapshot, Reading,
     snapshot::{Nic, Rings},

@@ -1,6 +1,6 @@
 //! The queues over which NICs spread received packets.
 
-use super::choice::{each_nic, judged_nics, nic_irqs};
+use super::{each_nic, judged_nics, nic_irqs};
 use lowlat_host::{CpuSet, Reading, snapshot::Nic};
 use lowlat_settings::{
     Context, Impact, Judgement, Layer, Setting, Want,

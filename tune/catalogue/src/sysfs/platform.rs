@@ -302,20 +302,22 @@ fn vulnerabilities(context: &Context<'_>, setting: &Setting) -> Judgement {
             |(name, state)| missing(state, &format!("{PATH}/{name}")),
         );
     }
-    let of = |wanted: Flaw| -> Vec<String> {
-        let is_of =
-            |state: &Reading<String>| state.known().map_or(Flaw::Unknown, |text| Flaw::of(text)) == wanted;
+    let of = |wanted: FlawState| -> Vec<String> {
+        let is_of = |state: &Reading<String>| {
+            state.known().map_or(FlawState::Unknown, |text| FlawState::of(text)) == wanted
+        };
         all.iter().filter(|(_, state)| is_of(state)).map(|(name, _)| name.clone()).collect()
     };
-    let (partly, open, unknown) = (of(Flaw::PartlyMitigated), of(Flaw::Open), of(Flaw::Unknown));
+    let (partly, open, unknown) =
+        (of(FlawState::PartlyMitigated), of(FlawState::Open), of(FlawState::Unknown));
     let named = |what: &str, flaws: &[String]| match flaws {
         [] => String::new(),
         flaws => format!(", {what}: {}", list(flaws)),
     };
     let observed = format!(
         "mitigated: {}, not affected: {}, open: {}{}{}",
-        of(Flaw::Mitigated).len() + partly.len(),
-        of(Flaw::NotAffected).len(),
+        of(FlawState::Mitigated).len() + partly.len(),
+        of(FlawState::NotAffected).len(),
         open.len(),
         named("partly mitigated", &partly),
         named("unknown", &unknown)
@@ -336,7 +338,7 @@ fn vulnerabilities(context: &Context<'_>, setting: &Setting) -> Judgement {
 
 /// The kernel's report on one flaw.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Flaw {
+enum FlawState {
     NotAffected,
     Mitigated,
     /// Mitigated, but still open between threads of a core or through one path: "SMT vulnerable", "BHI:
@@ -348,7 +350,7 @@ enum Flaw {
     Open,
 }
 
-impl Flaw {
+impl FlawState {
     /// Parses the words of arch/x86/kernel/cpu/bugs.c and of other architectures.
     fn of(text: &str) -> Self {
         let is_mitigated = text.starts_with("Mitigation") || text.starts_with("KVM: Mitigation");

@@ -1,7 +1,7 @@
 //! grub.cfg, the menu that GRUB's generator writes: its entries, which of them boots, and whether each carries the
 //! parameters that it should.
 
-use super::grub::{self, LINUX, Script, Statement, Surroundings, Word, bls_line, expand, line};
+use super::grub::{self, LINUX, MenuSurroundings, Script, Statement, Word, bls_line, expand, line};
 use lowlat_settings::change::BootToken;
 use std::collections::BTreeMap;
 
@@ -132,7 +132,7 @@ impl GrubMenu {
     ///
     /// # Errors
     /// What it depends on, if that is not known.
-    pub fn next_line(&self, surroundings: &Surroundings<'_>) -> Result<Option<String>, String> {
+    pub fn next_line(&self, surroundings: &MenuSurroundings<'_>) -> Result<Option<String>, String> {
         grub::next_line(&self.script, surroundings)
     }
 

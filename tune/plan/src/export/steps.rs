@@ -1,7 +1,7 @@
 //! The ten steps of the guide's script (section 4.3.3.1.2), each made safe, and other changes of the plan.
 
 use super::brief::Brief;
-use super::sysctl::Keys;
+use super::sysctl::SysctlKeys;
 use super::text::{comment, item, put, shell_word};
 use super::verbs::{Calls, Section, mask, value};
 use lowlat_host::CpuSet;
@@ -49,7 +49,7 @@ fn lines(calls: impl IntoIterator<Item = String>) -> String {
 fn sysctls(brief: &Brief<'_>) -> (String, String) {
     let note = "Written one by one instead of with sysctl -p, so a removed key does not hide the others, and each \
          old value is saved. Keys that moved to debugfs are set there.";
-    let keys = Keys::of(brief);
+    let keys = SysctlKeys::of(brief);
     let of_sysctl = keys.set.iter().map(|key| value(&key.path, &key.value));
     let moved = brief.plan.changes.iter().filter_map(|change| match &change.target {
         Target::File { path } if path.starts_with("/sys/kernel/debug/") => Some(value(path, &change.after)),

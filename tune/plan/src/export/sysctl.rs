@@ -18,7 +18,7 @@ pub(super) const FORMAT: Format = Format {
 
 /// A key with the profile's value.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Key {
+pub(super) struct SysctlKey {
     /// In the form of sysctl.d(5): with dots, or with slashes if a name contains dots.
     pub(super) name: String,
     pub(super) value: String,
@@ -27,16 +27,16 @@ pub(super) struct Key {
 
 /// The sysctls of a profile on a host.
 #[derive(Debug, Default)]
-pub(super) struct Keys {
+pub(super) struct SysctlKeys {
     /// Keys to set, in ascending order.
-    pub(super) set: Vec<Key>,
+    pub(super) set: Vec<SysctlKey>,
     /// Keys whose risk is not accepted, each with the reason.
-    pub(super) risky: Vec<(Key, String)>,
+    pub(super) risky: Vec<(SysctlKey, String)>,
     /// Keys that this kernel does not have, each with the reason.
     pub(super) gone: Vec<(String, String)>,
 }
 
-impl Keys {
+impl SysctlKeys {
     pub(super) fn of(brief: &Brief<'_>) -> Self {
         let mut keys = Self::default();
         let is_key = |setting: &&Setting| setting.layer == Layer::Sysctl && !setting.name.starts_with('/');
@@ -76,14 +76,14 @@ impl Keys {
 }
 
 /// The keys of a row. A correct row may have another value than the planner would write; it is kept.
-fn keys_of(brief: &Brief<'_>, setting: &Setting, verdict: Verdict) -> Vec<Key> {
+fn keys_of(brief: &Brief<'_>, setting: &Setting, verdict: Verdict) -> Vec<SysctlKey> {
     let context = brief.context;
-    let mut keys: Vec<Key> = Vec::new();
+    let mut keys: Vec<SysctlKey> = Vec::new();
     if verdict.is_fault() || verdict == Verdict::Unknown {
         for step in setting.proposal(context).steps {
             match step.target {
-                Target::Sysctl { key } => keys.push(Key::new(key, step.after)),
-                Target::File { path } => keys.extend(Key::of_path(&path, step.after)),
+                Target::Sysctl { key } => keys.push(SysctlKey::new(key, step.after)),
+                Target::File { path } => keys.extend(SysctlKey::of_path(&path, step.after)),
                 _ => {}
             }
         }
@@ -95,12 +95,12 @@ fn keys_of(brief: &Brief<'_>, setting: &Setting, verdict: Verdict) -> Vec<Key> {
             Want::Value(_) | Want::Derived(_) => value(context, setting),
             _ => numbers(present.text()),
         };
-        keys.extend(fixed.map(|value| Key::new(setting.name.to_owned(), value)));
+        keys.extend(fixed.map(|value| SysctlKey::new(setting.name.to_owned(), value)));
     }
     keys
 }
 
-impl Key {
+impl SysctlKey {
     fn new(name: String, value: String) -> Self {
         let path = lowlat_host::snapshot::sysctl_path(&name);
         Self { name, value, path }
@@ -114,7 +114,7 @@ impl Key {
 }
 
 pub(super) fn file(brief: &Brief<'_>) -> ExportedFile {
-    let keys = Keys::of(brief);
+    let keys = SysctlKeys::of(brief);
     let names: Vec<&str> = keys.set.iter().map(|key| key.name.as_str()).collect();
     let (name, loser) = name_that_wins(brief.context, &names);
     let mut text = text(brief, &keys, name);
@@ -129,7 +129,7 @@ pub(super) fn file(brief: &Brief<'_>) -> ExportedFile {
     ExportedFile { path: name.to_owned(), is_program: false, text }
 }
 
-fn text(brief: &Brief<'_>, keys: &Keys, name: &str) -> String {
+fn text(brief: &Brief<'_>, keys: &SysctlKeys, name: &str) -> String {
     let mut text = brief.header("# ", "Sysctls for low latency.");
     text.push_str("#\n");
     text.push_str(&comment(

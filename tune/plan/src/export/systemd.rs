@@ -5,7 +5,7 @@ use super::shell::{CORE, IRQS, SERVICES, THREADS, UNDO};
 use super::steps::{Step, functions, run_all, steps, table};
 use super::text::{comment, put, shell_word};
 use super::{ExportedFile, Format, sysctl};
-use crate::{LeftOut, warnings::Warning};
+use crate::{LeftOut, warnings::PlanWarning};
 use lowlat_host::CpuSet;
 
 pub(super) const FORMAT: Format = Format {
@@ -133,7 +133,7 @@ fn readme(brief: &Brief<'_>, steps: &[Step], sysctl: &str) -> String {
     text.push_str(&README.replace("@SYSCTL@", sysctl));
     text.push_str(&table(steps));
     for part in [
-        brief.warnings("", |warning| warning != Warning::TunedInstalled.to_string()),
+        brief.warnings("", |warning| warning != PlanWarning::TunedInstalled.to_string()),
         brief.left_out("", is_told),
     ] {
         if !part.is_empty() {

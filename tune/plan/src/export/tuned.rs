@@ -2,10 +2,10 @@
 
 use super::boot_words::{BootWord, boot_words, expected_line, in_the_way};
 use super::brief::Brief;
-use super::sysctl::Keys;
+use super::sysctl::SysctlKeys;
 use super::text::{comment, item, one_line, put, shell_word, tuned_word};
 use super::{ExportedFile, Format};
-use crate::{planner, warnings::Warning};
+use crate::{planner, warnings::PlanWarning};
 use lowlat_settings::{
     Setting,
     change::{Target, grammar::numbers},
@@ -126,7 +126,7 @@ fn tuned_conf(brief: &Brief<'_>, name: &str, words: &[BootWord]) -> String {
 }
 
 fn sysctl_section(brief: &Brief<'_>) -> String {
-    let keys = Keys::of(brief);
+    let keys = SysctlKeys::of(brief);
     let mut text = String::from("\n[sysctl]\n");
     for key in &keys.set {
         put(&mut text, format_args!("{}={}\n", tuned_word(&key.name), tuned_word(&key.value)));
@@ -317,7 +317,7 @@ fn readme(brief: &Brief<'_>, name: &str, in_the_way: &[String]) -> String {
     text.push_str(&README.replace("@NAME@", name));
     // The TuneD warning is about parameters that do not go through TuneD.
     for part in [
-        brief.warnings("", |warning| warning != Warning::TunedInstalled.to_string()),
+        brief.warnings("", |warning| warning != PlanWarning::TunedInstalled.to_string()),
         brief.left_out("", |left| !DONE_HERE.contains(&left.setting.as_str())),
     ] {
         if !part.is_empty() {

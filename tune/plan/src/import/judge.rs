@@ -1,6 +1,6 @@
 //! Judges each request of a file.
 
-use super::{Effect, Import, Judged, Request, Tool, Wishes, Wrong};
+use super::{Effect, Import, Judged, Request, TuningTool, Wishes, Wrong};
 use crate::merge;
 use lowlat_host::{CpuSet, HostSnapshot, Reading, snapshot::SchedPolicy};
 use lowlat_settings::{Context, Finding, Layer, Verdict, audit::Audit, change::Target};
@@ -9,7 +9,7 @@ use lowlat_settings::{Context, Finding, Layer, Verdict, audit::Audit, change::Ta
 const NONSENSE: &str = "lowlat-nonsense";
 
 /// Judges what a file asks for, each request alone, on a host with a role.
-pub fn judge(tool: Tool, wishes: Wishes, context: &Context<'_>) -> Import {
+pub fn judge(tool: TuningTool, wishes: Wishes, context: &Context<'_>) -> Import {
     let mut then = context.host.clone();
     let now = Audit::of(context);
     let mut requests = Vec::new();

@@ -25,14 +25,14 @@ pub use tuned::Tree;
 /// A tool whose files can be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Tool {
+pub enum TuningTool {
     /// A TuneD profile: tuned.conf.
     Tuned,
     Lltune,
     RtConf,
 }
 
-impl Tool {
+impl TuningTool {
     pub const ALL: [Self; 3] = [Self::Tuned, Self::Lltune, Self::RtConf];
 
     /// The name that users type.
@@ -105,7 +105,7 @@ pub struct Import {
     pub document: String,
     /// Version of the document's format: [`Import::SCHEMA_VERSION`].
     pub schema_version: u32,
-    pub tool: Tool,
+    pub tool: TuningTool,
     /// The requests, in the order of a TuneD profile; those of YAML by name.
     pub requests: Vec<Judged>,
     /// The parts that were left out.

@@ -24,11 +24,11 @@ impl Tree for Files {
 
 const FILE: &str = "/p/own/tuned.conf";
 
-fn read_on(host: &HostSnapshot, tool: Tool, text: &str) -> Result<Wishes, String> {
+fn read_on(host: &HostSnapshot, tool: TuningTool, text: &str) -> Result<Wishes, String> {
     tool.read(FILE, &Files::default().with(FILE, text), host)
 }
 
-fn read(tool: Tool, text: &str) -> Wishes {
+fn read(tool: TuningTool, text: &str) -> Wishes {
     read_on(&Bench::trading().host, tool, text).unwrap()
 }
 
@@ -52,7 +52,7 @@ fn a_later_profile_of_tuned_replaces_entries_of_the_included_one() {
             "[main]\ninclude=base ;\n  other\n[sysctl]\nvm.swappiness=10 # a comment\ndrop=vm.stat_interval\n[vm]\nreplace=1\n\
              dirty_background_bytes = 2%\n",
         );
-    let wishes = Tool::Tuned.read(FILE, &files, &Bench::trading().host).unwrap();
+    let wishes = TuningTool::Tuned.read(FILE, &files, &Bench::trading().host).unwrap();
     // A profile of /etc that includes its own name includes that of /usr/lib.
     assert_eq!(
         values(&wishes),
@@ -65,7 +65,7 @@ fn a_later_profile_of_tuned_replaces_entries_of_the_included_one() {
     let share = wishes.requests[2].targets[0].kind().name();
     assert_eq!(share, "vm.dirty_background_ratio");
     let missing =
-        read_on(&Bench::trading().host, Tool::Tuned, "[main]\ninclude=base,-optional\n").unwrap_err();
+        read_on(&Bench::trading().host, TuningTool::Tuned, "[main]\ninclude=base,-optional\n").unwrap_err();
     assert_eq!(missing, "/p/own/tuned.conf includes the profile base, which is not installed");
 }
 
@@ -76,7 +76,7 @@ fn variables_and_functions_of_tuned_are_evaluated_where_the_host_answers() {
                 cmdline_c=-tsc=reliable\ncmdline_d=x=${none}\ncmdline_e=${later}\ncmdline_f=y=${keep}\n\
                 cmdline_g=mask=${f:cpulist2hex:${f:cpulist_invert:${cores}}}${f:regex_search_ternary:${cores}:^1\\-:\\:yes:no}\n\
                 cmdline_h=nosuch=${f:nosuch:1}\ncmdline_i=-rcu_nocbs=${cores} quiet\n";
-    let wishes = read(Tool::Tuned, text);
+    let wishes = read(TuningTool::Tuned, text);
     assert_eq!(
         values(&wishes),
         [
@@ -98,7 +98,7 @@ fn a_variable_keeps_the_value_of_the_included_file() {
                 assert=${f:assertion_non_equal:cores are set:${cores}:${check}}\n[bootloader]\ncmdline=isolcpus=${cores}\n";
     let files = Files::default().with(FILE, text);
     let host = Bench::trading().host;
-    let without = Tool::Tuned.read(FILE, &files, &host).unwrap();
+    let without = TuningTool::Tuned.read(FILE, &files, &host).unwrap();
     assert_eq!(
         left(&without, "[variables] include"),
         "/etc/tuned/x-variables.conf does not exist on this host"
@@ -106,12 +106,12 @@ fn a_variable_keeps_the_value_of_the_included_file() {
     assert!(left(&without, "[variables] assert").contains("\"cores are set\" fails"));
     assert_eq!(left(&without, "[bootloader] cmdline"), "the profile does not define ${cores}");
     let set = files.with("/etc/tuned/x-variables.conf", "# ours\ncores=2-3\nunused\n");
-    let wishes = Tool::Tuned.read(FILE, &set, &host).unwrap();
+    let wishes = TuningTool::Tuned.read(FILE, &set, &host).unwrap();
     assert_eq!(values(&wishes), [("[bootloader] cmdline: isolcpus", "isolcpus=2-3")]);
     assert!(wishes.unread.is_empty(), "{wishes:?}");
     let mut denied = set;
     denied.0.insert("/etc/tuned/x-variables.conf".to_owned(), Reading::Denied);
-    let wishes = Tool::Tuned.read(FILE, &denied, &host).unwrap();
+    let wishes = TuningTool::Tuned.read(FILE, &denied, &host).unwrap();
     assert_eq!(left(&wishes, "[bootloader] cmdline"), "/etc/tuned/x-variables.conf was not read");
 }
 
@@ -139,7 +139,7 @@ fn an_include_may_depend_on_the_host() {
     bench.host.cpu.vendor = Reading::Known("AuthenticAMD".to_owned());
     bench.host.kernel.machine = Reading::Known("x86_64".to_owned());
     let places = |host: &HostSnapshot, files: &Files| -> Vec<String> {
-        let wishes = Tool::Tuned.read(FILE, files, host).unwrap();
+        let wishes = TuningTool::Tuned.read(FILE, files, host).unwrap();
         wishes.requests.iter().map(|one| format!("{} = {}", one.place, one.value)).collect()
     };
     bench.host.kernel.release = Reading::Known("5.14.0-427.el9.x86_64+rt".to_owned());
@@ -156,7 +156,7 @@ fn an_include_may_depend_on_the_host() {
     assert_eq!(places(&bench.host, &skylake)[0], "[sysctl] vm.stat_interval = 10");
     assert!(places(&bench.host, &skylake).last().unwrap().ends_with("intel_pstate=disable"));
     bench.host.cpu.vendor = Reading::Denied;
-    let wishes = Tool::Tuned.read(FILE, &skylake, &bench.host).unwrap();
+    let wishes = TuningTool::Tuned.read(FILE, &skylake, &bench.host).unwrap();
     assert!(left(&wishes, "[main] include").contains("lscpu"), "{wishes:?}");
 }
 
@@ -169,15 +169,15 @@ fn a_section_applies_where_its_patterns_match() {
     let text = "[sysctl.arm]\ntype=sysctl\nuname_regex=aarch64$\nvm.swappiness=1\n[sysctl.x86]\ntype=sysctl\n\
                 uname_regex=x86_64\nvm.stat_interval=1\n[vm.amd]\ntype=vm\ncpuinfo_regex=AMD\ndirty_ratio=1\n\
                 [vm.off]\ntype=vm\nenabled=no\ndirty_ratio=2\n";
-    let wishes = read_on(&bench.host, Tool::Tuned, text).unwrap();
+    let wishes = read_on(&bench.host, TuningTool::Tuned, text).unwrap();
     assert_eq!(values(&wishes), [("[sysctl.x86] vm.stat_interval", "1")]);
     assert_eq!(left(&wishes, "[sysctl.arm]"), "TuneD skips this section on this host");
     assert_eq!(left(&wishes, "[vm.off]"), "is switched off");
     let files = Files::default().with(FILE, text).with("/proc/cpuinfo", "model name\t: AMD EPYC\n");
-    let known = Tool::Tuned.read(FILE, &files, &bench.host).unwrap();
+    let known = TuningTool::Tuned.read(FILE, &files, &bench.host).unwrap();
     assert_eq!(values(&known)[1], ("[vm.amd] dirty_ratio", "1"));
     bench.host.origin.kind = lowlat_host::snapshot::OriginKind::Capture;
-    let unknown = read_on(&bench.host, Tool::Tuned, text).unwrap();
+    let unknown = read_on(&bench.host, TuningTool::Tuned, text).unwrap();
     assert!(left(&unknown, "[vm.amd]").ends_with("/proc/cpuinfo was not read"), "{unknown:?}");
 }
 
@@ -188,7 +188,8 @@ fn operators_of_tuned_keep_a_better_present_value() {
     bench.host.files.insert(path, Reading::Known("70".into()));
     let of = |text: &str| {
         let wishes =
-            read_on(&bench.host, Tool::Tuned, &format!("[sysctl]\nnet.core.busy_read={text}\n")).unwrap();
+            read_on(&bench.host, TuningTool::Tuned, &format!("[sysctl]\nnet.core.busy_read={text}\n"))
+                .unwrap();
         wishes.requests[0].value.clone()
     };
     assert_eq!((of(">50").as_str(), of(">90").as_str(), of("<50").as_str()), ("70", "90", "50"));
@@ -198,7 +199,7 @@ fn operators_of_tuned_keep_a_better_present_value() {
 #[test]
 fn a_parameter_that_the_kernel_ignores_is_not_judged() {
     let text = "[bootloader]\ncmdline_a=+isolcpus=1-3 irqaffinity=0\ncmdline_b=+isolcpus=1-7 irqaffinity=8\n";
-    let wishes = read(Tool::Tuned, text);
+    let wishes = read(TuningTool::Tuned, text);
     let isolating: Vec<_> =
         values(&wishes).into_iter().filter(|(_, value)| value.contains("isolcpus")).collect();
     assert_eq!(isolating, [("[bootloader] cmdline_a: isolcpus", "isolcpus=1-3")]);
@@ -214,7 +215,7 @@ fn a_parameter_that_the_kernel_ignores_is_not_judged() {
 fn services_and_plug_ins_without_counterpart_are_named() {
     let text = "[service]\nservice.irqbalance=stop,disable\nservice.x=restart\n[cpu]\nforce_latency=1\n[video]\npanel=1\n\
                 [rtentsk]\n[sysfs]\n/etc/shadow=1\n/sys/a?=1\n";
-    let wishes = read(Tool::Tuned, text);
+    let wishes = read(TuningTool::Tuned, text);
     assert_eq!(values(&wishes), [("[service] service.irqbalance", "inactive, disabled")]);
     assert!(left(&wishes, "[cpu] force_latency").contains("cpu_dma_latency"));
     assert_eq!(left(&wishes, "[video] panel"), "lowlat has no counterpart");
@@ -251,7 +252,7 @@ fn plug_ins_reach_the_rows_that_read_what_they_set() {
         .with("/sys/firmware/acpi/platform_profile_choices", "quiet balanced performance")
         .with("/sys/devices/system/cpu/cpu1/cpufreq/scaling_available_governors", "performance powersave")
         .with("/sys/devices/system/cpu/intel_uncore_frequency/package_00/max_freq_khz", "9");
-    let wishes = Tool::Tuned.read(FILE, &files, &bench.host).unwrap();
+    let wishes = TuningTool::Tuned.read(FILE, &files, &bench.host).unwrap();
     let shown = |place: &str| -> (String, String, usize) {
         let one = wishes
             .requests
@@ -282,10 +283,10 @@ fn plug_ins_reach_the_rows_that_read_what_they_set() {
     assert_eq!((shown("[systemd] cpu_affinity").1.as_str(), shown("[systemd] cpu_affinity").2), ("0,8", 1));
     assert!(left(&wishes, "[disk] elevator").contains("finds nothing"));
     let guide = Bench { host: bench.host.clone(), ..Bench::guide() };
-    let by_guide = judge(Tool::Tuned, wishes.clone(), &guide.context());
+    let by_guide = judge(TuningTool::Tuned, wishes.clone(), &guide.context());
     let group = by_guide.requests.iter().find(|one| one.place == "[scheduler] group.k").unwrap();
     assert!(matches!(&group.effect, Effect::Agrees { settings } if settings == &["kthread.ksoftirqd"]));
-    let import = judge(Tool::Tuned, wishes, &bench.context());
+    let import = judge(TuningTool::Tuned, wishes, &bench.context());
     let rows = |place: &str| -> Vec<String> {
         let one = import.requests.iter().find(|one| one.place == place).unwrap();
         match &one.effect {
@@ -309,7 +310,7 @@ fn lltune_s_placeholders_are_no_values() {
     let text = "version: 1\nkernel:\n  cmdline:\n    nohz_full: 'TODO: match isolate_cores'\n    skew_tick: '1'\n    nowatchdog: ''\n\
                 memory:\n  numa_balancing: false\n  ksm: false\n  swap_disable: true\n  hugepages: {size_kb: '2048', total: 64}\n\
                 network:\n  sysctl: {busy_poll: 50, tcp_sack: false, file_max: 2097152}\n  defaults: {disable_gro: true}\n";
-    let wishes = read(Tool::Lltune, text);
+    let wishes = read(TuningTool::Lltune, text);
     assert_eq!(
         values(&wishes),
         [
@@ -346,7 +347,7 @@ fn rt_conf_s_filters_find_interrupts() {
         .into();
     let text = "kernel-cmdline:\n  isolcpus: \"2-3\"\n  nohz: \"on\"\nirq_tuning:\n  - cpus: 0-1\n    filter: {actions: '^eth0-', chip_name: IR-PCI}\n\
                 \x20 - cpus: 0-1\n    filter: {actions: wlan}\n  - cpus: 0-1\n    filter: {actions: '('}\ncpu_governance:\n  - cpus: 0,2\n    scaling_governor: performance\n";
-    let wishes = read_on(&bench.host, Tool::RtConf, text).unwrap();
+    let wishes = read_on(&bench.host, TuningTool::RtConf, text).unwrap();
     let interrupts = wishes.requests.iter().find(|one| one.place == "irq_tuning[0]").unwrap();
     assert_eq!((interrupts.targets.len(), interrupts.value.as_str()), (2, "0-1"));
     let governor = wishes.requests.iter().find(|one| one.place == "cpu_governance[0]").unwrap();
@@ -374,7 +375,7 @@ fn rt_conf_s_filters_compare_what_sysfs_shows() {
     .into();
     let numbers = |filter: &str, files: Files| -> Result<Vec<u32>, String> {
         let text = format!("irq_tuning:\n  nics:\n    cpus: all\n    filter: {{{filter}}}\n");
-        let wishes = Tool::RtConf.read(FILE, &files.with(FILE, &text), &bench.host).unwrap();
+        let wishes = TuningTool::RtConf.read(FILE, &files.with(FILE, &text), &bench.host).unwrap();
         let number = |target: &Target| match target {
             Target::IrqAffinity { irq, .. } => *irq,
             other => panic!("{other:?}"),
@@ -401,8 +402,8 @@ fn rt_conf_s_filters_compare_what_sysfs_shows() {
 
 #[test]
 fn other_text_is_refused_or_empty() {
-    assert!(read_on(&HostSnapshot::default(), Tool::Lltune, "a: [").is_err());
-    for tool in Tool::ALL {
+    assert!(read_on(&HostSnapshot::default(), TuningTool::Lltune, "a: [").is_err());
+    for tool in TuningTool::ALL {
         let wishes = read_on(&HostSnapshot::default(), tool, "").unwrap_or_default();
         assert_eq!(wishes, Wishes::default(), "{tool:?}");
     }
@@ -415,8 +416,8 @@ fn each_request_is_judged_alone() {
         bench.host.files.insert(lowlat_host::snapshot::sysctl_path(key), Reading::Known(value.into()));
     }
     let text = "[sysctl]\nvm.swappiness=10\nvm.stat_interval=1\nvm.overcommit_memory=1\n";
-    let wishes = read_on(&bench.host, Tool::Tuned, text).unwrap();
-    let import = judge(Tool::Tuned, wishes, &bench.context());
+    let wishes = read_on(&bench.host, TuningTool::Tuned, text).unwrap();
+    let import = judge(TuningTool::Tuned, wishes, &bench.context());
     let [swappiness, interval, overcommit] = import.requests.as_slice() else { panic!("{import:?}") };
     assert!(
         matches!(&swappiness.effect, Effect::Agrees { settings } if settings == &["sysctl.vm.swappiness"])
@@ -434,8 +435,8 @@ fn each_request_is_judged_alone() {
 /// The ids of the settings for which one boot parameter is wrong; empty if all agree.
 fn differing(bench: &Bench, word: &str) -> Vec<String> {
     let text = format!("[bootloader]\ncmdline_x={word}\n");
-    let wishes = read_on(&bench.host, Tool::Tuned, &text).unwrap();
-    let import = judge(Tool::Tuned, wishes, &bench.context());
+    let wishes = read_on(&bench.host, TuningTool::Tuned, &text).unwrap();
+    let import = judge(TuningTool::Tuned, wishes, &bench.context());
     match &import.requests[0].effect {
         Effect::Differs { settings } => settings.iter().map(|wrong| wrong.id.clone()).collect(),
         Effect::Agrees { settings } => {
@@ -470,9 +471,9 @@ fn a_parameter_that_the_kernel_would_ignore_does_not_agree() {
 fn a_value_that_cannot_be_parsed_is_told_apart_from_a_part_without_counterpart() {
     let bench = Bench::trading().sysctl("vm.stat_interval", "1");
     let text = "[sysctl]\nvm.stat_interval=abc\nnet.core.default_qdisc=fq\n[disk]\napm=128\n";
-    let wishes = read_on(&bench.host, Tool::Tuned, text).unwrap();
+    let wishes = read_on(&bench.host, TuningTool::Tuned, text).unwrap();
     assert_eq!(wishes.why_empty(), None);
-    let import = judge(Tool::Tuned, wishes, &bench.context());
+    let import = judge(TuningTool::Tuned, wishes, &bench.context());
     let invalid: Vec<&str> = import.invalid().map(|part| part.place.as_str()).collect();
     assert_eq!(invalid, ["[sysctl] vm.stat_interval"]);
     assert_eq!(import.unread.len(), 3);
@@ -481,20 +482,20 @@ fn a_value_that_cannot_be_parsed_is_told_apart_from_a_part_without_counterpart()
 #[test]
 fn text_of_another_format_is_an_error_or_empty() {
     let host = HostSnapshot::default();
-    let read = |tool: Tool, text: &str| read_on(&host, tool, text);
+    let read = |tool: TuningTool, text: &str| read_on(&host, tool, text);
     for (text, piece) in [
         ("[sysctl\nvm.swappiness=1\n", "line 1 is not a section header"),
         ("{\"a\": 1}\n", "line 1 is not in a section"),
         ("a=1\n", "line 1 is not in a section"),
         ("[sysctl]\nvm.swapp", "line 2 is not NAME=VALUE"),
     ] {
-        let error = read(Tool::Tuned, text).unwrap_err();
+        let error = read(TuningTool::Tuned, text).unwrap_err();
         assert!(error.contains(piece), "{text}: {error}");
     }
     let files = Files::default().with(FILE, "[main]\ninclude=x\n").with("/p/x/tuned.conf", "x");
-    let included = Tool::Tuned.read(FILE, &files, &host).unwrap_err();
+    let included = TuningTool::Tuned.read(FILE, &files, &host).unwrap_err();
     assert!(included.starts_with("in /p/x/tuned.conf, line 1"), "{included}");
-    for tool in [Tool::Lltune, Tool::RtConf] {
+    for tool in [TuningTool::Lltune, TuningTool::RtConf] {
         for text in ["[1, 2]", "text", ""] {
             assert!(read(tool, text).is_err(), "{text:?}");
         }
@@ -503,7 +504,7 @@ fn text_of_another_format_is_an_error_or_empty() {
         }
     }
     // A profile is valid even if no part of it can be judged.
-    assert!(read(Tool::Tuned, "[disk]\n[cpu]\n").unwrap().why_empty().is_none());
-    assert!(read(Tool::Tuned, "[main]\nsummary=x\n").unwrap().why_empty().is_some());
-    assert!(read(Tool::Tuned, "[sysctl] # comment\nvm.swappiness=1\n").unwrap().why_empty().is_none());
+    assert!(read(TuningTool::Tuned, "[disk]\n[cpu]\n").unwrap().why_empty().is_none());
+    assert!(read(TuningTool::Tuned, "[main]\nsummary=x\n").unwrap().why_empty().is_some());
+    assert!(read(TuningTool::Tuned, "[sysctl] # comment\nvm.swappiness=1\n").unwrap().why_empty().is_none());
 }

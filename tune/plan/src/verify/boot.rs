@@ -1,7 +1,7 @@
 //! Kernel parameters, one row each: the line of the running kernel, and its effect.
 
 use super::boot_follow;
-use super::judge::{Look, Scene, culprit_of};
+use super::judge::{Scene, UnjudgedTarget, culprit_of};
 use super::{BootSource, Culprit, CulpritKind, Row, Standing, culprit};
 use crate::stands;
 use lowlat_host::{
@@ -43,7 +43,7 @@ fn of_token(
         Ok(line) => Reading::Known(standing_on(line, &token.name)),
         Err(missing) => missing.clone(),
     };
-    let look = Look {
+    let look = UnjudgedTarget {
         at,
         change,
         what: spell(&token.name, "") + if token.value.as_deref() == Some("") { "" } else { "=" },
@@ -70,13 +70,13 @@ fn standing_on(line: &CommandLine, name: &str) -> String {
 }
 
 /// The row of a parameter on the line, by whether the kernel follows it.
-fn in_force(scene: &Scene<'_>, token: &BootToken, look: Look<'_>) -> Row {
+fn in_force(scene: &Scene<'_>, token: &BootToken, look: UnjudgedTarget<'_>) -> Row {
     let Some(fault) = boot_follow::does_not_follow(scene, token) else {
         return look.row(Standing::Held, "");
     };
     let observed =
         if fault.observed.is_empty() { look.observed.clone() } else { Reading::Known(fault.observed) };
-    let look = Look { observed, ..look };
+    let look = UnjudgedTarget { observed, ..look };
     match fault.by {
         Some(by) => {
             let mut row = look.row(Standing::Overridden, fault.why);
@@ -93,7 +93,7 @@ fn not_in_force(
     tokens: &[BootToken],
     token: &BootToken,
     line: &CommandLine,
-    look: Look<'_>,
+    look: UnjudgedTarget<'_>,
 ) -> Row {
     let next = scene.evidence.next_boot_line.as_ref().map(|line| CommandLine::parse(line));
     let comes = next.known().map(|next| stands(next, token));
@@ -148,7 +148,13 @@ fn not_in_force(
 }
 
 /// Another value on the line, in addition to the planned one or instead of it.
-fn of_other_value(scene: &Scene<'_>, token: &BootToken, other: &str, is_beside: bool, look: Look<'_>) -> Row {
+fn of_other_value(
+    scene: &Scene<'_>,
+    token: &BootToken,
+    other: &str,
+    is_beside: bool,
+    look: UnjudgedTarget<'_>,
+) -> Row {
     let claims = culprit::of_parameter(scene, &token.name);
     let by = culprit_of(&claims, other).or_else(|| {
         source_of(scene, token, |value| same_meaning(value, other)).map(|s| blame(s, token, other))

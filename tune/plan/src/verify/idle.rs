@@ -1,13 +1,13 @@
 //! Idle states, which a reader merges over CPUs.
 
-use super::judge::{Look, Scene};
+use super::judge::{Scene, UnjudgedTarget};
 use super::{Row, Standing, culprit};
 use lowlat_host::{CpuSet, Reading};
 use lowlat_settings::change::Change;
 
 /// One row for the CPUs on which the state is disabled as planned, one for the others.
 pub(super) fn rows(scene: &Scene<'_>, at: usize, change: &Change, name: &str, cpus: &CpuSet) -> Vec<Row> {
-    let look = |cpus: &CpuSet, observed: &str, is_planned: bool| Look {
+    let look = |cpus: &CpuSet, observed: &str, is_planned: bool| UnjudgedTarget {
         at,
         change,
         what: format!("idle state {name} on {cpus:#}"),

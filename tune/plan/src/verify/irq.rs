@@ -1,6 +1,6 @@
 //! Interrupts: the CPUs on which they actually fire, not the requested ones.
 
-use super::judge::{Look, Scene, unreadable};
+use super::judge::{Scene, UnjudgedTarget, unreadable};
 use super::{Row, Standing, culprit};
 use lowlat_host::{CpuId, CpuSet, Reading, snapshot::Irq};
 use lowlat_settings::change::{Change, Target};
@@ -92,7 +92,7 @@ fn find<'a>(scene: &Scene<'a>, at: usize, number: u32, actions: &[String]) -> Op
 pub(super) fn row(scene: &Scene<'_>, at: usize, change: &Change, number: u32, actions: &[String]) -> Row {
     let Some(irq) = find(scene, at, number, actions) else {
         let what = format!("IRQ {}", actions.join("+"));
-        let look = Look::absent(at, change, what);
+        let look = UnjudgedTarget::absent(at, change, what);
         if scene.host.interrupts.irqs.is_empty() {
             return look.row(Standing::Unreadable, "/proc/interrupts contains no interrupts");
         }
@@ -100,7 +100,7 @@ pub(super) fn row(scene: &Scene<'_>, at: usize, change: &Change, number: u32, ac
     };
     let wanted = CpuSet::parse_list(&change.after).unwrap_or_default();
     let now = latest(scene, irq);
-    let look = |observed: &Reading<CpuSet>, is_planned: bool| Look {
+    let look = |observed: &Reading<CpuSet>, is_planned: bool| UnjudgedTarget {
         at,
         change,
         what: format!("IRQ {}", irq.label()),

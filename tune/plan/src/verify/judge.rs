@@ -106,7 +106,7 @@ pub(super) struct Claim {
 
 /// One target before it is judged.
 #[derive(Debug)]
-pub(super) struct Look<'a> {
+pub(super) struct UnjudgedTarget<'a> {
     pub(super) at: usize,
     pub(super) change: &'a Change,
     pub(super) what: String,
@@ -117,7 +117,7 @@ pub(super) struct Look<'a> {
     pub(super) claims: Vec<Claim>,
 }
 
-impl<'a> Look<'a> {
+impl<'a> UnjudgedTarget<'a> {
     /// A target that was not found.
     pub(super) fn absent(at: usize, change: &'a Change, what: String) -> Self {
         Self { at, change, what, observed: Reading::Absent, is_planned: false, claims: Vec::new() }

@@ -1,6 +1,6 @@
 //! Kernel threads and workqueues.
 
-use super::judge::{Look, Scene};
+use super::judge::{Scene, UnjudgedTarget};
 use super::{Row, Standing, culprit};
 use lowlat_host::{CpuSet, Reading, snapshot::KernelThread};
 use lowlat_settings::change::{Change, Target, kthread::scheduling};
@@ -30,7 +30,7 @@ fn not_found(scene: &Scene<'_>, at: usize, change: &Change, what: String) -> Row
     } else {
         (Standing::Gone, "no kernel thread has this name now")
     };
-    Look::absent(at, change, what).row(standing, note)
+    UnjudgedTarget::absent(at, change, what).row(standing, note)
 }
 
 pub(super) fn affinity_row(scene: &Scene<'_>, at: usize, change: &Change, comm: &str, pid: u32) -> Row {
@@ -40,7 +40,7 @@ pub(super) fn affinity_row(scene: &Scene<'_>, at: usize, change: &Change, comm: 
     };
     let planned = CpuSet::parse_list(&change.after).unwrap_or_default();
     let is_planned = thread.cpus_allowed.known().is_some_and(|cpus| scene.same_cpus(cpus, &planned));
-    let look = Look {
+    let look = UnjudgedTarget {
         at,
         change,
         what,
@@ -61,7 +61,7 @@ pub(super) fn scheduling_row(scene: &Scene<'_>, at: usize, change: &Change, comm
         return not_found(scene, at, change, what);
     };
     let observed = scheduling(thread.policy, thread.rt_priority);
-    Look {
+    UnjudgedTarget {
         at,
         change,
         what,

@@ -1,6 +1,6 @@
 //! Files that lowlat owns, and lines of other files.
 
-use super::judge::{Look, Scene};
+use super::judge::{Scene, UnjudgedTarget};
 use super::{Culprit, CulpritKind, Row, Standing};
 use lowlat_host::{Reading, snapshot::Assignment};
 use lowlat_settings::{change::Change, same_meaning};
@@ -16,7 +16,7 @@ pub(super) fn key_row(scene: &Scene<'_>, at: usize, change: &Change, path: &str,
         None => scene.host.file(path),
     };
     let what = format!("{path} {key}");
-    let look = |observed: Reading<String>, is_planned: bool| Look {
+    let look = |observed: Reading<String>, is_planned: bool| UnjudgedTarget {
         at,
         change,
         what: what.clone(),
@@ -56,7 +56,7 @@ fn last_value<'a>(text: &'a str, key: &str) -> Option<(usize, &'a str)> {
 
 /// The file, and each of its keys that another file overrides.
 pub(super) fn file_rows(scene: &Scene<'_>, at: usize, change: &Change, path: &str) -> Vec<Row> {
-    let look = |observed: Reading<String>, is_planned: bool| Look {
+    let look = |observed: Reading<String>, is_planned: bool| UnjudgedTarget {
         at,
         change,
         what: path.to_owned(),
@@ -86,14 +86,14 @@ pub(super) fn file_rows(scene: &Scene<'_>, at: usize, change: &Change, path: &st
     let mut rows = vec![short(own)];
     if is_there {
         rows.extend(winners(scene, change, path).into_iter().map(|(what, planned, observed, by)| {
-            let look = Look { what, ..look(Reading::Known(observed), false) };
+            let look = UnjudgedTarget { what, ..look(Reading::Known(observed), false) };
             let mut row = look.row(Standing::Overridden, "");
             row.planned = planned;
             row.by = Some(by);
             row
         }));
         rows.extend(not_taken(scene, change, path).into_iter().map(|(unit, key, planned, observed)| {
-            let look = Look { what: format!("{key} of {unit}"), ..look(observed, false) };
+            let look = UnjudgedTarget { what: format!("{key} of {unit}"), ..look(observed, false) };
             let note =
                 format!("{unit} was started before the file was written; run `systemctl restart {unit}`");
             Row { planned, ..look.row(Standing::Ineffective, note) }
@@ -110,7 +110,7 @@ fn meaning(text: &str) -> impl Iterator<Item = (usize, &str)> {
         .filter(|(_, line)| !line.is_empty() && !line.starts_with(['#', ';']))
 }
 
-fn of_content(look: Look<'_>, text: &str, path: &str) -> Row {
+fn of_content(look: UnjudgedTarget<'_>, text: &str, path: &str) -> Row {
     let planned: Vec<&str> = meaning(&look.change.after).map(|(_, line)| line).collect();
     let found: Vec<(usize, &str)> = meaning(text).collect();
     let is_same = |(at, line): (usize, &str)| planned.get(at).is_some_and(|wanted| same_line(wanted, line));

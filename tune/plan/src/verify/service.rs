@@ -1,6 +1,6 @@
 //! State of systemd units: running, and started at boot.
 
-use super::judge::{Claim, Look, Scene};
+use super::judge::{Claim, Scene, UnjudgedTarget};
 use super::{Culprit, CulpritKind, Row, Standing};
 use lowlat_host::{Reading, snapshot::Service};
 use lowlat_settings::{
@@ -10,7 +10,7 @@ use lowlat_settings::{
 
 pub(super) fn row(scene: &Scene<'_>, at: usize, change: &Change, unit: &str) -> Row {
     let services = &scene.host.services;
-    let look = |observed: Reading<String>, is_planned: bool| Look {
+    let look = |observed: Reading<String>, is_planned: bool| UnjudgedTarget {
         at,
         change,
         what: unit.to_owned(),
@@ -78,7 +78,8 @@ pub(super) fn tuned_row(scene: &Scene<'_>, at: usize, change: &Change) -> Row {
         }
         _ => Vec::new(),
     };
-    Look { at, change, what: "TuneD's profile".to_owned(), observed, is_planned, claims }.judge(scene)
+    UnjudgedTarget { at, change, what: "TuneD's profile".to_owned(), observed, is_planned, claims }
+        .judge(scene)
 }
 
 /// The row of the service that applies the run-time part at the next boot; none if the plan does not need it or it was

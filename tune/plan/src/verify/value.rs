@@ -1,9 +1,9 @@
 //! Values that a snapshot has: files of the kernel, CPU masks, parameters of interfaces.
 
-use super::judge::{Claim, Look, Scene, unreadable};
+use super::judge::{Claim, Scene, UnjudgedTarget, unreadable};
 use super::{CulpritKind, Row, Standing, culprit};
 use lowlat_host::{CpuSet, Reading};
-use lowlat_settings::change::{Change, Kind, Mechanism, Missing};
+use lowlat_settings::change::{Change, Kind, Mechanism, MissingValue};
 
 pub(super) fn row(scene: &Scene<'_>, at: usize, change: &Change, kind: &dyn Kind) -> Row {
     let mask = match kind.mechanism() {
@@ -22,7 +22,8 @@ pub(super) fn row(scene: &Scene<'_>, at: usize, change: &Change, kind: &dyn Kind
         Some(_) => with_list(claim),
         None => claim,
     });
-    let look = Look { at, change, what: kind.title(), observed, is_planned, claims: claims.collect() };
+    let look =
+        UnjudgedTarget { at, change, what: kind.title(), observed, is_planned, claims: claims.collect() };
     match (&look.observed, without_effect) {
         (Reading::Known(_), Some(why)) if is_planned => look.row(Standing::Ineffective, why),
         (Reading::Known(_), without_effect) => {
@@ -34,13 +35,16 @@ pub(super) fn row(scene: &Scene<'_>, at: usize, change: &Change, kind: &dyn Kind
             }
         }
         (missing, _) => {
-            let meaning =
-                if missing.is_absent() { kind.missing(&scene.latest) } else { Missing::Unreadable(None) };
+            let meaning = if missing.is_absent() {
+                kind.missing(&scene.latest)
+            } else {
+                MissingValue::Unreadable(None)
+            };
             let place = mask.map_or_else(String::new, |path| format!("{path}: "));
             match meaning {
-                Missing::Gone(note) => look.row(Standing::Gone, note),
-                Missing::Unreadable(Some(note)) => look.row(Standing::Unreadable, note),
-                Missing::Unreadable(None) => {
+                MissingValue::Gone(note) => look.row(Standing::Gone, note),
+                MissingValue::Unreadable(Some(note)) => look.row(Standing::Unreadable, note),
+                MissingValue::Unreadable(None) => {
                     let note = format!("{place}{}", unreadable(missing));
                     look.row(Standing::Unreadable, note)
                 }

@@ -8,7 +8,7 @@ use lowlat_bios::BiosReader;
 use serde_json::{Map, Value, json};
 use std::{
     net::{SocketAddr, TcpListener},
-    path::PathBuf,
+    path::Path,
     sync::{
         Arc, Mutex, MutexGuard,
         atomic::{AtomicBool, Ordering},
@@ -49,7 +49,10 @@ pub struct Service {
 }
 
 pub fn fixture(name: &str) -> Value {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/redfish").join(name);
+    // Tests of the command use this file too.
+    let top =
+        Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().find(|folder| folder.join("Cargo.lock").is_file());
+    let path = top.unwrap().join("fixtures/redfish").join(name);
     serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap()
 }
 

@@ -5,7 +5,8 @@ use crate::audit::verdict_style;
 use comfy_table::{ColumnConstraint, ContentArrangement, Table, Width, presets};
 use lowlat_settings::{Finding, Setting, Verdict, audit::Audit};
 use lowlat_text::text::{BOLD, DIM, add_painted, add_wrapped, paint, usable};
-use lowlat_text::units::clean;
+use lowlat_text::units::{clean, plural};
+use std::borrow::Cow;
 
 /// Width from which a finding is one row of six columns; below it takes two lines.
 const WIDE: usize = 120;
@@ -22,7 +23,8 @@ pub struct AuditTableOptions {
     pub width: usize,
 }
 
-/// Formats the verdicts, worst first: faults by impact, then unknown rows, and a line of counts.
+/// Formats the verdicts, worst first: faults by impact, then unknown rows, between two lines of counts. Unknown rows with
+/// the same reason are one row.
 pub fn audit_table(audit: &Audit, options: AuditTableOptions) -> String {
     let width = usable(options.width);
     let is_shown = |finding: &&Finding| {
@@ -34,10 +36,16 @@ pub fn audit_table(audit: &Audit, options: AuditTableOptions) -> String {
     for warning in &audit.warnings {
         add_wrapped(&mut out, warning, 0, width);
     }
+    if !shown.is_empty() {
+        add_wrapped(&mut out, &count_line(audit), 0, width);
+        out.push('\n');
+    }
     for group in shown.chunk_by(|a, b| title(a) == title(b)) {
         let heading = group.first().map_or("", |finding| title(finding));
         out.push_str(&format!("{}\n", paint(BOLD, heading)));
-        out.push_str(&if width >= WIDE { wide(group, width) } else { narrow(group, width) });
+        let folded = if options.show_all { Vec::new() } else { folded(group) };
+        let group = if folded.is_empty() { group.to_vec() } else { folded.iter().map(|of| &**of).collect() };
+        out.push_str(&if width >= WIDE { wide(&group, width) } else { narrow(&group, width) });
         out.push('\n');
     }
     add_wrapped(&mut out, &count_line(audit), 0, width);
@@ -47,6 +55,33 @@ pub fn audit_table(audit: &Audit, options: AuditTableOptions) -> String {
         add_painted(&mut out, DIM, &text, 0, width);
     }
     out
+}
+
+/// Returns the rows with unknown ones of the same reason as one, at the place of the first.
+fn folded<'a>(group: &[&'a Finding]) -> Vec<Cow<'a, Finding>> {
+    let is_like = |a: &Finding, b: &Finding| {
+        a.verdict == Verdict::Unknown
+            && (a.verdict, &a.observed, &a.because) == (b.verdict, &b.observed, &b.because)
+    };
+    let mut rows: Vec<Cow<'_, Finding>> = Vec::new();
+    for finding in group {
+        let like = group.iter().filter(|other| is_like(finding, other));
+        let ids: Vec<&str> = like.map(|other| other.id.as_str()).collect();
+        if ids.len() < 2 {
+            rows.push(Cow::Borrowed(finding));
+        } else if ids[0] == finding.id {
+            let because = format!("{} {}", finding.observed, finding.because).trim().to_owned();
+            let (id, observed) = (plural(ids.len(), "setting"), ids.join(", "));
+            rows.push(Cow::Owned(Finding {
+                id,
+                observed,
+                wanted: String::new(),
+                because,
+                ..(*finding).clone()
+            }));
+        }
+    }
+    rows
 }
 
 /// Returns the heading above a finding.
@@ -164,6 +199,6 @@ pub fn catalogue_table<'a>(settings: impl Iterator<Item = &'a Setting>, width: u
         }
         add_wrapped(&mut out, &setting.sources.join("; "), 6, width);
     }
-    out.push_str(&format!("\n{}\n", lowlat_text::units::plural(all.len(), "setting")));
+    out.push_str(&format!("\n{}\n", plural(all.len(), "setting")));
     out
 }

@@ -8,14 +8,14 @@ use lowlat_text::units::{clean, plural};
 #[derive(Debug)]
 pub struct Standing {
     /// The plan in force; absent if there is none.
-    pub in_force: Reading<InForce>,
+    pub in_force: Reading<PlanState>,
     /// The latest document of `lowlat assess` in the current directory.
     pub assessed: Option<Assessed>,
 }
 
 /// State of the plan in force.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum InForce {
+pub enum PlanState {
     /// It was applied in part, or its undo log is damaged.
     Incomplete,
     /// It was made for another host, whose copy this one is.
@@ -45,29 +45,29 @@ pub struct Assessed {
 pub fn standing_text(standing: &Standing, width: usize) -> String {
     let width = usable(width);
     let (plan, next) = match &standing.in_force {
-        Reading::Known(InForce::Incomplete) => {
+        Reading::Known(PlanState::Incomplete) => {
             (paint(YELLOW, "The plan was not applied completely."), "sudo lowlat tune status")
         }
-        Reading::Known(InForce::OfOtherHost) => (
+        Reading::Known(PlanState::OfOtherHost) => (
             paint(YELLOW, "The plan in force was made for the host whose copy this one is."),
             "sudo lowlat tune status",
         ),
-        Reading::Known(InForce::Unconfirmed) => (
+        Reading::Known(PlanState::Unconfirmed) => (
             paint(YELLOW, "The plan in force is rolled back unless you confirm it."),
             "sudo lowlat tune verify && sudo lowlat tune confirm",
         ),
-        Reading::Known(InForce::WaitsForReboot) => {
+        Reading::Known(PlanState::WaitsForReboot) => {
             (paint(YELLOW, "The plan in force waits for a reboot."), "sudo reboot")
         }
-        Reading::Known(InForce::Refused) => (
+        Reading::Known(PlanState::Refused) => (
             paint(YELLOW, "The command line of the plan in force was refused: set it manually."),
             "sudo lowlat tune status",
         ),
-        Reading::Known(InForce::Drifted(count)) => {
+        Reading::Known(PlanState::Drifted(count)) => {
             let text = format!("Drifted: {} not as the plan in force wants.", is_are(*count));
             (paint(YELLOW, &text), "sudo lowlat tune verify")
         }
-        Reading::Known(InForce::Held) => {
+        Reading::Known(PlanState::Held) => {
             (paint(GREEN, "The plan in force is held."), "sudo lowlat jitter --gate 'max<10us'")
         }
         Reading::Denied => {
@@ -107,7 +107,7 @@ fn is_are(count: u32) -> String {
 mod tests {
     use super::*;
 
-    fn text(in_force: Reading<InForce>, assessed: bool) -> String {
+    fn text(in_force: Reading<PlanState>, assessed: bool) -> String {
         let assessed = assessed.then(|| Assessed {
             file: "lowlat-result.json".into(),
             started_at: "2026-11-24T10:00:00Z".into(),
@@ -124,17 +124,17 @@ mod tests {
         };
         assert_eq!(next(Reading::Absent, false), "sudo lowlat assess");
         assert_eq!(next(Reading::Absent, true), "lowlat tune plan");
-        assert_eq!(next(Reading::Known(InForce::WaitsForReboot), true), "sudo reboot");
-        assert_eq!(next(Reading::Known(InForce::Refused), true), "sudo lowlat tune status");
-        assert_eq!(next(Reading::Known(InForce::OfOtherHost), true), "sudo lowlat tune status");
-        assert_eq!(next(Reading::Known(InForce::Drifted(3)), true), "sudo lowlat tune verify");
-        assert_eq!(next(Reading::Known(InForce::Held), true), "sudo lowlat jitter --gate 'max<10us'");
+        assert_eq!(next(Reading::Known(PlanState::WaitsForReboot), true), "sudo reboot");
+        assert_eq!(next(Reading::Known(PlanState::Refused), true), "sudo lowlat tune status");
+        assert_eq!(next(Reading::Known(PlanState::OfOtherHost), true), "sudo lowlat tune status");
+        assert_eq!(next(Reading::Known(PlanState::Drifted(3)), true), "sudo lowlat tune verify");
+        assert_eq!(next(Reading::Known(PlanState::Held), true), "sudo lowlat jitter --gate 'max<10us'");
         assert_eq!(next(Reading::Denied, false), "sudo lowlat tune status");
     }
 
     #[test]
     fn the_text_says_what_was_found() {
-        let drifted = text(Reading::Known(InForce::Drifted(1)), true);
+        let drifted = text(Reading::Known(PlanState::Drifted(1)), true);
         assert!(drifted.contains("Drifted: 1 value is not as the plan in force wants."), "{drifted}");
         assert!(drifted.contains("Assessed at 2026-11-24T10:00:00Z: score 46 of 100, lowlat-result.json."));
         assert!(text(Reading::Absent, false).contains("Not assessed"));

@@ -1,7 +1,7 @@
 //! Boot loaders that lowlat detects but does not configure, and hosts without a known one. The error names
 //! the parameters to set manually, and where.
 
-use super::{BootLoader, BootLoaderError, FileChange, error, files};
+use super::{BootLoader, BootLoaderError, FileChange, efi_variable, error, files};
 use lowlat_host::Reading;
 use lowlat_host_run::Root;
 use lowlat_settings::change::BootToken;
@@ -137,7 +137,7 @@ impl ByHand {
     }
 
     pub(super) fn image(root: &Root) -> Self {
-        let image = super::efi::variable(root, "StubImageIdentifier");
+        let image = efi_variable(root, "StubImageIdentifier");
         Self::Image {
             image: image.map_or_else(|| "on the EFI partition".to_owned(), |i| i.replace('\\', "/")),
         }

@@ -1,8 +1,9 @@
 //! Finds the boot loader of a host.
 
 use super::{
-    BootLoader, BootLoaderError, bls::GrubBls, by_hand::ByHand, efi, files, grub_defaults::GrubDefaults,
-    grub_drop_in::GrubDropIn, grub_menu_file::MenuFile, ostree::Ostree, systemd_boot::SystemdBoot,
+    BootLoader, BootLoaderError, bls::GrubBls, by_hand::ByHand, efi_variable, files,
+    grub_defaults::GrubDefaults, grub_drop_in::GrubDropIn, grub_menu_file::MenuFile, ostree::Ostree,
+    systemd_boot::SystemdBoot,
 };
 use lowlat_host::Reading;
 use lowlat_host_run::Root;
@@ -42,11 +43,11 @@ pub fn detect(root: &Root) -> Result<Box<dyn BootLoader>, BootLoaderError> {
 
 /// The boot loader itself, whichever program owns its entries.
 fn configured(root: &Root) -> Result<Box<dyn BootLoader>, BootLoaderError> {
-    let loader = efi::variable(root, "LoaderInfo").unwrap_or_default();
+    let loader = efi_variable(root, "LoaderInfo").unwrap_or_default();
     if loader.starts_with("systemd-boot") {
         return Ok(Box::new(SystemdBoot { name: "systemd-boot" }));
     }
-    if efi::variable(root, "StubInfo").is_some() {
+    if efi_variable(root, "StubInfo").is_some() {
         return Ok(Box::new(ByHand::image(root)));
     }
     if let Some(other) = ByHand::of_loader_info(root, &loader) {

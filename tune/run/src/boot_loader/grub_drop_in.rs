@@ -20,12 +20,12 @@ pub(super) struct GrubDropIn {
 
 /// The files of the directory: the names of others, and lowlat's own with their content.
 #[derive(Debug, Default)]
-struct Directory {
+struct DropInFiles {
     others: Vec<String>,
     own: Vec<(String, String)>,
 }
 
-impl Directory {
+impl DropInFiles {
     fn read(root: &Root) -> Result<Self, BootLoaderError> {
         let mut names = match root.list(DIRECTORY) {
             Reading::Known(names) => names,
@@ -74,7 +74,7 @@ impl BootLoader for GrubDropIn {
 
     fn sources(&self, root: &Root, tokens: &[BootToken]) -> Result<Vec<FileChange>, BootLoaderError> {
         boot_files::check(tokens)?;
-        let directory = Directory::read(root)?;
+        let directory = DropInFiles::read(root)?;
         let Some(name) = directory.name() else {
             let last = directory.others.last().cloned().unwrap_or_default();
             return Err(BootLoaderError::File {
@@ -98,7 +98,7 @@ impl BootLoader for GrubDropIn {
     }
 
     fn generated(&self, root: &Root, programs: &dyn Programs) -> Result<Vec<FileChange>, BootLoaderError> {
-        let tokens = Directory::read(root)?.tokens();
+        let tokens = DropInFiles::read(root)?.tokens();
         self.menu.generate(root, programs, |menu| menu.faults(&tokens)).map(|change| vec![change])
     }
 
@@ -111,7 +111,7 @@ impl BootLoader for GrubDropIn {
     }
 
     fn notes(&self, root: &Root, tokens: &[BootToken]) -> Vec<String> {
-        let directory = Directory::read(root).unwrap_or_default();
+        let directory = DropInFiles::read(root).unwrap_or_default();
         let usual = drop_in::name_that_sorts_last([]);
         let name = directory.name().filter(|name| Some(*name) != usual).map(|name| {
             let last = directory.others.last().cloned().unwrap_or_default();

@@ -1,12 +1,12 @@
 //! GRUB's menu as a file of the host: its path, the entry that boots, and a new menu from GRUB's own generator.
 
-use super::{BootLoaderError, FileChange, efi, files};
+use super::{BootLoaderError, FileChange, files, is_efi};
 use crate::Programs;
 use lowlat_host::{Reading, cmdline::Repeat, snapshot::KNOWN_BEFORE_BOOT};
 use lowlat_host_run::Root;
 use lowlat_plan::boot_files::{
     entry_order::{EntryFile, Order},
-    grub::{Build, Found, Surroundings},
+    grub::{Build, Found, MenuSurroundings},
     grub_menu::GrubMenu,
     grubenv::GrubEnv,
 };
@@ -30,7 +30,7 @@ impl MenuFile {
     /// few lines that end in `configfile`) does not count.
     pub(super) fn find(root: &Root) -> Result<Option<Self>, BootLoaderError> {
         let mut paths = Vec::new();
-        if efi::is_efi(root) {
+        if is_efi(root) {
             paths.extend(beside_grub(root));
         }
         paths.extend(["/boot/grub2/grub.cfg", "/boot/grub/grub.cfg"].map(str::to_owned));
@@ -96,11 +96,11 @@ impl MenuFile {
             Err(error) => return files::as_reading(Err(error)),
         };
         let directory = self.path.rsplit_once('/').map_or("", |(directory, _)| directory);
-        let surroundings = Surroundings {
+        let surroundings = MenuSurroundings {
             directory,
             read: &|path| self.find_file(root, directory, path),
             entries,
-            platform: efi::is_efi(root).then_some("efi"),
+            platform: is_efi(root).then_some("efi"),
             builds: builds(root),
         };
         match menu.next_line(&surroundings) {

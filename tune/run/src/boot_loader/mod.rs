@@ -11,7 +11,6 @@
 mod bls;
 mod by_hand;
 mod detect;
-mod efi;
 mod error;
 mod files;
 mod grub_defaults;
@@ -33,6 +32,9 @@ pub(crate) use detect::container;
 pub use detect::detect;
 pub use error::BootLoaderError;
 pub(crate) use grub_variable::GrubVariable;
+
+/// Maximum length of an EFI variable, in UTF-16 units.
+const EFI_LETTERS_MAX: usize = 1024;
 
 /// The default boot entry of a host: its kernel's image, then the arguments. Absent if its boot loader is unknown.
 pub fn default_line(root: &Root) -> Reading<String> {
@@ -106,4 +108,22 @@ pub trait BootLoader: std::fmt::Debug {
     fn notes(&self, _root: &Root, _tokens: &[BootToken]) -> Vec<String> {
         Vec::new()
     }
+}
+
+/// True if the firmware is EFI.
+fn is_efi(root: &Root) -> bool {
+    root.exists("/sys/firmware/efi")
+}
+
+/// A text variable that a boot loader sets for the operating system (Boot Loader Interface), such as `LoaderInfo` with
+/// "systemd-boot 252.30-1~deb12u2"; none if it is not set.
+fn efi_variable(root: &Root, name: &str) -> Option<String> {
+    let path = format!("/sys/firmware/efi/efivars/{name}-4a67b082-0a4c-41cf-b6c7-440b29bb8c4f");
+    let Reading::Known(bytes) = root.read_bytes(&path) else { return None };
+    // Four bytes of attributes, then little-endian UTF-16 with a zero at its end.
+    let units =
+        bytes.get(4..)?.chunks_exact(2).filter_map(|pair| Some(u16::from_le_bytes(pair.try_into().ok()?)));
+    let units: Vec<u16> = units.take_while(|unit| *unit != 0).take(EFI_LETTERS_MAX).collect();
+    let text = String::from_utf16_lossy(&units);
+    (!text.is_empty()).then_some(text)
 }

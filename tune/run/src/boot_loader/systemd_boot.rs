@@ -3,7 +3,7 @@
 //! changed.
 
 use super::{
-    BootLoader, BootLoaderError, EntryLine, FileChange, efi,
+    BootLoader, BootLoaderError, EntryLine, FileChange, efi_variable,
     files::{self, KERNEL_COMMAND_LINE, VENDOR_COMMAND_LINE},
 };
 use lowlat_host::Reading;
@@ -85,20 +85,20 @@ fn next(root: &Root) -> Result<Option<Placed>, BootLoaderError> {
 
 /// Names of the entry to boot; the first that exists counts.
 fn wanted(root: &Root) -> Vec<String> {
-    let set = ["LoaderEntryOneShot", "LoaderEntryDefault"].map(|name| efi::variable(root, name));
+    let set = ["LoaderEntryOneShot", "LoaderEntryDefault"].map(|name| efi_variable(root, name));
     let configured = PARTITIONS.iter().find_map(|partition| {
         let text = root.read(&format!("{partition}/loader/loader.conf")).into_known()?;
         entry::values(&text, "default").last().map(|name| name.trim().to_owned())
     });
     let last = |name: String| {
-        if name == "@saved" { efi::variable(root, "LoaderEntryLastBooted") } else { Some(name) }
+        if name == "@saved" { efi_variable(root, "LoaderEntryLastBooted") } else { Some(name) }
     };
     set.into_iter().flatten().chain(configured).filter_map(last).collect()
 }
 
 /// The image, if an image boots.
 fn image_that_boots(root: &Root, usual: usize) -> Result<Option<String>, BootLoaderError> {
-    let selected = efi::variable(root, "LoaderEntrySelected").filter(|id| is_image(id));
+    let selected = efi_variable(root, "LoaderEntrySelected").filter(|id| is_image(id));
     let images = images(root);
     let of_name =
         |id: String| images.iter().find(|path| path.ends_with(&format!("/{id}"))).cloned().unwrap_or(id);

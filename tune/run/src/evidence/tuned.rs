@@ -2,7 +2,7 @@
 
 use lowlat_host::{HostSnapshot, Reading};
 use lowlat_host_run::Root;
-use lowlat_plan::import::tuned::{Profile, Tree};
+use lowlat_plan::import::tuned::{MergedProfile, Tree};
 use lowlat_plan::verify::TunedOption;
 
 /// TuneD's files. Others could contain secrets, and a profile may name any.
@@ -25,7 +25,7 @@ pub(super) fn options(root: &Root) -> Vec<TunedOption> {
     let active = root.read("/etc/tuned/active_profile");
     let names: Vec<&str> = active.text().split_whitespace().collect();
     let (files, host) = (Files(root), HostSnapshot::default());
-    let Ok(profile) = Profile::load(&names, &files, &host) else { return Vec::new() };
+    let Ok(profile) = MergedProfile::load(&names, &files, &host) else { return Vec::new() };
     let expand = |text: &str| profile.expand(text).unwrap_or_else(|_| text.to_owned());
     let mut options = Vec::new();
     for unit in profile.units.iter().filter(|unit| profile.applies(unit) != Ok(false)) {

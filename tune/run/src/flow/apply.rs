@@ -1,7 +1,7 @@
 //! Applies a plan: all of it, or nothing.
 
 use super::ready::ORDER;
-use super::stage::{ROUNDS_MAX, Stage, is_again, plan_of};
+use super::stage::{ApplyStage, ROUNDS_MAX, is_again, plan_of};
 use super::{FlowError, Ready, Site, at_boot, log_check, persist};
 use crate::InForce;
 use crate::boot_loader::FileChange;
@@ -129,27 +129,27 @@ impl Ready {
         site: &Site,
         host: &HostSnapshot,
         log: &mut UndoLog,
-        stage: Stage,
+        stage: ApplyStage,
         progress: &mut Progress,
     ) -> Result<(), FlowError> {
         match stage {
-            Stage::Confirm => self.arm(site, log, progress),
-            Stage::Tuned => {
+            ApplyStage::Confirm => self.arm(site, log, progress),
+            ApplyStage::Tuned => {
                 self.prepared(site, host, log, stage, &[steps::Part::Files, steps::Part::Tuned], progress)?;
                 reload(site, &progress.paths)
             }
-            Stage::Queues => self.prepared(site, host, log, stage, &[steps::Part::Queues], progress),
-            Stage::Run if progress.is_changed => {
+            ApplyStage::Queues => self.prepared(site, host, log, stage, &[steps::Part::Queues], progress),
+            ApplyStage::Run if progress.is_changed => {
                 // Earlier stages may have moved interrupts, and TuneD may have set values.
                 let host = site.snapshot();
                 self.prepared(site, &host, log, stage, &[steps::Part::RunTime], progress)
             }
-            Stage::Run => self.prepared(site, host, log, stage, &[steps::Part::RunTime], progress),
-            Stage::Files if self.options.only_run_time => Ok(()),
-            Stage::Files => self.prepared(site, host, log, stage, &[steps::Part::Files], progress),
-            Stage::Boot => self.sources(site, log, progress),
-            Stage::Loader => self.generate(site, log, progress),
-            Stage::Persist => {
+            ApplyStage::Run => self.prepared(site, host, log, stage, &[steps::Part::RunTime], progress),
+            ApplyStage::Files if self.options.only_run_time => Ok(()),
+            ApplyStage::Files => self.prepared(site, host, log, stage, &[steps::Part::Files], progress),
+            ApplyStage::Boot => self.sources(site, log, progress),
+            ApplyStage::Loader => self.generate(site, log, progress),
+            ApplyStage::Persist => {
                 let steps = persist::steps(log, &self.units, self.role_file.as_deref())?;
                 self.steps(log, stage, &steps, progress).map(drop)
             }
@@ -162,7 +162,7 @@ impl Ready {
             return Ok(());
         }
         let steps = persist::steps(log, &self.confirm_units, None)?;
-        self.steps(log, Stage::Confirm, &steps, progress)?;
+        self.steps(log, ApplyStage::Confirm, &steps, progress)?;
         site.state.put_resting_in(None)?;
         let Some(manager) = &site.manager else { return Ok(()) };
         let failed = |error| FlowError::manager(&format!("start {}", units::CONFIRM), &error);
@@ -178,7 +178,7 @@ impl Ready {
         site: &Site,
         host: &HostSnapshot,
         log: &mut UndoLog,
-        stage: Stage,
+        stage: ApplyStage,
         of: &[steps::Part],
         progress: &mut Progress,
     ) -> Result<(), FlowError> {
@@ -217,7 +217,7 @@ impl Ready {
     fn files(
         &self,
         log: &mut UndoLog,
-        stage: Stage,
+        stage: ApplyStage,
         files: &[FileChange],
         progress: &mut Progress,
     ) -> Result<(), FlowError> {
@@ -235,7 +235,7 @@ impl Ready {
     fn sources(&self, site: &Site, log: &mut UndoLog, progress: &mut Progress) -> Result<(), FlowError> {
         let (Some(loader), Some(tokens)) = (&self.loader, self.plan.boot_tokens()) else { return Ok(()) };
         let files = loader.sources(&site.root, tokens)?;
-        self.files(log, Stage::Boot, &files, progress)
+        self.files(log, ApplyStage::Boot, &files, progress)
     }
 
     /// The index of the change of the command line.
@@ -259,18 +259,20 @@ impl Ready {
             return Ok(());
         };
         let files = loader.generated(&site.root, programs.as_ref())?;
-        self.files(log, Stage::Loader, &files, progress)
+        self.files(log, ApplyStage::Loader, &files, progress)
     }
 
     fn steps(
         &self,
         log: &mut UndoLog,
-        stage: Stage,
+        stage: ApplyStage,
         steps: &[UndoStep],
         progress: &mut Progress,
     ) -> Result<ApplyReport, FlowError> {
         let on_failure = match stage {
-            Stage::Tuned | Stage::Queues | Stage::Run | Stage::Files => OnFailure::SkipRefused,
+            ApplyStage::Tuned | ApplyStage::Queues | ApplyStage::Run | ApplyStage::Files => {
+                OnFailure::SkipRefused
+            }
             _ => OnFailure::RollBack,
         };
         let plan_id = self.plan.id();
@@ -291,7 +293,7 @@ impl Ready {
         let done = steps.iter().filter(|step| step.target.kind == "file" && report.done.contains(&step.id));
         for step in done {
             // Generated files are always rewritten.
-            if stage != Stage::Loader && is_in_earlier_round(log, &plan_id, stage, round, step)? {
+            if stage != ApplyStage::Loader && is_in_earlier_round(log, &plan_id, stage, round, step)? {
                 progress.notes.push(format!(
                     "{} was edited after lowlat wrote it; lowlat wrote its content again, and the edited version is \
                      in the undo log",
@@ -431,7 +433,7 @@ pub(super) fn file_steps(log: &UndoLog, files: &[FileChange]) -> Result<Vec<Undo
 fn is_in_earlier_round(
     log: &UndoLog,
     plan_id: &str,
-    stage: Stage,
+    stage: ApplyStage,
     round: usize,
     step: &UndoStep,
 ) -> Result<bool, FlowError> {
@@ -445,15 +447,15 @@ fn is_in_earlier_round(
     Ok(false)
 }
 
-fn doing(stage: Stage) -> &'static str {
+fn doing(stage: ApplyStage) -> &'static str {
     match stage {
-        Stage::Confirm => "arming the dead-man switch",
-        Stage::Tuned => "preparing TuneD and units",
-        Stage::Queues => "setting queues of interfaces",
-        Stage::Run => "setting run-time values",
-        Stage::Files => "writing files",
-        Stage::Boot => "writing the boot loader's configuration",
-        Stage::Loader => "generating the boot menu",
-        Stage::Persist => "writing units",
+        ApplyStage::Confirm => "arming the dead-man switch",
+        ApplyStage::Tuned => "preparing TuneD and units",
+        ApplyStage::Queues => "setting queues of interfaces",
+        ApplyStage::Run => "setting run-time values",
+        ApplyStage::Files => "writing files",
+        ApplyStage::Boot => "writing the boot loader's configuration",
+        ApplyStage::Loader => "generating the boot menu",
+        ApplyStage::Persist => "writing units",
     }
 }

@@ -1,6 +1,6 @@
 //! Applies the run-time part of the plan in force again: at each boot, and whenever TuneD starts.
 
-use super::stage::{ROUNDS_MAX as IDS_MAX, Stage, again_id, is_run_time};
+use super::stage::{ApplyStage, ROUNDS_MAX as IDS_MAX, again_id, is_run_time};
 use super::{FlowError, Site, log_check, status::is_of_other_host};
 use crate::steps::{self, Preparation, Prepared};
 use lowlat_host::{Reading, cmdline::CommandLine};
@@ -79,7 +79,7 @@ fn rounds(
         again.refused.clear();
         refusals.clear();
         let mut is_quiet = true;
-        for stage in [Stage::Queues, Stage::Run] {
+        for stage in [ApplyStage::Queues, ApplyStage::Run] {
             let Round { report, left, refused } = round(site, log, plan_id, plan, stage)?;
             is_quiet &= report.done.is_empty();
             again.done.extend(report.done);
@@ -113,14 +113,14 @@ fn round(
     log: &mut UndoLog,
     plan_id: &str,
     plan: &Plan,
-    stage: Stage,
+    stage: ApplyStage,
 ) -> Result<Round, FlowError> {
     let host = site.snapshot();
     let left = super::check::left(site, |kind| log.knows(kind), plan, &host);
     let is_left = |at: usize| left.iter().any(|(other, _)| *other == at);
     let changes = plan.changes.iter().enumerate().filter(|(at, _)| !is_left(*at));
     let possible = Plan { changes: changes.map(|(_, change)| change.clone()).collect(), ..plan.clone() };
-    let of = if stage == Stage::Queues { steps::Part::Queues } else { steps::Part::RunTime };
+    let of = if stage == ApplyStage::Queues { steps::Part::Queues } else { steps::Part::RunTime };
     let preparation: Preparation = (site.prepare)(&possible, &host, log, of)?;
     let steps: Vec<UndoStep> = preparation.steps.iter().map(|prepared| prepared.step.clone()).collect();
     let refusal = |plan: &Plan, at: usize, reason: String| {

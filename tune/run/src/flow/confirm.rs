@@ -1,6 +1,6 @@
 //! Confirms a plan, which disarms the dead-man switch.
 
-use super::stage::Stage;
+use super::stage::ApplyStage;
 use super::{FlowError, Site, at_boot, log_check, persist};
 use crate::{InForce, units};
 
@@ -52,7 +52,7 @@ pub fn confirm(site: &Site) -> Result<Confirmed, FlowError> {
         site.state.put_in_force(&confirmed(now), &plan)?;
     }
     // The earlier plans are confirmed with it.
-    let is_switch = |id: &str| Stage::Confirm.is_of(id);
+    let is_switch = |id: &str| ApplyStage::Confirm.is_of(id);
     let paths: Vec<String> = log
         .history()
         .entries

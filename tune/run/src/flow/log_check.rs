@@ -4,14 +4,14 @@ use super::{FlowError, Site};
 use crate::{LogSeal, StateDir, StateError, Wrote, units};
 use lowlat_plan::outcome::NotRestored;
 use lowlat_undo::{
-    Damage, Entry, History, Inspection, LogMark, LogMismatch, LoggedState, PlanEntry, Progress, UndoError,
+    Entry, History, Inspection, LogDamage, LogMark, LogMismatch, LoggedState, PlanEntry, Progress, UndoError,
     UndoLog,
 };
 
 /// A log, opened or inspected.
 pub(super) trait Log {
     fn history(&self) -> &History;
-    fn damage(&self) -> Option<&Damage>;
+    fn damage(&self) -> Option<&LogDamage>;
     fn compare(&self, mark: &LogMark) -> Result<(), LogMismatch>;
 }
 
@@ -19,7 +19,7 @@ impl Log for UndoLog {
     fn history(&self) -> &History {
         self.history()
     }
-    fn damage(&self) -> Option<&Damage> {
+    fn damage(&self) -> Option<&LogDamage> {
         self.damage()
     }
     fn compare(&self, mark: &LogMark) -> Result<(), LogMismatch> {
@@ -31,7 +31,7 @@ impl Log for Inspection {
     fn history(&self) -> &History {
         &self.history
     }
-    fn damage(&self) -> Option<&Damage> {
+    fn damage(&self) -> Option<&LogDamage> {
         self.damage.as_ref()
     }
     fn compare(&self, mark: &LogMark) -> Result<(), LogMismatch> {

@@ -45,6 +45,6 @@ pub use error::FlowError;
 pub use log_check::log_doubt;
 pub use manager::{Manager, Systemctl};
 pub use ready::{ApplyOptions, PlanFrom, Ready};
-pub use rollback::{RollbackRequest, Scope, rollback, rollback_unconfirmed};
+pub use rollback::{RollbackRequest, RollbackScope, rollback, rollback_unconfirmed};
 pub use site::{Detect, Prepare, Site};
 pub use status::status;

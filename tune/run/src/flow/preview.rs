@@ -1,8 +1,8 @@
 //! Previews of rollbacks.
 
 use super::log_check::{Doubt, doubt, not_restored, remaining, stray_units};
-use super::rollback::{RollbackRequest, Scope, StepKey, chosen, empty, is_of_boot, key};
-use super::stage::Stage;
+use super::rollback::{RollbackRequest, RollbackScope, StepKey, chosen, empty, is_of_boot, key};
+use super::stage::ApplyStage;
 use super::three_way::three_ways;
 use super::{FlowError, Site};
 use crate::Wrote;
@@ -31,7 +31,7 @@ pub(super) fn look_at(
     };
     let lost: Vec<Wrote> = site.state.lost()?.into_iter().chain(unrecorded(doubt.as_ref())).collect();
     outcome.remaining = remaining(log, &lost).iter().map(not_restored).collect();
-    if request.scope == Scope::All {
+    if request.scope == RollbackScope::All {
         add_stray_units(site, log.map_or(&nothing.history, UndoLog::history), &mut outcome);
     }
     outcome.damage = doubt.map(|doubt| doubt.reason);
@@ -99,7 +99,10 @@ pub(super) enum Excuse {
 }
 
 pub(super) fn excuse(site: &Site, log: &UndoLog, conflict: &Conflict) -> Excuse {
-    if Stage::Loader.is_of(&conflict.plan) && site.programs.is_some() && conflict.present != State::Absent {
+    if ApplyStage::Loader.is_of(&conflict.plan)
+        && site.programs.is_some()
+        && conflict.present != State::Absent
+    {
         return Excuse::Generated;
     }
     let is_gone = conflict.present == State::Absent;

@@ -1,7 +1,7 @@
 //! Prepares an apply before the user is asked. Nothing is written here.
 
 use super::error::{differing_marks, list};
-use super::stage::{Stage, plan_of};
+use super::stage::{ApplyStage, plan_of};
 use super::{FlowError, Site, check, persist};
 use crate::InForce;
 use crate::boot_loader::BootLoader;
@@ -197,11 +197,11 @@ impl Ready {
     }
 
     /// The changes of a stage as a plan, and the index of each in the whole plan.
-    pub(super) fn possible(&self, stage: Stage) -> (Plan, Vec<usize>) {
+    pub(super) fn possible(&self, stage: ApplyStage) -> (Plan, Vec<usize>) {
         let is_left = |at: &usize| self.left.iter().any(|(left, _)| left == at);
         let is_here = |at: &usize| {
             let target = self.plan.changes.get(*at).map(|change| &change.target);
-            target.is_some_and(comes_first) == (stage == Stage::Tuned)
+            target.is_some_and(comes_first) == (stage == ApplyStage::Tuned)
         };
         let places: Vec<usize> =
             (0..self.plan.changes.len()).filter(|at| !is_left(at) && is_here(at)).collect();
@@ -327,13 +327,13 @@ fn run_time_only(mut plan: Plan) -> Plan {
 }
 
 /// The stages in the order in which they are applied.
-pub(super) const ORDER: [Stage; 8] = [
-    Stage::Confirm,
-    Stage::Tuned,
-    Stage::Queues,
-    Stage::Run,
-    Stage::Files,
-    Stage::Boot,
-    Stage::Loader,
-    Stage::Persist,
+pub(super) const ORDER: [ApplyStage; 8] = [
+    ApplyStage::Confirm,
+    ApplyStage::Tuned,
+    ApplyStage::Queues,
+    ApplyStage::Run,
+    ApplyStage::Files,
+    ApplyStage::Boot,
+    ApplyStage::Loader,
+    ApplyStage::Persist,
 ];

@@ -3,7 +3,7 @@
 use super::apply::{file_steps, put_back};
 use super::log_check::{Doubt, doubt, not_restored, remaining};
 use super::preview::{Excuse, add_stray_units, excuse, look, look_at, unrecorded};
-use super::stage::{Stage, is_run_time, plan_of};
+use super::stage::{ApplyStage, is_run_time, plan_of};
 use super::three_way::three_ways;
 use super::{FlowError, Site, at_boot, later_kernels, persist};
 use crate::units;
@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 
 /// Changes that a rollback includes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum Scope {
+pub enum RollbackScope {
     /// All changes in the log.
     #[default]
     All,
@@ -27,7 +27,7 @@ pub enum Scope {
 /// The request for a rollback.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RollbackRequest {
-    pub scope: Scope,
+    pub scope: RollbackScope,
     /// Nothing is changed.
     pub is_preview: bool,
     /// Paths to restore even if another tool has changed them.
@@ -69,12 +69,12 @@ pub fn rollback(site: &Site, request: &RollbackRequest) -> Result<RollbackOutcom
     let doubt = doubt(&site.state, &log)?;
     match doubt {
         // Without the missing records, only a complete rollback is possible.
-        Some(_) if !request.accept_damage || request.scope != Scope::All => {
+        Some(_) if !request.accept_damage || request.scope != RollbackScope::All => {
             look_at(site, Some(&log), request)
         }
         doubt => {
             let mut outcome = rollback_with(site, log, request, doubt.as_ref())?;
-            if request.scope == Scope::All && outcome.is_complete() && outcome.in_force.is_none() {
+            if request.scope == RollbackScope::All && outcome.is_complete() && outcome.in_force.is_none() {
                 match site.state.discard() {
                     Ok(kept) => outcome.directories_left.extend(kept),
                     Err(error) => outcome.failures.push(NotRestored {
@@ -103,7 +103,7 @@ fn rollback_with(
         return Err(FlowError::obstacles(&unknown.iter().map(line).collect::<Vec<_>>()));
     }
     let before: Vec<Entry> = log.history().entries.clone();
-    let taken_back = site.state.in_force().ok().flatten().filter(|_| request.scope == Scope::All);
+    let taken_back = site.state.in_force().ok().flatten().filter(|_| request.scope == RollbackScope::All);
     let mut notes = Vec::new();
     let of_chosen = before.iter().filter(|entry| chosen.contains(&key(entry)));
     let untold = persist::expect_telling(site, of_chosen.map(|entry| entry.target.name.as_str()), &mut notes);
@@ -117,16 +117,16 @@ fn rollback_with(
         notes.push(error.to_string());
     }
     // The dead-man switch comes last: after a crash it completes the rollback.
-    let is_confirm = |entry: &Entry| Stage::Confirm.is_of(&entry.plan);
+    let is_confirm = |entry: &Entry| ApplyStage::Confirm.is_of(&entry.plan);
     let is_wanted = |entry: &Entry| chosen.contains(&key(entry)) && !is_confirm(entry);
     let report = match request.scope {
-        Scope::RunTime => log.rollback_until_boot(is_wanted),
-        Scope::All | Scope::To(_) => log.rollback_where(is_wanted),
+        RollbackScope::RunTime => log.rollback_until_boot(is_wanted),
+        RollbackScope::All | RollbackScope::To(_) => log.rollback_where(is_wanted),
     };
     let mut outcome = outcome_of(&report, &before, &log, is_wanted);
     outcome.notes.extend(notes);
     settle_conflicts(site, &mut log, &report, &mut outcome)?;
-    if request.scope != Scope::RunTime {
+    if request.scope != RollbackScope::RunTime {
         let is_switch = |entry: &Entry| chosen.contains(&key(entry)) && is_confirm(entry);
         let mut is_restored = outcome.failures.is_empty() && (doubt.is_none() || request.accept_damage);
         // The next boot's configuration is not restored, so the switch stays to guard it.
@@ -157,7 +157,7 @@ fn rollback_with(
     }
     let kept = kept.into_iter().chain(unrecorded(doubt).into_iter().filter(|_| !request.accept_damage));
     outcome.remaining = kept.map(|wrote| not_restored(&wrote)).collect();
-    if request.scope == Scope::All {
+    if request.scope == RollbackScope::All {
         add_stray_units(site, log.history(), &mut outcome);
     }
     outcome.damage = doubt.map(|doubt| doubt.reason.clone());
@@ -172,7 +172,7 @@ fn rollback_with(
         outcome.notes.extend(later_kernels::notes(site, &plan, is_known));
     }
     tell_units(site, &mut outcome, &untold);
-    if matches!(&request.scope, Scope::To(id) if outcome.in_force.as_ref() == Some(id)) {
+    if matches!(&request.scope, RollbackScope::To(id) if outcome.in_force.as_ref() == Some(id)) {
         let again = at_boot::apply_again(site)?;
         outcome.notes.extend(again.refused);
     }
@@ -189,11 +189,11 @@ pub fn rollback_unconfirmed(site: &Site) -> Result<Option<(RollbackOutcome, bool
     let waiting = match site.state.in_force() {
         Ok(in_force) => in_force.map(|(now, _)| now).filter(|now| now.confirm_within_s.is_some()),
         // Unreadable, and the switch was armed: the log is enough for a rollback.
-        Err(_) => return take_back(site, log, Scope::All, doubt.as_ref()).map(Some),
+        Err(_) => return take_back(site, log, RollbackScope::All, doubt.as_ref()).map(Some),
     };
     let Some(now) = waiting else {
         // Confirmed or rolled back, and a crash left the switch: only that is removed.
-        let is_confirm = |entry: &Entry| Stage::Confirm.is_of(&entry.plan);
+        let is_confirm = |entry: &Entry| ApplyStage::Confirm.is_of(&entry.plan);
         let before = log.history().entries.clone();
         let mut notes = Vec::new();
         let of_switch = before.iter().filter(|entry| is_confirm(entry));
@@ -219,7 +219,7 @@ pub fn rollback_unconfirmed(site: &Site) -> Result<Option<(RollbackOutcome, bool
     while below.as_ref().is_some_and(|plan| plan.confirm_within_s.is_some()) {
         below = below.and_then(|plan| plan.earlier);
     }
-    let scope = below.map_or(Scope::All, |earlier| Scope::To(earlier.plan_id));
+    let scope = below.map_or(RollbackScope::All, |earlier| RollbackScope::To(earlier.plan_id));
     take_back(site, log, scope, doubt.as_ref()).map(Some)
 }
 
@@ -227,7 +227,7 @@ pub fn rollback_unconfirmed(site: &Site) -> Result<Option<(RollbackOutcome, bool
 fn take_back(
     site: &Site,
     log: UndoLog,
-    scope: Scope,
+    scope: RollbackScope,
     doubt: Option<&Doubt>,
 ) -> Result<(RollbackOutcome, bool), FlowError> {
     let request = RollbackRequest { scope, ..RollbackRequest::default() };
@@ -237,16 +237,20 @@ fn take_back(
 }
 
 pub(super) fn is_of_boot(log_id: &str) -> bool {
-    Stage::Boot.is_of(log_id) || Stage::Loader.is_of(log_id)
+    ApplyStage::Boot.is_of(log_id) || ApplyStage::Loader.is_of(log_id)
 }
 
 /// The steps that a rollback includes.
-pub(super) fn chosen(site: &Site, log: &UndoLog, scope: &Scope) -> Result<BTreeSet<StepKey>, FlowError> {
+pub(super) fn chosen(
+    site: &Site,
+    log: &UndoLog,
+    scope: &RollbackScope,
+) -> Result<BTreeSet<StepKey>, FlowError> {
     let entries = log.history().entries.iter();
     Ok(match scope {
-        Scope::All => entries.map(key).collect(),
-        Scope::To(id) => later_than(site, log, id)?,
-        Scope::RunTime => {
+        RollbackScope::All => entries.map(key).collect(),
+        RollbackScope::To(id) => later_than(site, log, id)?,
+        RollbackScope::RunTime => {
             entries.filter(|entry| is_run_time(&entry.plan) && log.goes_with_boot(entry)).map(key).collect()
         }
     })
@@ -395,7 +399,7 @@ fn settle_conflicts(
 /// Runs the boot loader's program again after its sources were restored. The log keeps the old files until
 /// the new ones exist, so a crash changes nothing.
 fn generate_again(site: &Site, log: &mut UndoLog, stale: &[&Conflict]) -> Result<Vec<String>, FlowError> {
-    let is_source_left = log.history().entries.iter().any(|entry| Stage::Boot.is_of(&entry.plan));
+    let is_source_left = log.history().entries.iter().any(|entry| ApplyStage::Boot.is_of(&entry.plan));
     let Some(programs) = site.programs.as_ref().filter(|_| !is_source_left) else {
         return Err(FlowError::obstacle("its sources are not restored"));
     };
@@ -406,13 +410,17 @@ fn generate_again(site: &Site, log: &mut UndoLog, stale: &[&Conflict]) -> Result
     log.apply(AGAIN, &steps, OnFailure::RollBack)?;
     let names: Vec<String> = stale.iter().map(|conflict| conflict.name.clone()).collect();
     log.give_up_where(|entry| {
-        entry.plan == AGAIN || (Stage::Loader.is_of(&entry.plan) && names.contains(&entry.target.name))
+        entry.plan == AGAIN || (ApplyStage::Loader.is_of(&entry.plan) && names.contains(&entry.target.name))
     })?;
     Ok(names)
 }
 
 /// Records which plan is in force after the rollback, and returns its ID.
-fn update_in_force(site: &Site, scope: &Scope, is_restored: bool) -> Result<Option<String>, FlowError> {
+fn update_in_force(
+    site: &Site,
+    scope: &RollbackScope,
+    is_restored: bool,
+) -> Result<Option<String>, FlowError> {
     let now = site.state.in_force().ok().flatten().map(|(now, _)| now);
     if !is_restored {
         // Something could not be restored, so the plan is partly in force.
@@ -422,7 +430,7 @@ fn update_in_force(site: &Site, scope: &Scope, is_restored: bool) -> Result<Opti
         put_back(site, &now)?;
         return Ok(Some(id));
     }
-    if let Scope::To(id) = scope {
+    if let RollbackScope::To(id) = scope {
         let mut at = now.map(Box::new);
         while let Some(in_force) = at {
             if in_force.plan_id == *id {

@@ -5,7 +5,7 @@ pub(super) const ROUNDS_MAX: usize = 64;
 
 /// A stage. A rollback runs them backwards, so the dead-man switch, which is armed first, stays until the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Stage {
+pub(super) enum ApplyStage {
     Confirm,
     /// TuneD's profile: its file, then the switch to it. The first stage that changes the host, because
     /// TuneD sets further values. Files of units that run-time changes start are written here too.
@@ -24,7 +24,7 @@ pub(super) enum Stage {
     Persist,
 }
 
-impl Stage {
+impl ApplyStage {
     /// The stage's name in IDs.
     pub(super) fn word(self) -> &'static str {
         match self {
@@ -55,9 +55,9 @@ impl Stage {
 }
 
 /// The ID of a stage in a later boot; `round` distinguishes rounds whose steps differ.
-pub(super) fn again_id(plan_id: &str, stage: Stage, boot_id: &str, round: usize) -> String {
+pub(super) fn again_id(plan_id: &str, stage: ApplyStage, boot_id: &str, round: usize) -> String {
     let boot: String = boot_id.chars().filter(char::is_ascii_alphanumeric).take(8).collect();
-    let queues = if stage == Stage::Queues { "-queues" } else { "" };
+    let queues = if stage == ApplyStage::Queues { "-queues" } else { "" };
     match round {
         0 => format!("{plan_id}/boot-{boot}{queues}"),
         _ => format!("{plan_id}/boot-{boot}{queues}.{round}"),
@@ -71,7 +71,7 @@ pub(super) fn is_again(log_id: &str) -> bool {
 
 /// True if an id of the undo log belongs to a run-time stage, of any boot.
 pub(super) fn is_run_time(log_id: &str) -> bool {
-    Stage::Run.is_of(log_id) || Stage::Queues.is_of(log_id) || is_again(log_id)
+    ApplyStage::Run.is_of(log_id) || ApplyStage::Queues.is_of(log_id) || is_again(log_id)
 }
 
 /// The plan that an id of the undo log belongs to.
@@ -90,13 +90,13 @@ mod tests {
 
     #[test]
     fn ids_are_distinct() {
-        let again = again_id("abc", Stage::Run, "2f0c1b7e-0000-4000-8000-000000000000", 0);
+        let again = again_id("abc", ApplyStage::Run, "2f0c1b7e-0000-4000-8000-000000000000", 0);
         assert_eq!(again, "abc/boot-2f0c1b7e");
-        assert_eq!(again_id("abc", Stage::Queues, "../x", 2), "abc/boot-x-queues.2");
+        assert_eq!(again_id("abc", ApplyStage::Queues, "../x", 2), "abc/boot-x-queues.2");
         assert!(is_run_time(&again) && is_run_time("abc/run") && !is_run_time("abc/boot"));
-        assert!(Stage::Boot.is_of("abc/boot") && !Stage::Boot.is_of(&again));
-        assert_eq!(Stage::Loader.id("abc", 2), "abc/loader.2");
-        assert!(Stage::Loader.is_of("abc/loader.2"));
+        assert!(ApplyStage::Boot.is_of("abc/boot") && !ApplyStage::Boot.is_of(&again));
+        assert_eq!(ApplyStage::Loader.id("abc", 2), "abc/loader.2");
+        assert!(ApplyStage::Loader.is_of("abc/loader.2"));
         assert_eq!((plan_of("abc/run"), plan_of("abc")), ("abc", "abc"));
     }
 }

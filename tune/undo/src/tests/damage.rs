@@ -123,7 +123,7 @@ fn damage_is_kept_in_mind_until_accepted() {
 fn damaged_content_is_not_restored() {
     let (host, plan, _) = applied();
     let State::File(old) = &plan[1].old else { panic!() };
-    let kept = host.log.join("contents").join(hash::of(&old.bytes));
+    let kept = host.log.join("contents").join(store::hash_of(&old.bytes));
     fs::write(kept, "other text").unwrap();
     let report = host.open(Faults::none()).unwrap().rollback_where(|_| true);
     assert_eq!(report.left.len(), 1);
@@ -169,8 +169,8 @@ proptest! {
     fn arbitrary_bytes_are_reported(bytes in prop::collection::vec(any::<u8>(), 0..400), has_header: bool) {
         let host = Host::empty();
         fs::create_dir(&host.log).unwrap();
-        let header = segment::Header {
-            before: segment::Before::Sound, continues: 0, trusted_bytes: 0, first_sequence: 1,
+        let header = segment::SegmentHeader {
+            before: segment::EarlierLog::Sound, continues: 0, trusted_bytes: 0, first_sequence: 1,
         };
         let head = if has_header { header.encode() } else { Vec::new() };
         fs::write(host.log.join("segment-00000001"), [head, bytes].concat()).unwrap();

@@ -44,7 +44,7 @@ fn a_killed_process_leaves_both_ways_open() {
         random ^= random >> 7;
         random ^= random << 17;
         let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "undo::tests::kill::child", "--ignored", "--nocapture"])
+            .args(["--exact", "tests::kill::child", "--ignored", "--nocapture"])
             .env(ROOT, host.root.parent().unwrap())
             .stdout(Stdio::piped())
             .spawn()

@@ -18,13 +18,10 @@ pub const PORT: u16 = 12_048;
 
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
-pub struct Arguments {
+pub struct NetPingpongArgs {
     /// Read the output of sfnt-pingpong 1.0.0 to 1.6.0 from these files, also quoted, from syslog or with damaged rows
-    #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with_all = ["hlog", "report", "result"], required_unless_present_any = ["reference", "from"])]
+    #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with_all = ["hlog", "report", "result"], required_unless_present = "reference")]
     pub import: Vec<PathBuf>,
-    /// Show a document that --result wrote
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["import", "reference"])]
-    pub from: Option<PathBuf>,
     /// Show the published tables of sfnt-pingpong over Onload (2019), marked doubtful
     #[arg(long, conflicts_with_all = ["import", "hlog", "report", "result"])]
     pub reference: bool,
@@ -40,19 +37,9 @@ pub enum Action {
     Client(Box<ClientArgs>),
 }
 
-/// Arguments of the client.
+/// How both ends of a measurement wait, and where.
 #[derive(Debug, Args)]
-#[allow(clippy::struct_excessive_bools, reason = "each is a flag that users type")]
-pub struct ClientArgs {
-    /// Transport of the messages
-    #[arg(value_name = "TRANSPORT", value_parser = PossibleValuesParser::new(Transport::ALL.iter().map(|of| of.word())))]
-    pub transport: String,
-    /// The server: a name or address, with :PORT unless it is 12048; none for pipe and unix-*
-    #[arg(value_name = "HOST")]
-    pub host: Option<String>,
-    /// Sizes in bytes: 32,64 or 8-64+8 or 1-1024*2 [default: sfnt-pingpong's 17 or 19 sizes; for xdp those up to 1472]
-    #[arg(long, value_name = "LIST")]
-    pub sizes: Option<String>,
+pub struct EndArgs {
     /// System call that waits for messages
     #[arg(long, default_value = "none", value_parser = PossibleValuesParser::new(Muxer::ALL.iter().map(|of| of.word())))]
     pub muxer: String,
@@ -71,6 +58,38 @@ pub struct ClientArgs {
     /// Hold the CPUs of both hosts out of idle states during the run
     #[arg(long)]
     pub hold_idle: bool,
+}
+
+impl EndArgs {
+    /// The scenario with what they say. The parser accepts no other words.
+    pub fn of(&self, scenario: Scenario) -> Scenario {
+        Scenario {
+            muxer: Muxer::of_word(&self.muxer).unwrap_or(Muxer::None),
+            waiting: Waiting::of_word(&self.wait).unwrap_or(Waiting::Block),
+            busy_poll_us: u32::try_from(self.busy_poll / 1_000).unwrap_or(u32::MAX),
+            client_cpu: self.client_cpu,
+            server_cpu: self.server_cpu,
+            holds_idle: self.hold_idle,
+            ..scenario
+        }
+    }
+}
+
+/// Arguments of the client.
+#[derive(Debug, Args)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a flag that users type")]
+pub struct ClientArgs {
+    /// Transport of the messages
+    #[arg(value_name = "TRANSPORT", value_parser = PossibleValuesParser::new(Transport::ALL.iter().map(|of| of.word())))]
+    pub transport: String,
+    /// The server: a name or address, with :PORT unless it is 12048; none for pipe and unix-*
+    #[arg(value_name = "HOST")]
+    pub host: Option<String>,
+    /// Sizes in bytes: 32,64 or 8-64+8 or 1-1024*2 [default: sfnt-pingpong's 17 or 19 sizes; for xdp those up to 1472]
+    #[arg(long, value_name = "LIST")]
+    pub sizes: Option<String>,
+    #[command(flatten)]
+    pub ends: EndArgs,
     /// Send this many messages per second, and count latency from the time when each was due [default: send each one when the previous answer arrives]
     #[arg(long, value_name = "PER_SECOND")]
     pub rate: Option<f64>,
@@ -175,12 +194,9 @@ impl ClientArgs {
         };
         let ms = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         let iterations_min = Scenario::default().iterations_min.min(self.iterations);
-        Ok(Scenario {
+        Ok(self.ends.of(Scenario {
             transport,
             sizes,
-            muxer: Muxer::of_word(&self.muxer).unwrap_or(Muxer::None),
-            waiting: Waiting::of_word(&self.wait).unwrap_or(Waiting::Block),
-            busy_poll_us: u32::try_from(self.busy_poll / 1_000).unwrap_or(u32::MAX),
             is_nodelay: !self.nagle,
             is_quickack: self.quickack,
             time_ms_max: ms(self.duration),
@@ -188,9 +204,6 @@ impl ClientArgs {
             iterations_max: self.iterations,
             warm_up_ms: ms(self.warm_up),
             rate_per_s: self.rate,
-            client_cpu: self.client_cpu,
-            server_cpu: self.server_cpu,
-            holds_idle: self.hold_idle,
             group: self.group,
             xdp: (transport == Transport::Xdp).then(|| XdpOptions {
                 mode: XdpMode::of_word(&self.xdp_mode).unwrap_or(XdpMode::Auto),
@@ -198,7 +211,8 @@ impl ClientArgs {
             }),
             timeout_ms: ms(self.timeout),
             has_parts: self.parts,
-        })
+            ..Scenario::default()
+        }))
     }
 
     /// The server with its port; empty for local transports.
@@ -244,7 +258,7 @@ pub fn percentile(text: &str) -> Result<f64, String> {
 
 /// Declares the command with its help.
 pub fn declare(command: Command) -> Command {
-    Arguments::augment_args(command)
+    NetPingpongArgs::augment_args(command)
         .about("Measure round trips between a client and a server, or read logs of sfnt-pingpong")
         .arg_required_else_help(true)
         .after_help(examples(&[

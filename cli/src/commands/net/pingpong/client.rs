@@ -1,9 +1,23 @@
 //! The client: from the arguments to the document.
 
-use super::{arguments::ClientArgs, outputs::Outputs, raw};
-use crate::{commands::net::command_line, documents::Run, output::Exit, results::write_all, signals};
-use lowlat_net::pingpong::PingpongMeasurement;
+use super::{
+    arguments::{ClientArgs, Format},
+    raw,
+};
+use crate::{
+    commands::net::{command_line, sfnt_header},
+    documents::Run,
+    output::{self, Exit},
+    results::write_all,
+    signals,
+};
+use anyhow::Context;
+use lowlat_net::{
+    pingpong::PingpongMeasurement,
+    sfnt::{self, Version},
+};
 use lowlat_net_run::{self as net, ClientOptions};
+use lowlat_results::ResultDocument;
 
 /// The options of a run, checked.
 pub fn options(arguments: &ClientArgs, command_line: String) -> anyhow::Result<ClientOptions> {
@@ -22,7 +36,7 @@ pub fn options(arguments: &ClientArgs, command_line: String) -> anyhow::Result<C
 /// Measures, prints, writes the files.
 pub fn run(arguments: &ClientArgs) -> anyhow::Result<Exit> {
     let options = options(arguments, command_line())?;
-    let outputs = Outputs::prepare(&arguments.outputs)?;
+    let files = arguments.outputs.files.prepare(arguments.outputs.hlog.as_deref())?;
     let raw = raw::prepare(arguments.raw.as_deref(), &options.scenario.sizes)?;
     let (command, labels) = (PingpongMeasurement::COMMAND, &arguments.outputs.files.language.labels);
     let mut run = Run::begin(command, labels, || arguments.host_args.read_live("round trips"))?;
@@ -36,7 +50,21 @@ pub fn run(arguments: &ClientArgs) -> anyhow::Result<Exit> {
     })?;
     let (texts, is_whole) = (raw::texts(&raw, &record), !record.has_ended_early);
     let document = run.document(vec![PingpongMeasurement::from(record).into()], &stop);
-    outputs.write(&document)?;
+    print(&document, arguments.outputs.form()).and(files.write(&document))?;
     write_all(texts)?;
     Ok(Exit::of_measurement(document.is_interrupted, is_whole))
+}
+
+/// Prints round trips.
+pub fn print(document: &ResultDocument, format: Format) -> anyhow::Result<()> {
+    let record = &document.pingpong().context("the document contains no round trips")?.record;
+    let version = match format {
+        Format::Text => return output::print(&lowlat_net_report::pingpong_text(record, output::width())),
+        Format::Json => return output::print_json(document),
+        Format::Sfnt => Version::V1_6,
+        Format::SfntV15 => Version::V1_5,
+    };
+    let marks = record.unsound.iter().map(ToString::to_string).chain(record.warnings.iter().cloned());
+    marks.for_each(|mark| output::talk(&format!("lowlat net: {mark}")));
+    output::print_plain(&sfnt::log_of(record, &sfnt_header(document), version).to_string())
 }

@@ -1,6 +1,6 @@
 //! Logs of sfnt-pingpong.
 
-use super::arguments::{Arguments, Format};
+use super::arguments::{Format, NetPingpongArgs};
 use crate::{
     documents,
     output::{self, Exit},
@@ -10,7 +10,7 @@ use lowlat_net::sfnt::{self, SfntLog, reference};
 use std::path::Path;
 
 /// Reads the logs and prints them.
-pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
+pub fn run(arguments: &NetPingpongArgs) -> anyhow::Result<Exit> {
     let imported = || arguments.import.iter().map(|file| read(file)).collect::<anyhow::Result<Vec<_>>>();
     let logs = if arguments.reference { reference::published()? } else { imported()?.concat() };
     let width = output::width();

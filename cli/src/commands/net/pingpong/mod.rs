@@ -3,30 +3,22 @@
 mod arguments;
 mod client;
 mod import;
-mod outputs;
 mod raw;
 
 use crate::{commands::Subcommand, output::Exit};
-use arguments::{Action, Arguments, ClientArgs};
-pub use arguments::{PORT, percentile, size_list, with_port as server_with_port};
+use arguments::{Action, ClientArgs, NetPingpongArgs};
+pub use arguments::{EndArgs, Format, PORT, percentile, size_list, with_port as server_with_port};
 use clap::{ArgMatches, Args as _, Command, FromArgMatches};
+pub use client::print;
 use lowlat_net_run::ClientOptions;
-use outputs::Outputs;
 
 pub const COMMAND: Subcommand = Subcommand { name: "pingpong", declare: arguments::declare, run };
 
 fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
-    let arguments = Arguments::from_arg_matches(matches)?;
+    let arguments = NetPingpongArgs::from_arg_matches(matches)?;
     match &arguments.action {
         Some(Action::Client(client)) => client::run(client),
-        None => match &arguments.from {
-            Some(file) => {
-                let outputs = Outputs::prepare(&arguments.outputs)?;
-                outputs.write(&arguments.outputs.files.read(file)?)?;
-                Ok(Exit::Clean)
-            }
-            None => import::run(&arguments),
-        },
+        None => import::run(&arguments),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Every sample of a run, a file for each size: the raw files of sfnt-pingpong.
 
-use crate::results::OutputFile;
+use crate::results::PreparedFile;
 use lowlat_net::pingpong::PingpongRecord;
 use std::{
     collections::BTreeMap,
@@ -10,7 +10,7 @@ use std::{
 };
 
 /// The files of a run by size.
-pub type RawFiles = BTreeMap<u32, OutputFile>;
+pub type RawFiles = BTreeMap<u32, PreparedFile>;
 
 /// Checks the files before the run.
 pub fn prepare(prefix: Option<&Path>, sizes: &[u32]) -> anyhow::Result<RawFiles> {
@@ -18,7 +18,7 @@ pub fn prepare(prefix: Option<&Path>, sizes: &[u32]) -> anyhow::Result<RawFiles>
     let file = |size: u32| {
         let mut path = OsString::from(prefix);
         path.push(format!("-{size}.dat"));
-        Ok((size, OutputFile::prepare(&PathBuf::from(path), "--raw")?))
+        Ok((size, PreparedFile::prepare(&PathBuf::from(path), "--raw")?))
     };
     sizes.iter().copied().map(file).collect()
 }
@@ -27,7 +27,7 @@ pub fn prepare(prefix: Option<&Path>, sizes: &[u32]) -> anyhow::Result<RawFiles>
 pub fn texts<'a>(
     files: &'a RawFiles,
     record: &PingpongRecord,
-) -> Vec<(&'a OutputFile, anyhow::Result<String>)> {
+) -> Vec<(&'a PreparedFile, anyhow::Result<String>)> {
     let lines = |samples_ns: &[u64]| {
         let mut text = String::with_capacity(samples_ns.len() * 6);
         for ns in samples_ns {

@@ -2,38 +2,29 @@
 
 use crate::{
     arguments::{duration, time_ns},
-    commands::{examples, net::pingpong::percentile, outputs::FileArgs},
+    commands::{
+        examples,
+        net::pingpong::{EndArgs, percentile},
+        outputs::FileArgs,
+    },
     host::HostArgs,
 };
-use clap::{Args, Command, ValueEnum, builder::PossibleValuesParser};
-use lowlat_host::CpuId;
+use clap::{Args, Command, Subcommand as _, ValueEnum, builder::PossibleValuesParser};
 use lowlat_net::{
-    pingpong::{Muxer, Scenario, Transport, Waiting, parse_sizes},
+    pingpong::{Scenario, Transport, parse_sizes},
     stream::{HEADER_BYTES, LatencyKind, RATE_MAX_PER_S, StreamOptions},
 };
-use std::{path::PathBuf, time::Duration};
-
-#[derive(Debug, Args)]
-#[command(args_conflicts_with_subcommands = true)]
-pub struct Arguments {
-    /// Show a document that --result wrote
-    #[arg(long, value_name = "FILE", required = true)]
-    pub from: Option<PathBuf>,
-    #[command(flatten)]
-    pub outputs: OutputArgs,
-    #[command(subcommand)]
-    pub action: Option<Action>,
-}
+use std::time::Duration;
 
 #[derive(Debug, clap::Subcommand)]
 pub enum Action {
     /// Send messages to a server at rising rates
-    Client(Box<ClientArgs>),
+    Client(Box<StreamClientArgs>),
 }
 
 /// Arguments of the client.
 #[derive(Debug, Args)]
-pub struct ClientArgs {
+pub struct StreamClientArgs {
     /// Transport of the messages
     #[arg(value_name = "TRANSPORT", value_parser = PossibleValuesParser::new(["udp", "tcp"]))]
     pub transport: String,
@@ -61,24 +52,8 @@ pub struct ClientArgs {
     /// How to measure latency: on the counter that both ends share, or by messages that the server sends back [default: one-way on one host, else echo]
     #[arg(long, value_parser = PossibleValuesParser::new(LatencyKind::ALL.iter().map(|of| of.word())))]
     pub latency: Option<String>,
-    /// System call in which the server waits for messages
-    #[arg(long, default_value = "none", value_parser = PossibleValuesParser::new(Muxer::ALL.iter().map(|of| of.word())))]
-    pub muxer: String,
-    /// What the server does until a message arrives; the client spins until one is due
-    #[arg(long, default_value = "block", value_parser = PossibleValuesParser::new(Waiting::ALL.iter().map(|of| of.word())))]
-    pub wait: String,
-    /// How long the kernel polls the NIC's queue per call in the polling modes
-    #[arg(long, value_name = "TIME", default_value = "50us", value_parser = time_ns)]
-    pub busy_poll: u64,
-    /// CPU of the client [default: an isolated one, else the highest]
-    #[arg(long, value_name = "CPU")]
-    pub client_cpu: Option<CpuId>,
-    /// CPU of the server [default: an isolated one of its host, else the highest]
-    #[arg(long, value_name = "CPU")]
-    pub server_cpu: Option<CpuId>,
-    /// Hold the CPUs of both hosts out of idle states during the run
-    #[arg(long)]
-    pub hold_idle: bool,
+    #[command(flatten)]
+    pub ends: EndArgs,
     /// End the run when the server does not report a round within this time
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = duration)]
     pub timeout: Duration,
@@ -119,7 +94,7 @@ pub enum Format {
     Json,
 }
 
-impl ClientArgs {
+impl StreamClientArgs {
     /// Returns the rates and how to measure them. A search has one rate, at which it starts.
     pub fn stream(&self) -> anyhow::Result<StreamOptions> {
         let rates_per_s: Vec<f64> = match &self.rates {
@@ -171,22 +146,16 @@ impl ClientArgs {
             reason = "`as` saturates, as intended"
         )]
         let iterations_max = (messages as u64).clamp(1_000, Scenario::ITERATIONS_MAX);
-        Ok(Scenario {
+        Ok(self.ends.of(Scenario {
             // The parser accepts no other words.
             transport: Transport::of_word(&self.transport).unwrap_or(Transport::Udp),
             sizes: vec![self.size],
-            muxer: Muxer::of_word(&self.muxer).unwrap_or(Muxer::None),
-            waiting: Waiting::of_word(&self.wait).unwrap_or(Waiting::Block),
-            busy_poll_us: u32::try_from(self.busy_poll / 1_000).unwrap_or(u32::MAX),
             iterations_min: 1,
             iterations_max,
             time_ms_max: stream.time_ms,
-            client_cpu: self.client_cpu,
-            server_cpu: self.server_cpu,
-            holds_idle: self.hold_idle,
             timeout_ms: ms(self.timeout),
             ..Scenario::default()
-        })
+        }))
     }
 }
 
@@ -196,9 +165,8 @@ fn ms(time: Duration) -> u64 {
 
 /// Declares the command with its help.
 pub fn declare(command: Command) -> Command {
-    Arguments::augment_args(command)
+    Action::augment_subcommands(command)
         .about("Find the highest rate of messages that arrive without loss and in time")
-        .subcommand_negates_reqs(true)
         .arg_required_else_help(true)
         .after_help(examples(&[
             (
@@ -211,6 +179,13 @@ pub fn declare(command: Command) -> Command {
             ),
         ]))
         .mut_subcommand("client", |client| {
+            let client = client
+                .mut_arg("muxer", |muxer| muxer.help("System call in which the server waits for messages"))
+                .mut_arg("wait", |wait| {
+                    wait.help(
+                        "What the server does until a message arrives; the client spins until one is due",
+                    )
+                });
             client.after_help(format!(
                 "Exit codes: 0 everything was measured, 2 error, 4 it ended before, 130 interrupted.\n\n{}",
                 examples(&[

@@ -4,7 +4,7 @@ use super::{
     nanoseconds,
     process::{Objects, Process},
 };
-use crate::watch::{TraceEvent, Tracer, WatchError, Write};
+use crate::watch::{ProgramEvent, Tracer, WatchError, Write};
 use lowlat_cache::finder::{FinderRecord, Quarter, Samples, Thread, Unwatched};
 use lowlat_host::Reading;
 use lowlat_host_run::{Root, task_stat::TaskStat};
@@ -42,7 +42,7 @@ const PROCESSES_MAX: usize = 32;
 
 /// A thread of a watched process.
 #[derive(Default)]
-struct Known {
+struct WatchedThread {
     pid: u32,
     name: String,
     cpus: BTreeSet<u32>,
@@ -62,7 +62,7 @@ pub struct Watched<'a> {
     /// Processes that could not be watched.
     missed: BTreeSet<u32>,
     objects: Objects,
-    threads: BTreeMap<u32, Known>,
+    threads: BTreeMap<u32, WatchedThread>,
     /// Number of the next chunk and page.
     turn: usize,
     looked: Instant,
@@ -148,10 +148,10 @@ impl<'a> Watched<'a> {
         self.accounted = (now, stalled_ns);
     }
 
-    fn handle(&mut self, event: TraceEvent) {
+    fn handle(&mut self, event: ProgramEvent) {
         match event {
-            TraceEvent::Ending(tid) => self.tracer.let_end(tid),
-            TraceEvent::Replaced(_) => self.is_replaced = true,
+            ProgramEvent::Ending(tid) => self.tracer.let_end(tid),
+            ProgramEvent::Replaced(_) => self.is_replaced = true,
         }
     }
 

@@ -1,7 +1,7 @@
 //! Counts of reads and writes of the words of lines.
 
 use super::{nanoseconds, pages::Watched};
-use crate::watch::{Access, BREAKPOINTS_MAX, Breakpoints, Counted, Probe, Spot};
+use crate::watch::{BREAKPOINTS_MAX, Breakpoints, Counted, Probe, Spot, WatchedAccess};
 use lowlat_cache::finder::{Candidate, FieldCount, FinderRecord, Meeting, Samples, WORD_BYTES, fields, turn};
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -39,7 +39,7 @@ pub fn hit_ns() -> io::Result<u64> {
     let tid = rustix::thread::gettid().as_raw_nonzero().get().cast_unsigned();
     let mut costs = Vec::new();
     for _ in 0..CALIBRATIONS {
-        let breakpoints = Breakpoints::start(&[Probe { tid, spot, access: Access::Write }], i32::MAX)?;
+        let breakpoints = Breakpoints::start(&[Probe { tid, spot, access: WatchedAccess::Write }], i32::MAX)?;
         let begun = Instant::now();
         for _ in 0..CALIBRATION_WRITES {
             // Relaxed: of one thread.
@@ -113,14 +113,14 @@ impl Words {
         let words = spots(line, self.line_bytes, 8);
         if tids.len() > 1 {
             for group in words.chunks(BREAKPOINTS_MAX) {
-                self.count(watched, tids.iter().copied(), group, Access::Any)?;
+                self.count(watched, tids.iter().copied(), group, WatchedAccess::Any)?;
             }
         }
         if self.users(&words).len() < 2 {
             return Ok(true);
         }
         for group in words.chunks(BREAKPOINTS_MAX) {
-            self.count(watched, self.users(group), group, Access::Write)?;
+            self.count(watched, self.users(group), group, WatchedAccess::Write)?;
         }
         let mut is_written = false;
         for word in words {
@@ -155,8 +155,8 @@ impl Words {
     }
 
     fn count_both(&mut self, watched: &mut Watched, tids: &BTreeSet<u32>, spots: &[Spot]) -> io::Result<()> {
-        self.count(watched, tids.iter().copied(), spots, Access::Any)?;
-        self.count(watched, tids.iter().copied(), spots, Access::Write)
+        self.count(watched, tids.iter().copied(), spots, WatchedAccess::Any)?;
+        self.count(watched, tids.iter().copied(), spots, WatchedAccess::Write)
     }
 
     fn count(
@@ -164,7 +164,7 @@ impl Words {
         watched: &mut Watched,
         tids: impl IntoIterator<Item = u32>,
         spots: &[Spot],
-        access: Access,
+        access: WatchedAccess,
     ) -> io::Result<()> {
         let wanted = tids
             .into_iter()
@@ -173,8 +173,8 @@ impl Words {
         for ((tid, spot, _), count) in self.observe(watched, wanted.collect(), ACCESSES_MAX, COUNTED)?.1 {
             let counted = self.counted(tid, spot);
             match access {
-                Access::Any => counted.accesses += count.count,
-                Access::Write => counted.writes += count.count,
+                WatchedAccess::Any => counted.accesses += count.count,
+                WatchedAccess::Write => counted.writes += count.count,
             }
             if let (Some((code, _)), Some(process)) = (count.hits.last(), watched.process_of(tid)) {
                 counted.code = process.tagged(*code);
@@ -225,7 +225,7 @@ impl Words {
             let bytes = if field.bytes == WORD_BYTES { 8 } else { 1 + u8::from(field.bytes > 1) };
             let spot = Spot { address: field.address, bytes };
             for user in field.users {
-                let access = if user.is_writer { Access::Write } else { Access::Any };
+                let access = if user.is_writer { WatchedAccess::Write } else { WatchedAccess::Any };
                 of_thread.entry(user.tid).or_default().push((user.accesses, (user.tid, spot, access)));
             }
         }
@@ -279,7 +279,7 @@ impl Words {
                 if count.count > 0 {
                     let of = seen.entry(tid).or_default();
                     of.0.extend(count.hits.iter().map(|(_, cpu)| *cpu));
-                    of.1 |= access == Access::Write;
+                    of.1 |= access == WatchedAccess::Write;
                 }
             }
             last.extend(seen.iter().map(|(tid, (cpus, _))| (*tid, cpus.clone())));
@@ -341,7 +341,7 @@ impl Words {
 }
 
 /// A breakpoint at an address of the record.
-type Wanted = (u32, Spot, Access);
+type Wanted = (u32, Spot, WatchedAccess);
 
 fn spots(start: u64, bytes: u64, each: u8) -> Vec<Spot> {
     let places = (start..start + bytes).step_by(each.into());

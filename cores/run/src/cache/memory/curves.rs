@@ -1,7 +1,7 @@
 //! Time of a load by size, by load and by the number of chases, on the first node that has CPUs and memory.
 
 use super::{
-    FIGURE, MemoryError, MemoryOptions, Room, Way,
+    FIGURE, MemoryError, MemoryOptions, MemoryRoom, Way,
     buffer::{Buffer, Chase, Line},
     load::{Act, Bench, Chaser},
     others, words,
@@ -29,7 +29,7 @@ pub struct Curves {
 impl Curves {
     /// Fills the buffers, and adds what is left out to the record; `say` returns true to end.
     pub fn new(
-        room: &mut Room<'_>,
+        room: &mut MemoryRoom<'_>,
         record: &mut MemoryRecord,
         options: &MemoryOptions,
         say: &mut dyn FnMut(String) -> bool,

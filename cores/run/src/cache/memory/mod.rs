@@ -83,7 +83,7 @@ pub fn run(
 ) -> Result<MemoryRecord, MemoryError> {
     let bench = Bench::new(root);
     let mut record = plan(root, host, options)?;
-    let mut space = Room::read(root, host, record.memory.nodes.len());
+    let mut space = MemoryRoom::read(root, host, record.memory.nodes.len());
     record.left_out.extend(space.unknown.take());
     // Relaxed, here and below: set by the signal handler; orders nothing.
     let is_stopped = || stop.load(Ordering::Relaxed);
@@ -177,7 +177,7 @@ pub fn run(
 }
 
 /// Memory that buffers may still take.
-struct Room<'a> {
+struct MemoryRoom<'a> {
     root: &'a Root,
     /// Number of nodes with memory.
     nodes: usize,
@@ -187,7 +187,7 @@ struct Room<'a> {
     unknown: Option<String>,
 }
 
-impl<'a> Room<'a> {
+impl<'a> MemoryRoom<'a> {
     fn read(root: &'a Root, host: &HostSnapshot, nodes: usize) -> Self {
         let group = control_group::memory_left_bytes(root);
         let unknown = group.missing_in_words().filter(|_| !group.is_absent()).map(|why| {
@@ -325,7 +325,7 @@ mod tests {
     }
 
     /// A host with this much available memory, in a control group that leaves this much.
-    fn room(available: u64, group: Option<u64>) -> Room<'static> {
+    fn room(available: u64, group: Option<u64>) -> MemoryRoom<'static> {
         let mut files = vec![("/proc/self/cgroup".to_owned(), b"0::/desk\n".to_vec())];
         if let Some(bytes) = group {
             let limit = format!("{}\n", bytes + 4_096);
@@ -335,13 +335,13 @@ mod tests {
         let root = Box::leak(Box::new(Root::in_memory("test", files)));
         let mut host = HostSnapshot::default();
         host.memory.available_bytes = Reading::Known(available);
-        Room::read(root, &host, 1)
+        MemoryRoom::read(root, &host, 1)
     }
 
     #[test]
     fn what_has_no_room_is_left_out_with_a_reason() {
         let node = |bytes| NodeMemory { available_bytes: Reading::Known(bytes), ..NodeMemory::default() };
-        let why = |mut room: Room<'_>, node: &NodeMemory| {
+        let why = |mut room: MemoryRoom<'_>, node: &NodeMemory| {
             room.fill(node, (&[4 << 20], 4 << 20), Pages::Small).err().unwrap_or_default()
         };
         let full = why(room(1 << 40, None), &node(1 << 20));
@@ -364,8 +364,11 @@ mod tests {
     fn a_limit_that_cannot_be_read_is_told() {
         let files = [("/proc/self/cgroup", "0::/desk\n"), ("/sys/fs/cgroup/desk/memory.max", "much\n")];
         let files = files.map(|(path, text)| (path.to_owned(), text.as_bytes().to_vec()));
-        let room =
-            Room::read(Box::leak(Box::new(Root::in_memory("test", files))), &HostSnapshot::default(), 1);
+        let room = MemoryRoom::read(
+            Box::leak(Box::new(Root::in_memory("test", files))),
+            &HostSnapshot::default(),
+            1,
+        );
         assert!(room.unknown.unwrap().contains("was not read"));
     }
 

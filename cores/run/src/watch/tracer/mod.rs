@@ -1,7 +1,7 @@
 //! Programs under ptrace(2), long enough to make userfaultfds in them and to know when their threads end.
 //!
 //! A thread that ends writes to its memory where it can no longer wait (`clear_child_tid`, which joins depend on), so
-//! no page may be protected then. [`TraceEvent::Ending`] reports it in time.
+//! no page may be protected then. [`ProgramEvent::Ending`] reports it in time.
 //!
 //! Each clone, signal and end stops a thread until [`Tracer::event`] finds it. Where that takes too much of a program's
 //! time, threads that stop are let go, and [`Tracer::hold`] traces them again before pages are protected.
@@ -9,7 +9,7 @@
 mod inject;
 mod stops;
 
-use super::{TraceEvent, WatchError};
+use super::{ProgramEvent, WatchError};
 use inject::Injected;
 use lowlat_host::Reading;
 use lowlat_host_run::{Root, task_stat::TaskStat};
@@ -265,7 +265,7 @@ impl<'a> Tracer<'a> {
 
     /// Reports the next event, and lets threads continue that stopped for another reason: traced as before, or no
     /// longer. Call it often while threads are traced, as a stop counts from the call before.
-    pub fn event(&mut self, is_letting_go: bool) -> Option<TraceEvent> {
+    pub fn event(&mut self, is_letting_go: bool) -> Option<ProgramEvent> {
         let begun = Instant::now();
         // A program may stop again as fast as it is continued.
         while begun.elapsed() < EVENT_TIME {
@@ -278,12 +278,12 @@ impl<'a> Tracer<'a> {
             let pid = self.process_of(stop.tid);
             self.threads.insert(stop.tid, pid);
             match stop.event() {
-                libc::PTRACE_EVENT_EXIT => return Some(TraceEvent::Ending(stop.tid)),
+                libc::PTRACE_EVENT_EXIT => return Some(ProgramEvent::Ending(stop.tid)),
                 libc::PTRACE_EVENT_EXEC => {
                     // The other threads are gone.
                     self.threads.retain(|tid, of| *of != pid || *tid == stop.tid);
                     resume(stop);
-                    return Some(TraceEvent::Replaced(pid));
+                    return Some(ProgramEvent::Replaced(pid));
                 }
                 _ if is_letting_go => {
                     let_go(stop);

@@ -1,6 +1,6 @@
 //! Copies that need the second-level cache.
 
-use crate::workload::{Job, Kind, Pace, Scale, Workload};
+use crate::workload::{Kind, Pace, Scale, Workload, WorkloadJob};
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous};
 use std::{hint, io, ptr, slice};
 
@@ -8,13 +8,13 @@ pub const BASE: Workload = Workload {
     name: "cache-base",
     about: "copies follow and change links in memory of three quarters of a second-level cache",
     unit: "blocks",
-    kind: Kind::Processes { per_copy: 1, make: |scale| Ok(Box::new(Cache::of(scale, false))) },
+    kind: Kind::Processes { per_copy: 1, make: |scale| Ok(Box::new(CacheWalk::of(scale, false))) },
 };
 pub const PEAK: Workload = Workload {
     name: "cache-peak",
     about: "cache-base in huge pages",
     unit: "blocks",
-    kind: Kind::Processes { per_copy: 1, make: |scale| Ok(Box::new(Cache::of(scale, true))) },
+    kind: Kind::Processes { per_copy: 1, make: |scale| Ok(Box::new(CacheWalk::of(scale, true))) },
 };
 
 /// Bytes of a line; each holds one link.
@@ -25,7 +25,7 @@ const BYTES_DEFAULT: usize = 1 << 20;
 /// Size of a huge page, and so of the memory at least.
 const HUGE_BYTES: usize = 2 << 20;
 
-struct Cache {
+struct CacheWalk {
     lines: usize,
     is_peak: bool,
 }
@@ -37,7 +37,7 @@ struct Line {
     count: u32,
 }
 
-impl Job for Cache {
+impl WorkloadJob for CacheWalk {
     fn work(&self, _: usize, pace: &mut Pace<'_>) -> io::Result<()> {
         let lines = self.map()?;
         link(lines);
@@ -60,7 +60,7 @@ impl Job for Cache {
     }
 }
 
-impl Cache {
+impl CacheWalk {
     fn of(scale: Scale<'_>, is_peak: bool) -> Self {
         let l2 = scale.topology.l2s().find_map(|cache| cache.size_bytes.known().copied());
         let bytes = l2.and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(BYTES_DEFAULT) / 4 * 3;

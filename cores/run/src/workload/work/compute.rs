@@ -1,7 +1,7 @@
 //! Copies of integer and floating-point work that stays in the first-level cache. "Base" is what every processor of the
 //! architecture runs; "peak" the same source, built for the widest instructions that this processor has.
 
-use crate::workload::{Job, Kind, Pace, Workload};
+use crate::workload::{Kind, Pace, Workload, WorkloadJob};
 use std::{array, hint, io};
 
 pub const INTEGER_BASE: Workload = Workload {
@@ -56,7 +56,7 @@ struct Compute {
     is_peak: bool,
 }
 
-impl Job for Compute {
+impl WorkloadJob for Compute {
     fn work(&self, _: usize, pace: &mut Pace<'_>) -> io::Result<()> {
         match self.way {
             Way::Integer => {

@@ -1,6 +1,6 @@
 //! Wake-ups over eventfd.
 
-use crate::workload::{Job, Kind, Pace, Scale, Workload, WorkloadError};
+use crate::workload::{Kind, Pace, Scale, Workload, WorkloadError, WorkloadJob};
 use rustix::{
     event::{EventfdFlags, eventfd},
     io::{Errno, read, write},
@@ -15,15 +15,15 @@ pub const WORKLOAD: Workload = Workload {
 };
 
 /// Events for each pair of processes: there and back.
-struct Events(Vec<[OwnedFd; 2]>);
+struct EventPairs(Vec<[OwnedFd; 2]>);
 
-fn make(scale: Scale<'_>) -> Result<Box<dyn Job>, WorkloadError> {
+fn make(scale: Scale<'_>) -> Result<Box<dyn WorkloadJob>, WorkloadError> {
     let event = || eventfd(0, EventfdFlags::CLOEXEC);
     let pairs: rustix::io::Result<Vec<_>> = (0..scale.copies).map(|_| Ok([event()?, event()?])).collect();
-    Ok(Box::new(Events(pairs.map_err(io::Error::from).map_err(WorkloadError::prepare("eventfds"))?)))
+    Ok(Box::new(EventPairs(pairs.map_err(io::Error::from).map_err(WorkloadError::prepare("eventfds"))?)))
 }
 
-impl Job for Events {
+impl WorkloadJob for EventPairs {
     fn work(&self, process: usize, pace: &mut Pace<'_>) -> io::Result<()> {
         let Some([there, back]) = self.0.get(process / 2) else { return Ok(()) };
         pace.begin();

@@ -1,6 +1,6 @@
 //! Starting programs.
 
-use crate::workload::{Job, Kind, Pace, Scale, Workload, WorkloadError, job::done};
+use crate::workload::{Kind, Pace, Scale, Workload, WorkloadError, WorkloadJob, work::done};
 use lowlat_host_run::{Root, programs::find};
 use std::{ffi::CString, io, ptr};
 
@@ -18,13 +18,13 @@ const FOLDERS: &str = "/bin:/usr/bin";
 
 struct Starts(CString);
 
-fn make(_: Scale<'_>) -> Result<Box<dyn Job>, WorkloadError> {
+fn make(_: Scale<'_>) -> Result<Box<dyn WorkloadJob>, WorkloadError> {
     let found = find(&Root::live(), PROGRAM, FOLDERS).and_then(|path| CString::new(path).ok());
     let missing = || WorkloadError::Program(format!("{PROGRAM} is not installed in {FOLDERS}"));
     Ok(Box::new(Starts(found.ok_or_else(missing)?)))
 }
 
-impl Job for Starts {
+impl WorkloadJob for Starts {
     fn work(&self, _: usize, pace: &mut Pace<'_>) -> io::Result<()> {
         let arguments = [self.0.as_ptr(), ptr::null()];
         let environment = [ptr::null()];

@@ -1,6 +1,6 @@
 //! Wake-ups over a futex.
 
-use crate::workload::{Job, Kind, Pace, Scale, Workload, WorkloadError, shared::Shared};
+use crate::workload::{Kind, Pace, Scale, Workload, WorkloadError, WorkloadJob, shared::Shared};
 use rustix::{
     io::Errno,
     thread::futex::{Flags, wait, wake},
@@ -24,12 +24,12 @@ struct Turn(AtomicU32);
 
 struct Turns(Shared<Turn>);
 
-fn make(scale: Scale<'_>) -> Result<Box<dyn Job>, WorkloadError> {
+fn make(scale: Scale<'_>) -> Result<Box<dyn WorkloadJob>, WorkloadError> {
     let turns = Shared::new(scale.copies, Turn::default);
     Ok(Box::new(Turns(turns.map_err(WorkloadError::prepare("shared memory"))?)))
 }
 
-impl Job for Turns {
+impl WorkloadJob for Turns {
     fn work(&self, process: usize, pace: &mut Pace<'_>) -> io::Result<()> {
         let Some(Turn(turn)) = self.0.get(process / 2) else { return Ok(()) };
         let (own, other) = if self.is_counted(process) { (0, 1) } else { (1, 0) };

@@ -1,6 +1,6 @@
 //! POSIX message queues.
 
-use crate::workload::{Job, Kind, Pace, Scale, Workload, WorkloadError, job::done};
+use crate::workload::{Kind, Pace, Scale, Workload, WorkloadError, WorkloadJob, work::done};
 use std::{ffi::CString, io};
 
 pub const WORKLOAD: Workload = Workload {
@@ -16,10 +16,10 @@ const BYTES: usize = 4;
 const MODE: libc::mode_t = 0o600;
 
 /// Open queues; their names are already removed, so the kernel removes them with the last process.
-struct Queues(Vec<libc::mqd_t>);
+struct PosixQueues(Vec<libc::mqd_t>);
 
-fn make(scale: Scale<'_>) -> Result<Box<dyn Job>, WorkloadError> {
-    let mut queues = Queues(Vec::with_capacity(scale.copies));
+fn make(scale: Scale<'_>) -> Result<Box<dyn WorkloadJob>, WorkloadError> {
+    let mut queues = PosixQueues(Vec::with_capacity(scale.copies));
     for copy in 0..scale.copies {
         queues.0.push(open(copy).map_err(WorkloadError::prepare(
             "a POSIX queue (RLIMIT_MSGQUEUE and /proc/sys/fs/mqueue limit them)",
@@ -42,7 +42,7 @@ fn open(copy: usize) -> io::Result<libc::mqd_t> {
     done(unsafe { libc::mq_unlink(name.as_ptr()) }.into()).map(|()| queue)
 }
 
-impl Job for Queues {
+impl WorkloadJob for PosixQueues {
     fn work(&self, process: usize, pace: &mut Pace<'_>) -> io::Result<()> {
         let queue = self.0.get(process / 2).copied().unwrap_or(-1);
         let mut text = [0; BYTES];
@@ -68,7 +68,7 @@ impl Job for Queues {
     }
 }
 
-impl Drop for Queues {
+impl Drop for PosixQueues {
     fn drop(&mut self) {
         for queue in &self.0 {
             // SAFETY: it was opened in `open` and is closed once.

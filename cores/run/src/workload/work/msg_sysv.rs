@@ -1,9 +1,9 @@
 //! System V message queues.
 
 use crate::workload::{
-    Job, Kind, Pace, Scale, Workload, WorkloadError,
-    job::done,
+    Kind, Pace, Scale, Workload, WorkloadError, WorkloadJob,
     removal::{Object, Removal},
+    work::done,
 };
 use std::io;
 
@@ -25,19 +25,19 @@ struct Message {
     text: [u8; BYTES],
 }
 
-struct Queues(Removal);
+struct SystemVQueues(Removal);
 
-fn make(scale: Scale<'_>) -> Result<Box<dyn Job>, WorkloadError> {
+fn make(scale: Scale<'_>) -> Result<Box<dyn WorkloadJob>, WorkloadError> {
     let create = || {
         // SAFETY: numbers only.
         let id = unsafe { libc::msgget(libc::IPC_PRIVATE, libc::IPC_CREAT | MODE) };
         done(id.into()).map(|()| id)
     };
     let queues = Removal::of(Object::Queue, scale.copies, create);
-    Ok(Box::new(Queues(queues.map_err(WorkloadError::prepare("System V queues"))?)))
+    Ok(Box::new(SystemVQueues(queues.map_err(WorkloadError::prepare("System V queues"))?)))
 }
 
-impl Job for Queues {
+impl WorkloadJob for SystemVQueues {
     fn work(&self, process: usize, pace: &mut Pace<'_>) -> io::Result<()> {
         let queue = self.0.id(process / 2);
         let mut message = Message { kind: 1, text: [0; BYTES] };

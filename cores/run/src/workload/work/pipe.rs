@@ -1,6 +1,6 @@
 //! Context switches over pipes, as in UnixBench's context1.
 
-use crate::workload::{Job, Kind, Pace, Scale, Workload, WorkloadError};
+use crate::workload::{Kind, Pace, Scale, Workload, WorkloadError, WorkloadJob};
 use rustix::{
     io::{Errno, read, write},
     pipe::{PipeFlags, pipe_with},
@@ -17,13 +17,13 @@ pub const WORKLOAD: Workload = Workload {
 /// Pipes there and back, each with its reading and its writing end.
 struct Pipes(Vec<[(OwnedFd, OwnedFd); 2]>);
 
-fn make(scale: Scale<'_>) -> Result<Box<dyn Job>, WorkloadError> {
+fn make(scale: Scale<'_>) -> Result<Box<dyn WorkloadJob>, WorkloadError> {
     let pipe = || pipe_with(PipeFlags::CLOEXEC);
     let pairs: rustix::io::Result<Vec<_>> = (0..scale.copies).map(|_| Ok([pipe()?, pipe()?])).collect();
     Ok(Box::new(Pipes(pairs.map_err(io::Error::from).map_err(WorkloadError::prepare("pipes"))?)))
 }
 
-impl Job for Pipes {
+impl WorkloadJob for Pipes {
     fn work(&self, process: usize, pace: &mut Pace<'_>) -> io::Result<()> {
         let Some([there, back]) = self.0.get(process / 2) else { return Ok(()) };
         let mut counter = 0_u64.to_ne_bytes();

@@ -1,6 +1,6 @@
 //! POSIX semaphores.
 
-use crate::workload::{Job, Kind, Pace, Workload, WorkloadError, job::done, shared::Shared};
+use crate::workload::{Kind, Pace, Workload, WorkloadError, WorkloadJob, shared::Shared, work::done};
 use rustix::time::Timespec;
 use std::{cell::UnsafeCell, io};
 
@@ -29,7 +29,7 @@ struct Posix {
     is_pausing: bool,
 }
 
-fn make(is_pausing: bool) -> Result<Box<dyn Job>, WorkloadError> {
+fn make(is_pausing: bool) -> Result<Box<dyn WorkloadJob>, WorkloadError> {
     let error = WorkloadError::prepare("a POSIX semaphore");
     // SAFETY: plain data, which sem_init fills.
     let semaphore =
@@ -46,7 +46,7 @@ impl Posix {
     }
 }
 
-impl Job for Posix {
+impl WorkloadJob for Posix {
     fn work(&self, _: usize, pace: &mut Pace<'_>) -> io::Result<()> {
         pace.begin();
         let mut is_sleep = false;

@@ -1,9 +1,9 @@
 //! System V semaphores.
 
 use crate::workload::{
-    Job, Kind, Pace, Scale, Workload, WorkloadError,
-    job::done,
+    Kind, Pace, Scale, Workload, WorkloadError, WorkloadJob,
     removal::{Object, Removal},
+    work::done,
 };
 use std::io;
 
@@ -18,7 +18,7 @@ const MODE: i32 = 0o600;
 
 struct SystemV(Removal);
 
-fn make(_: Scale<'_>) -> Result<Box<dyn Job>, WorkloadError> {
+fn make(_: Scale<'_>) -> Result<Box<dyn WorkloadJob>, WorkloadError> {
     let error = WorkloadError::prepare("a System V semaphore");
     let create = || {
         // SAFETY: numbers only.
@@ -38,7 +38,7 @@ impl SystemV {
     }
 }
 
-impl Job for SystemV {
+impl WorkloadJob for SystemV {
     fn work(&self, _: usize, pace: &mut Pace<'_>) -> io::Result<()> {
         pace.begin();
         loop {

@@ -1,7 +1,7 @@
 //! Reads cpufreq.
 
 use super::CPU;
-use crate::{Root, snapshot::units};
+use crate::{Root, snapshot::formats};
 use lowlat_host::{CPU_ID_MAX, CpuSet, Reading, snapshot::CpuFreq};
 
 /// One entry per policy, by lowest CPU.
@@ -63,6 +63,6 @@ fn read_cpus(root: &Root, folder: &str) -> CpuSet {
 
 /// The switch of all policies, or Intel's own, which has the inverse meaning.
 pub(super) fn read_boost(root: &Root) -> Reading<bool> {
-    let flag = |path: &str| root.read(path).parse(path, "0 or 1", units::flag);
+    let flag = |path: &str| root.read(path).parse(path, "0 or 1", formats::flag);
     flag(&format!("{CPU}/cpufreq/boost")).or(|| flag(&format!("{CPU}/intel_pstate/no_turbo")).map(|off| !off))
 }

@@ -2,10 +2,9 @@
 
 mod config;
 mod identity;
-mod selinux;
 mod sysctl_files;
 
-use super::{units, words};
+use super::formats;
 use crate::Root;
 use lowlat_host::{Reading, cmdline::CommandLine, snapshot::KernelFacts};
 use std::collections::BTreeSet;
@@ -14,6 +13,11 @@ pub(super) use sysctl_files::of_classic;
 
 /// Place of the kernel's configuration in [`lowlat_host::HostSnapshot::unread`].
 const CONFIG_PLACE: &str = "the kernel's configuration";
+/// File that exists while SELinux runs.
+const SELINUX_ENFORCE: &str = "/sys/fs/selinux/enforce";
+/// Names of the security modules in use, with commas between them.
+const SECURITY_MODULES: &str = "/sys/kernel/security/lsm";
+const SELINUX_CONFIG: &str = "/etc/selinux/config";
 
 pub(super) fn read(root: &Root, config_options: &[&str]) -> KernelFacts {
     let release = identity::release(root);
@@ -24,9 +28,9 @@ pub(super) fn read(root: &Root, config_options: &[&str]) -> KernelFacts {
         command_line: root.read("/proc/cmdline").map(|text| CommandLine::parse(&text)),
         config: noted(root, config::read(root, release.known().map(String::as_str), config_options)),
         tainted: root.read_as("/proc/sys/kernel/tainted", "a number of taint flags"),
-        lockdown: words::chosen(root, "/sys/kernel/security/lockdown"),
-        selinux: selinux::mode(root),
-        selinux_configured: selinux::configured(root),
+        lockdown: formats::chosen_word(root, "/sys/kernel/security/lockdown"),
+        selinux: selinux_mode(root),
+        selinux_configured: selinux_configured(root),
         // Found by the boot loader's rules, outside of this crate.
         default_boot_line: Reading::Absent,
         is_realtime: is_realtime(root, &build),
@@ -51,8 +55,32 @@ pub fn machine_id_digest(root: &Root) -> Reading<String> {
 /// in the build line.
 fn is_realtime(root: &Root, build: &Reading<String>) -> Reading<bool> {
     let path = "/sys/kernel/realtime";
-    let told = root.read(path).parse(path, "0 or 1", units::flag);
+    let told = root.read(path).parse(path, "0 or 1", formats::flag);
     told.or(|| build.as_ref().map(|line| line.contains("PREEMPT_RT") || line.contains("PREEMPT RT")))
+}
+
+/// The mode of SELinux: "enforcing", "permissive", or "disabled" if the kernel does not run it; absent if neither file
+/// shows it.
+fn selinux_mode(root: &Root) -> Reading<String> {
+    let running = root.read(SELINUX_ENFORCE).parse(SELINUX_ENFORCE, "0 or 1", |text| match text {
+        "1" => Some("enforcing".to_owned()),
+        "0" => Some("permissive".to_owned()),
+        _ => None,
+    });
+    running.or(|| {
+        root.read(SECURITY_MODULES).and_then(|modules| {
+            let is_in_use = modules.split(',').any(|module| module == "selinux");
+            Reading::from_option((!is_in_use).then(|| "disabled".to_owned()))
+        })
+    })
+}
+
+/// SELINUX= of the configuration, the mode of later boots: "enforcing", "permissive", "disabled".
+fn selinux_configured(root: &Root) -> Reading<String> {
+    root.read(SELINUX_CONFIG).and_then(|text| {
+        let value = |line: &str| line.trim().strip_prefix("SELINUX=").map(|value| value.trim().to_owned());
+        Reading::from_option(text.lines().filter_map(value).next_back())
+    })
 }
 
 /// Records an unread configuration: rows must not take it for an option that is off.

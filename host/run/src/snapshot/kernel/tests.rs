@@ -48,6 +48,27 @@ fn real_time_kernels_are_recognized_by_their_file_or_their_build_line() {
 }
 
 #[test]
+fn selinux_runs_in_the_mode_of_the_kernel() {
+    let of = |files: &[(&str, &str)]| selinux_mode(&TestTree::of(files).root());
+    assert_eq!(of(&[(SELINUX_ENFORCE, "1"), (SECURITY_MODULES, "capability,selinux\n")]).text(), "enforcing");
+    assert_eq!(of(&[(SELINUX_ENFORCE, "0")]).text(), "permissive");
+    assert!(matches!(of(&[(SELINUX_ENFORCE, "x")]), Reading::Unparsable(_)));
+    assert_eq!(of(&[(SECURITY_MODULES, "lockdown,capability,apparmor\n")]).text(), "disabled");
+    assert!(
+        of(&[(SECURITY_MODULES, "capability,selinux\n")]).is_absent(),
+        "it runs, in a mode that was not read"
+    );
+    assert!(of(&[]).is_absent());
+}
+
+#[test]
+fn the_configuration_of_selinux_is_that_of_later_boots() {
+    let of = |text: &str| selinux_configured(&TestTree::of(&[(SELINUX_CONFIG, text)]).root());
+    assert_eq!(of("# SELINUX= can take\nSELINUX=disabled\nSELINUXTYPE=targeted\n").text(), "disabled");
+    assert!(of("SELINUXTYPE=targeted\n").is_absent());
+}
+
+#[test]
 fn proc_version_replaces_missing_sysctls() {
     let version = "Linux version 5.14.0-503.el9.x86_64 (mockbuild@x) (gcc (GCC) 11.5.0, ld #2) #1 SMP PREEMPT_DYNAMIC\n";
     let facts = read(&TestTree::of(&[("/proc/version", version)]).root());

@@ -43,13 +43,13 @@ pub(super) const THREADED: [&str; 3] = ["disabled", "enabled", "busy-poll"];
 
 /// All answers for one interface, in the format that captures keep.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub(super) struct Answers {
+pub(super) struct NapiAnswers {
     pub(super) napis: Reading<Vec<Napi>>,
     pub(super) xdp_features: Reading<Vec<String>>,
 }
 
-pub(super) fn ask(interface: &str) -> Answers {
-    Answers { napis: reading(napis(interface)), xdp_features: reading(xdp_features(interface)) }
+pub(super) fn ask(interface: &str) -> NapiAnswers {
+    NapiAnswers { napis: reading(napis(interface)), xdp_features: reading(xdp_features(interface)) }
 }
 
 fn index_of(interface: &str) -> Result<u32, Errno> {
@@ -173,13 +173,13 @@ fn attribute_of(field: NapiField) -> u16 {
 
 /// A value of one NAPI instance.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Parameter {
+pub(super) struct NapiParameter {
     /// The instance's [`Napi::name`].
     napi: String,
     field: NapiField,
 }
 
-impl Parameter {
+impl NapiParameter {
     /// Parses a name such as "rx-0/gro-flush-timeout".
     pub(super) fn parse(name: &str) -> Option<Self> {
         let (napi, field) = NapiField::split(name)?;

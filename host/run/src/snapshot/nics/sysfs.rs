@@ -3,8 +3,8 @@
 use crate::{
     Root,
     snapshot::{
+        formats,
         pci::{self, Function},
-        units,
     },
 };
 use lowlat_host::{
@@ -28,7 +28,7 @@ pub(super) fn read(root: &Root, name: &str) -> Nic {
         name: name.to_owned(),
         is_physical: root.exists(&file("device")),
         operstate: root.read(&file("operstate")),
-        carrier: root.read(&file("carrier")).parse("carrier", "0 or 1", units::flag),
+        carrier: root.read(&file("carrier")).parse("carrier", "0 or 1", formats::flag),
         speed_mbps: speed_mbps(root, &file("speed")),
         mtu_bytes: root.read_as(&file("mtu"), "a number of bytes"),
         mac: root.read(&file("address")),
@@ -125,7 +125,7 @@ fn link(root: &Root, directory: &str) -> Reading<PcieLink> {
 fn aspm(root: &Root, directory: &str) -> Reading<bool> {
     let states = ["l0s_aspm", "l1_aspm", "l1_1_aspm", "l1_2_aspm"].map(|name| {
         let path = format!("{directory}/link/{name}");
-        root.read(&path).parse(&path, "0 or 1", units::flag)
+        root.read(&path).parse(&path, "0 or 1", formats::flag)
     });
     let is_any = states.iter().any(|state| state.known() == Some(&true));
     if is_any {

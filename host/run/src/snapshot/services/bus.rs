@@ -28,22 +28,22 @@ const INTERFACE: &str = "systemd-units";
 
 /// systemd's answer, in the format that captures keep.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-struct Listing {
-    loaded: Vec<Loaded>,
+struct UnitListing {
+    loaded: Vec<LoadedUnit>,
     /// `None` if systemd did not list them in time.
-    files: Option<Vec<File>>,
+    files: Option<Vec<ListedUnitFile>>,
 }
 
 /// A unit that systemd has in memory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Loaded {
+struct LoadedUnit {
     name: String,
     load: String,
     active: String,
     sub: String,
 }
 
-impl Loaded {
+impl LoadedUnit {
     fn states(&self) -> (Reading<String>, Reading<String>) {
         (Reading::Known(self.active.clone()), Reading::Known(self.sub.clone()))
     }
@@ -51,7 +51,7 @@ impl Loaded {
 
 /// A unit file and its enablement.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct File {
+struct ListedUnitFile {
     path: String,
     state: String,
     /// The unit that this file links to, if its name differs ("chrony.service" for "chronyd.service").
@@ -64,8 +64,8 @@ pub(super) fn units(root: &Root) -> Reading<BTreeMap<String, Service>> {
         let listing = ask(Builder::system(), CONVERSATION).map(|listing| with_aliases(root, listing));
         listing.map(|listing| serde_json::to_vec(&listing).unwrap_or_default())
     });
-    bytes.and_then(|bytes| match serde_json::from_slice::<Listing>(&bytes) {
-        Ok(Listing { loaded, files }) => {
+    bytes.and_then(|bytes| match serde_json::from_slice::<UnitListing>(&bytes) {
+        Ok(UnitListing { loaded, files }) => {
             let on_disk = files.map(|files| listed(&loaded, &files)).or_else(|| unit_files::read(root));
             Reading::Known(with_states(on_disk.unwrap_or_default(), &loaded))
         }
@@ -73,7 +73,7 @@ pub(super) fn units(root: &Root) -> Reading<BTreeMap<String, Service>> {
     })
 }
 
-fn ask(builder: Builder<'static>, patience: Duration) -> Reading<Listing> {
+fn ask(builder: Builder<'static>, patience: Duration) -> Reading<UnitListing> {
     let failed = |why: &str| Reading::unparsable("systemd over D-Bus", why, "lists of units");
     match dbus::within(patience, "systemd-units", move || zbus::block_on(converse(builder))) {
         Ok(Ok(listing)) => Reading::Known(listing),
@@ -91,7 +91,7 @@ fn ask(builder: Builder<'static>, patience: Duration) -> Reading<Listing> {
 type UnitRow =
     (String, String, String, String, String, String, OwnedObjectPath, u32, String, OwnedObjectPath);
 
-async fn converse(builder: Builder<'static>) -> zbus::Result<Listing> {
+async fn converse(builder: Builder<'static>) -> zbus::Result<UnitListing> {
     let connection = builder.method_timeout(CALL).build().await?;
     let rows: Vec<UnitRow> = call(&connection, "ListUnits", &()).await?.body().deserialize()?;
     let files: Option<Vec<(String, String)>> = match call(&connection, "ListUnitFiles", &()).await {
@@ -99,10 +99,10 @@ async fn converse(builder: Builder<'static>) -> zbus::Result<Listing> {
         // On any error: current states are worth more than both lists from the same source.
         Err(_) => None,
     };
-    let loaded = |(name, _, load, active, sub, ..): UnitRow| Loaded { name, load, active, sub };
-    let file = |(path, state)| File { path, state, alias_of: None };
-    let is_kept = |loaded: &Loaded| is_of_interest(&loaded.name);
-    Ok(Listing {
+    let loaded = |(name, _, load, active, sub, ..): UnitRow| LoadedUnit { name, load, active, sub };
+    let file = |(path, state)| ListedUnitFile { path, state, alias_of: None };
+    let is_kept = |loaded: &LoadedUnit| is_of_interest(&loaded.name);
+    Ok(UnitListing {
         loaded: rows.into_iter().map(loaded).filter(is_kept).take(ENTRIES_MAX).collect(),
         files: files.map(|files| files.into_iter().map(file).take(ENTRIES_MAX).collect()),
     })
@@ -110,7 +110,7 @@ async fn converse(builder: Builder<'static>) -> zbus::Result<Listing> {
 
 /// Notes which files are links to another unit's file; systemd lists states only under the unit's primary
 /// name.
-fn with_aliases(root: &Root, mut listing: Listing) -> Listing {
+fn with_aliases(root: &Root, mut listing: UnitListing) -> UnitListing {
     for file in listing.files.iter_mut().flatten() {
         let target = root.real_path(&file.path).into_known();
         let target = target.as_deref().map(base_name).filter(|target| is_of_interest(target));
@@ -125,7 +125,7 @@ fn base_name(path: &str) -> &str {
 
 /// Units as in their files, with the states from systemd. A unit that systemd has not loaded is inactive by
 /// definition.
-fn with_states(files: UnitFiles, loaded: &[Loaded]) -> BTreeMap<String, Service> {
+fn with_states(files: UnitFiles, loaded: &[LoadedUnit]) -> BTreeMap<String, Service> {
     let UnitFiles { mut units, aliases } = files;
     for service in units.values_mut() {
         (service.active, service.sub) = (Reading::Known("inactive".into()), Reading::Known("dead".into()));
@@ -144,12 +144,12 @@ fn with_states(files: UnitFiles, loaded: &[Loaded]) -> BTreeMap<String, Service>
 }
 
 /// "not-found" units are only referenced by others; they do not exist.
-fn existing(loaded: &[Loaded]) -> impl Iterator<Item = &Loaded> {
+fn existing(loaded: &[LoadedUnit]) -> impl Iterator<Item = &LoadedUnit> {
     loaded.iter().filter(|unit| unit.load != "not-found" && is_of_interest(&unit.name))
 }
 
 /// Units as systemd lists their files; a loaded unit without a file has its template's enablement.
-fn listed(loaded: &[Loaded], files: &[File]) -> UnitFiles {
+fn listed(loaded: &[LoadedUnit], files: &[ListedUnitFile]) -> UnitFiles {
     let states: BTreeMap<&str, &str> =
         files.iter().map(|file| (base_name(&file.path), file.state.as_str())).collect();
     let service = |unit: &str| {
@@ -159,7 +159,7 @@ fn listed(loaded: &[Loaded], files: &[File]) -> UnitFiles {
     };
     let own = files.iter().filter(|file| file.alias_of.is_none()).map(|file| base_name(&file.path));
     let in_memory = existing(loaded).map(|unit| unit.name.as_str());
-    let alias = |file: &File| Some((base_name(&file.path).to_owned(), file.alias_of.clone()?));
+    let alias = |file: &ListedUnitFile| Some((base_name(&file.path).to_owned(), file.alias_of.clone()?));
     UnitFiles {
         units: own.filter(|unit| is_of_interest(unit)).chain(in_memory).map(service).collect(),
         aliases: files.iter().filter_map(alias).collect(),

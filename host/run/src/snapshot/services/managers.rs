@@ -1,7 +1,7 @@
 //! The two daemons that change settings in the background: TuneD and irqbalance.
 
 use crate::Root;
-use crate::environment::{self, Sources};
+use crate::environment::{self, UnitEnvironment};
 use lowlat_host::snapshot::Assignment;
 use lowlat_host::{
     CpuSet, Reading,
@@ -28,7 +28,8 @@ pub(super) fn tuned(root: &Root) -> TunedFacts {
 /// precedence. Without a unit the usual files are read.
 pub(super) fn irqbalance(root: &Root) -> IrqbalanceFacts {
     const PATHS: [&str; 2] = ["/etc/default/irqbalance", "/etc/sysconfig/irqbalance"];
-    let Sources { has_unit, mut assignments, mut files } = environment::sources(root, "irqbalance.service");
+    let UnitEnvironment { has_unit, mut assignments, mut files } =
+        environment::sources(root, "irqbalance.service");
     if !has_unit && files.is_empty() {
         files = PATHS.map(str::to_owned).into();
     }

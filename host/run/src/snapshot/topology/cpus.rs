@@ -1,7 +1,7 @@
 //! Reads cpuN/topology and cpuN/cache.
 
 use super::{CPU, cpu_number};
-use crate::{Root, snapshot::units};
+use crate::{Root, snapshot::formats};
 use lowlat_host::{
     CpuId, CpuSet, Reading,
     topology::{CacheKind, RawCache, RawCpu},
@@ -71,7 +71,7 @@ fn read_cpu(root: &Root, folder: &str, on_unclear_cache: impl FnMut()) -> RawCpu
         _ => speed("acpi_cppc/highest_perf"),
     };
     RawCpu {
-        is_online: root.read(&switch).parse(&switch, "0 or 1", units::flag),
+        is_online: root.read(&switch).parse(&switch, "0 or 1", formats::flag),
         has_topology: root.exists(&topology),
         package_id: id("physical_package_id"),
         die_id: id("die_id"),
@@ -149,7 +149,7 @@ fn read_cache(root: &Root, folder: &str) -> Option<RawCache> {
     Some(RawCache {
         level: root.read_as(&format!("{folder}/level"), "a number").into_known()?,
         kind,
-        size_bytes: root.read(&size).parse(&size, "a size such as 512K", units::kernel_size_bytes),
+        size_bytes: root.read(&size).parse(&size, "a size such as 512K", formats::kernel_size_bytes),
         line_bytes: root.read_as(&format!("{folder}/coherency_line_size"), "a number of bytes"),
         cpus: shared(),
     })

@@ -5,11 +5,11 @@ use crate::change::{
     grammar::{BOOT_NAME, BOOT_VALUE, misfit},
 };
 
-pub(super) struct CommandLine<'a> {
+pub(super) struct CommandLineChange<'a> {
     pub(super) tokens: &'a [BootToken],
 }
 
-impl Kind for CommandLine<'_> {
+impl Kind for CommandLineChange<'_> {
     fn name(&self) -> String {
         "the command line".to_owned()
     }

@@ -10,11 +10,11 @@ use lowlat_host::{CpuSet, HostSnapshot, Reading, snapshot::CpusetPartition as Pa
 /// The value if no partition exists.
 const NONE: &str = "none";
 
-pub(super) struct CpusetPartition<'a> {
+pub(super) struct PartitionCpus<'a> {
     pub(super) slice: &'a str,
 }
 
-impl CpusetPartition<'_> {
+impl PartitionCpus<'_> {
     fn group(&self) -> String {
         format!("/{}", self.slice)
     }
@@ -25,7 +25,7 @@ impl CpusetPartition<'_> {
     }
 }
 
-impl Kind for CpusetPartition<'_> {
+impl Kind for PartitionCpus<'_> {
     fn name(&self) -> String {
         format!("isolated partition {}", self.slice)
     }

@@ -6,12 +6,12 @@ use crate::change::{
 };
 use lowlat_host::{CpuSet, HostSnapshot};
 
-pub(super) struct IdleState<'a> {
+pub(super) struct IdleStateSwitch<'a> {
     pub(super) name: &'a str,
     pub(super) cpus: &'a CpuSet,
 }
 
-impl Kind for IdleState<'_> {
+impl Kind for IdleStateSwitch<'_> {
     fn name(&self) -> String {
         format!("{} on {:#}", self.name, self.cpus)
     }

@@ -25,10 +25,10 @@ impl Target {
     /// The kind of this target.
     pub fn kind(&self) -> Box<dyn Kind + '_> {
         match self {
-            Self::CommandLine { tokens } => Box::new(command_line::CommandLine { tokens }),
+            Self::CommandLine { tokens } => Box::new(command_line::CommandLineChange { tokens }),
             Self::Sysctl { key } => Box::new(sysctl::Sysctl { key }),
             Self::File { path } => Box::new(file::File { path }),
-            Self::IdleState { name, cpus } => Box::new(idle_state::IdleState { name, cpus }),
+            Self::IdleState { name, cpus } => Box::new(idle_state::IdleStateSwitch { name, cpus }),
             Self::HugePages { node, size_bytes } => {
                 Box::new(huge_pages::HugePages { node: *node, size_bytes: *size_bytes })
             }
@@ -40,12 +40,12 @@ impl Target {
             Self::KernelThreadScheduling { comm, pid } => {
                 Box::new(thread_scheduling::ThreadScheduling { comm, pid: *pid })
             }
-            Self::UserProcesses => Box::new(user_processes::UserProcesses),
-            Self::WorkqueueCpus { name } => Box::new(workqueue::Workqueue { name: name.as_deref() }),
+            Self::UserProcesses => Box::new(user_processes::UserProcessesKind),
+            Self::WorkqueueCpus { name } => Box::new(workqueue::WorkqueueKind { name: name.as_deref() }),
             Self::CacheGroup { group } => Box::new(cache_group::CacheGroup { group }),
-            Self::CpusetPartition { slice } => Box::new(cpuset_partition::CpusetPartition { slice }),
+            Self::CpusetPartition { slice } => Box::new(cpuset_partition::PartitionCpus { slice }),
             Self::Service { unit } => Box::new(service::Service { unit }),
-            Self::TunedProfile => Box::new(tuned_profile::TunedProfile),
+            Self::TunedProfile => Box::new(tuned_profile::TunedProfileKind),
             Self::FileKey { path, key } => Box::new(file_key::FileKey { path, key }),
             Self::OwnedFile { path } => Box::new(owned_file::OwnedFile { path }),
             Self::Nic(target) => Box::new(target),

@@ -5,9 +5,9 @@ use crate::change::{
     grammar::{POLICY, misfit},
 };
 
-pub(super) struct TunedProfile;
+pub(super) struct TunedProfileKind;
 
-impl Kind for TunedProfile {
+impl Kind for TunedProfileKind {
     fn name(&self) -> String {
         "TuneD's profile and mode".to_owned()
     }

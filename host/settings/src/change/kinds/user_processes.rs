@@ -8,9 +8,9 @@ use crate::change::{
 };
 use lowlat_host::{HostSnapshot, Reading};
 
-pub(super) struct UserProcesses;
+pub(super) struct UserProcessesKind;
 
-impl Kind for UserProcesses {
+impl Kind for UserProcessesKind {
     fn name(&self) -> String {
         "CPUs of user processes".to_owned()
     }

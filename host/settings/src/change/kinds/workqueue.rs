@@ -7,18 +7,18 @@ use crate::change::{
 };
 use lowlat_host::{HostSnapshot, Reading};
 
-pub(super) struct Workqueue<'a> {
+pub(super) struct WorkqueueKind<'a> {
     pub(super) name: Option<&'a str>,
 }
 
-impl Workqueue<'_> {
+impl WorkqueueKind<'_> {
     fn path(&self) -> String {
         const QUEUES: &str = "/sys/devices/virtual/workqueue";
         self.name.map_or(format!("{QUEUES}/cpumask"), |name| format!("{QUEUES}/{name}/cpumask"))
     }
 }
 
-impl Kind for Workqueue<'_> {
+impl Kind for WorkqueueKind<'_> {
     fn name(&self) -> String {
         self.name.unwrap_or("all unbound work").to_owned()
     }

@@ -35,7 +35,7 @@ pub(super) enum What {
 
 /// Sending by one CPU at one level: it queues functions, sends an interrupt, and its stack is traced.
 #[derive(Debug, Default)]
-struct Act {
+struct Sending {
     is_open: bool,
     is_sent: bool,
     thread: i32,
@@ -45,7 +45,7 @@ struct Act {
     notes: Vec<(CpuId, Note)>,
 }
 
-impl Act {
+impl Sending {
     /// True if a function queued for this CPU belongs to it: a broadcast queues in order of the CPUs.
     fn takes(&self, thread: i32, function: u64, callsite: u64, cpu: u32) -> bool {
         self.is_open
@@ -65,7 +65,7 @@ impl Act {
 pub struct SenderBook {
     measured: Vec<CpuId>,
     is_measured: CpuSet,
-    acts: [Act; Level::COUNT],
+    acts: [Sending; Level::COUNT],
     table: Table,
     ended: VecDeque<(i32, [u8; NAME_BYTES])>,
     stack: Vec<u64>,
@@ -75,7 +75,7 @@ pub struct SenderBook {
 impl SenderBook {
     /// Creates a book for senders to these CPUs.
     pub fn new(measured: &CpuSet) -> Self {
-        let act = || Act { notes: Vec::with_capacity(2 * measured.len()), ..Act::default() };
+        let act = || Sending { notes: Vec::with_capacity(2 * measured.len()), ..Sending::default() };
         Self {
             measured: measured.iter().collect(),
             is_measured: measured.clone(),
@@ -149,7 +149,7 @@ impl SenderBook {
         }
     }
 
-    fn act(&mut self, at: usize) -> &mut Act {
+    fn act(&mut self, at: usize) -> &mut Sending {
         // A level's number is below the number of levels.
         &mut self.acts[at]
     }

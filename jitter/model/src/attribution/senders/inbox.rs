@@ -24,7 +24,7 @@ struct Request {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Interrupt {
+struct SentInterrupt {
     ticks: u64,
     sender: SenderId,
     is_taken: bool,
@@ -32,9 +32,9 @@ struct Interrupt {
 
 /// Notes for one CPU that have not arrived.
 #[derive(Debug)]
-pub(crate) struct Inbox {
+pub(crate) struct PendingNotes {
     requests: Vec<Request>,
-    interrupts: [Vec<Interrupt>; Channel::COUNT],
+    interrupts: [Vec<SentInterrupt>; Channel::COUNT],
     /// Time until which interrupts of a channel may be late ones of several senders.
     doubt_until: [u64; Channel::COUNT],
     /// The last time span in which notes are missing.
@@ -43,7 +43,7 @@ pub(crate) struct Inbox {
     doubt_ticks: u64,
 }
 
-impl Inbox {
+impl PendingNotes {
     pub(crate) fn new(scale: TickScale) -> Self {
         Self {
             requests: Vec::with_capacity(NOTES_MAX),
@@ -80,7 +80,7 @@ impl Inbox {
                         self.note_lost((since, until));
                     }
                 }
-                self.interrupts[channel as usize].push(Interrupt { ticks, sender, is_taken: false });
+                self.interrupts[channel as usize].push(SentInterrupt { ticks, sender, is_taken: false });
             }
             What::Lost { since } => self.note_lost((since, ticks)),
         }

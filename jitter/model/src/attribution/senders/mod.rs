@@ -1,7 +1,7 @@
 //! Finds the senders of interrupts: matches what other CPUs sent with what arrived.
 //!
 //! [`SenderBook`] reads the events of all senders, one CPU after another, and makes a [`Note`] of each request
-//! and each interrupt for a measured CPU. That CPU's attributor keeps them in an [`Inbox`] until they arrive. A
+//! and each interrupt for a measured CPU. That CPU's attributor keeps them in an [`PendingNotes`] until they arrive. A
 //! function that runs carries the address of its request, so it has exactly one sender. An interrupt carries
 //! nothing: it has a sender only if all interrupts under way have the same. What does not match has no known
 //! sender; nothing is guessed.
@@ -15,7 +15,7 @@ pub use book::{Note, SenderBook};
 pub use inbox::NOTES_MAX;
 pub use table::{SENDERS_MAX, SenderNames};
 
-pub(super) use inbox::Inbox;
+pub(super) use inbox::PendingNotes;
 pub(super) use sums::{SenderParts, SenderSums};
 
 /// Index of a sender in the table of a run.

@@ -1,6 +1,6 @@
 //! One CPU with an attributor, and its causes as text.
 
-use crate::{Change, CpuCauses, Explained};
+use crate::{CpuCauses, Explained, TimelineChange};
 use crate::{
     attribution::AttributionPlan, attribution::CpuAttributor, attribution::Main, attribution::Sleep,
 };
@@ -132,15 +132,15 @@ pub(super) fn text(explained: &Explained) -> String {
     }
     for step in &explained.timeline {
         let word = match step.change {
-            Change::Begins => "begins",
-            Change::Ends => "ends",
-            Change::Happens => "happens",
-            Change::Returns => "returns",
-            Change::Lost => "lost",
+            TimelineChange::Begins => "begins",
+            TimelineChange::Ends => "ends",
+            TimelineChange::Happens => "happens",
+            TimelineChange::Returns => "returns",
+            TimelineChange::Lost => "lost",
         };
         let indent = "  ".repeat(usize::from(step.depth));
         let subject = match step.change {
-            Change::Returns | Change::Lost => String::new(),
+            TimelineChange::Returns | TimelineChange::Lost => String::new(),
             _ => step.cause.label() + " ",
         };
         writeln!(text, "    {:+} {indent}{subject}{word}", step.offset_ns).unwrap();

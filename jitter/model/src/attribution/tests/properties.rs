@@ -1,7 +1,7 @@
 //! Properties that hold for any events.
 
 use super::bench::*;
-use crate::{Cause, CauseKind, Change, CpuCauses, Explained, Interruption, TIMELINE_STEPS_MAX};
+use crate::{Cause, CauseKind, CpuCauses, Explained, Interruption, TIMELINE_STEPS_MAX, TimelineChange};
 use crate::{attribution::AttributionPlan, attribution::CauseKey, attribution::KEYS_MAX};
 use lowlat_trace::{Activity, TraceEvent, TraceStep, Vector};
 use proptest::{collection::vec, prelude::*};
@@ -94,13 +94,13 @@ fn claimed_by_steps(explained: &Explained) -> BTreeMap<CauseKind, u64> {
     for step in &explained.timeline {
         claim(&open, step.offset_ns);
         match step.change {
-            Change::Begins => open.push(&step.cause),
-            Change::Ends => {
+            TimelineChange::Begins => open.push(&step.cause),
+            TimelineChange::Ends => {
                 if let Some(place) = open.iter().rposition(|cause| **cause == step.cause) {
                     open.truncate(place);
                 }
             }
-            Change::Happens | Change::Returns | Change::Lost => {}
+            TimelineChange::Happens | TimelineChange::Returns | TimelineChange::Lost => {}
         }
     }
     if explained.timeline_cut_count == 0 {

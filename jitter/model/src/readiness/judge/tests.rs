@@ -1,5 +1,5 @@
 use super::*;
-use crate::{BusyThread, ProfileFacts, SwapFacts};
+use crate::{ProfileFacts, SwapFacts};
 use lowlat_catalogue::CATALOGUE;
 use lowlat_host::{Profile, Role};
 use lowlat_settings::{Context, Verdict, audit::Audit};
@@ -10,7 +10,7 @@ fn cpus(list: &str) -> CpuSet {
 
 /// The guide's host in the state that the guide wants.
 fn quiet() -> ReadinessFacts {
-    let clock = |cpu| CpuClock {
+    let clock = |cpu| FrequencyFacts {
         cpu,
         governor: Reading::Known(PERFORMANCE.into()),
         khz: [Reading::Known(3_693_100), Reading::Known(3_700_000)],
@@ -154,10 +154,10 @@ fn governors_that_may_change_the_clock_are_named() {
     facts.clocks[1].limits_khz = [Reading::Known(3_700_000), Reading::Known(3_700_000)];
     assert_eq!(point(&facts, "governor").state, ReadinessState::Ready, "it has no choice");
 
-    facts.clocks[1] = CpuClock { cpu: 2, governor: Reading::Denied, ..CpuClock::default() };
+    facts.clocks[1] = FrequencyFacts { cpu: 2, governor: Reading::Denied, ..FrequencyFacts::default() };
     assert_eq!(point(&facts, "governor").state, ReadinessState::NotKnown);
 
-    facts.clocks = vec![CpuClock { cpu: 2, ..CpuClock::default() }];
+    facts.clocks = vec![FrequencyFacts { cpu: 2, ..FrequencyFacts::default() }];
     let governor = point(&facts, "governor");
     assert_eq!(governor.state, ReadinessState::Ready);
     assert!(governor.observed.contains("no cpufreq"));

@@ -1,7 +1,7 @@
 //! One interruption over time: the whole on top, nested activities below.
 
 use crate::causes::spans::{Span, SpanKind};
-use crate::causes::{Family, label};
+use crate::causes::{CauseFamily, label};
 use lowlat_jitter::Explained;
 use lowlat_text::page::micro;
 use lowlat_text::page::svg::{cut, px, text_width};
@@ -35,10 +35,10 @@ pub fn draw(explained: &Explained, spans: &[Span<'_>]) -> Markup {
 
 /// Draws the top row: the whole interruption. Time not covered by the rows below is kernel entry and exit. If no step
 /// is known, the row has the colour and the name of its only cause.
-fn whole(explained: &Explained, spans: &[Span<'_>]) -> (Family, String) {
+fn whole(explained: &Explained, spans: &[Span<'_>]) -> (CauseFamily, String) {
     match explained.parts.first() {
-        Some(part) if spans.is_empty() => (Family::of(&part.cause), label(&part.cause)),
-        _ => (Family::EntryExit, "whole interruption".to_owned()),
+        Some(part) if spans.is_empty() => (CauseFamily::of(&part.cause), label(&part.cause)),
+        _ => (CauseFamily::EntryExit, "whole interruption".to_owned()),
     }
 }
 
@@ -49,10 +49,10 @@ fn shape(span: &Span<'_>, x: &dyn Fn(f64) -> f64, bottom: f64) -> Markup {
     match span.kind {
         SpanKind::Ran => {
             let took = micro(&duration(span.took_ns));
-            block(Family::of(span.cause), &label(span.cause), &took, top, (start, end))
+            block(CauseFamily::of(span.cause), &label(span.cause), &took, top, (start, end))
         }
         SpanKind::Point => html! {
-            path class={ "point f-" (Family::of(span.cause).class()) }
+            path class={ "point f-" (CauseFamily::of(span.cause).class()) }
                 d={ "M" (px(start)) " " (px(top + 3.0)) "l6 8l-6 8l-6 -8z" } { title { (label(span.cause)) } }
         },
         SpanKind::Return => html! {
@@ -65,7 +65,7 @@ fn shape(span: &Span<'_>, x: &dyn Fn(f64) -> f64, bottom: f64) -> Markup {
 }
 
 /// Draws a bar, with its name if it fits.
-fn block(family: Family, name: &str, took: &str, top: f64, (start, end): (f64, f64)) -> Markup {
+fn block(family: CauseFamily, name: &str, took: &str, top: f64, (start, end): (f64, f64)) -> Markup {
     let width = (end - start).max(0.8);
     let text = [format!("{name}  {took}"), name.to_owned()]
         .into_iter()

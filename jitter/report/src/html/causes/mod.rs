@@ -5,17 +5,16 @@ mod flame;
 mod groups;
 mod senders;
 mod shares;
-mod source;
 mod stacked;
 mod table;
 mod worst;
 
 pub use shares::bar as shares_bar;
 
-use crate::causes::{Family, label, words};
+use crate::causes::{CauseFamily, label, words};
 use crate::figures::Jitter;
 use crate::figures::JitterRun;
-use lowlat_jitter::{Cause, CauseSource};
+use lowlat_jitter::{Cause, CauseSource, JitterCauses, JitterRecord};
 use lowlat_text::page::{micro, section as page_section};
 use maud::{Markup, html};
 
@@ -40,11 +39,11 @@ pub fn section(run: &JitterRun<'_>, jitter: Option<&Jitter<'_>>) -> Markup {
                 (stacked::card(run, jitter, causes))
                 (worst::cards(run, jitter))
                 @if let Some(groups) = &causes.groups { (groups::card(groups)) }
-                (source::card(jitter.record, causes))
+                (source_card(jitter.record, causes))
             }
             CauseSource::Counters => {
                 (counters::card(jitter, causes))
-                (source::card(jitter.record, causes))
+                (source_card(jitter.record, causes))
             }
             CauseSource::Off => p class="empty" { "This run has no causes." }
         }
@@ -52,13 +51,37 @@ pub fn section(run: &JitterRun<'_>, jitter: Option<&Jitter<'_>>) -> Markup {
     page_section("causes", "Causes", &lead, &body)
 }
 
+/// Builds the card on the source of the causes, lost data and the cost of tracing.
+fn source_card(record: &JitterRecord, causes: &JitterCauses) -> Markup {
+    let mut sentences = Vec::new();
+    if causes.source == CauseSource::Trace {
+        sentences.push(words::looked_at(record, causes));
+    }
+    let lost = words::lost(causes);
+    let has_lost = !lost.is_empty();
+    sentences.extend(lost);
+    if causes.source == CauseSource::Trace && !has_lost {
+        sentences.push("No data was lost.".to_owned());
+    }
+    sentences.extend(words::smi(causes));
+    sentences.extend(words::cost(record));
+    html! {
+        @if !sentences.is_empty() {
+            div class="card" {
+                h3 { "How causes were found" }
+                ul class="sentences" { @for sentence in sentences { li { (micro(&sentence)) } } }
+            }
+        }
+    }
+}
+
 /// Formats a cause with the colour of its family.
 pub fn cause(of: &Cause) -> Markup {
-    html! { span class={ "swatch f-" (Family::of(of).class()) } {} (label(of)) }
+    html! { span class={ "swatch f-" (CauseFamily::of(of).class()) } {} (label(of)) }
 }
 
 /// Builds a legend of the families in use, with a note each.
-fn legend(notes: &[(Family, String)]) -> Markup {
+fn legend(notes: &[(CauseFamily, String)]) -> Markup {
     html! {
         ul class="legend" {
             @for (family, note) in notes {

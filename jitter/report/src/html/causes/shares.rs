@@ -1,6 +1,6 @@
 //! Shares of the time of all interruptions: one bar of families.
 
-use crate::causes::{Family, by_family, words};
+use crate::causes::{CauseFamily, by_family, words};
 use crate::figures::Jitter;
 use crate::html::causes::legend;
 use lowlat_jitter::JitterCauses;
@@ -30,7 +30,7 @@ pub fn card(jitter: &Jitter<'_>) -> Markup {
 
 /// Draws a bar of families, with their shares in the legend.
 pub fn bar(causes: &JitterCauses) -> Markup {
-    let mut sums = [0u64; Family::ALL.len()];
+    let mut sums = [0u64; CauseFamily::ALL.len()];
     for cpu in &causes.cpus {
         for (sum, ns) in sums.iter_mut().zip(by_family(cpu)) {
             *sum = sum.saturating_add(ns);
@@ -40,14 +40,15 @@ pub fn bar(causes: &JitterCauses) -> Markup {
     if total == 0 {
         return html! { p class="empty" { "No interruption has a known cause." } };
     }
-    let seen: Vec<(Family, u64)> = Family::ALL.into_iter().zip(sums).filter(|(_, ns)| *ns > 0).collect();
+    let seen: Vec<(CauseFamily, u64)> =
+        CauseFamily::ALL.into_iter().zip(sums).filter(|(_, ns)| *ns > 0).collect();
     let share = |ns: u64| ns as f64 / total as f64 * 100.0;
     let starts = seen.iter().scan(0.0, |sum, (_, ns)| {
         let start = *sum;
         *sum += share(*ns);
         Some(start)
     });
-    let notes: Vec<(Family, String)> =
+    let notes: Vec<(CauseFamily, String)> =
         seen.iter().map(|(family, ns)| (*family, micro(&percent(share(*ns))))).collect();
     html! {
         svg class="share-bar" viewBox="0 0 100 1" preserveAspectRatio="none" role="img" aria-label="Shares of the interruption time; the list below has the figures" {

@@ -1,6 +1,6 @@
 //! Stacked causes per CPU: time taken per second, by family.
 
-use crate::causes::{Family, by_family};
+use crate::causes::{CauseFamily, by_family};
 use crate::figures::Jitter;
 use crate::figures::JitterRun;
 use crate::html::causes::legend;
@@ -26,7 +26,7 @@ struct Row<'a> {
     cpu: CpuId,
     causes: &'a CpuCauses,
     /// Nanoseconds per second, by family.
-    families: [f64; Family::ALL.len()],
+    families: [f64; CauseFamily::ALL.len()],
     runtime_s: f64,
 }
 
@@ -53,7 +53,7 @@ pub fn card(run: &JitterRun<'_>, jitter: &Jitter<'_>, causes: &JitterCauses) -> 
     let seen = |at: usize| {
         sides.values().flatten().any(|row| row.families.get(at).is_some_and(|ns_per_s| *ns_per_s > 0.0))
     };
-    let families: Vec<(Family, String)> = Family::ALL
+    let families: Vec<(CauseFamily, String)> = CauseFamily::ALL
         .into_iter()
         .enumerate()
         .filter(|(at, _)| seen(*at))
@@ -108,7 +108,7 @@ fn panel(part: CpuPart, mut rows: Vec<Row<'_>>) -> Markup {
 
 fn bar(row: &Row<'_>, top: f64, height: f64, scale: &dyn Fn(f64) -> f64) -> Markup {
     let mut x = LEFT;
-    let pieces: Vec<(Family, f64, f64)> = Family::ALL
+    let pieces: Vec<(CauseFamily, f64, f64)> = CauseFamily::ALL
         .into_iter()
         .zip(row.families)
         .filter(|(_, ns_per_s)| *ns_per_s > 0.0)
@@ -136,8 +136,8 @@ fn bar(row: &Row<'_>, top: f64, height: f64, scale: &dyn Fn(f64) -> f64) -> Mark
 }
 
 /// Returns the causes of a family on a CPU, one per line.
-fn names(row: &Row<'_>, family: Family) -> String {
-    let own = row.causes.totals.iter().filter(|total| Family::of(&total.cause) == family);
+fn names(row: &Row<'_>, family: CauseFamily) -> String {
+    let own = row.causes.totals.iter().filter(|total| CauseFamily::of(&total.cause) == family);
     own.take(CAUSES_IN_TITLE_MAX)
         .map(|total| {
             let each = duration_fine(total.ns_total as f64 / row.runtime_s);
@@ -152,13 +152,13 @@ fn name(cause: &Cause) -> String {
 
 /// Builds the same figures as a table.
 fn as_table(rows: &[Row<'_>]) -> Markup {
-    let used: Vec<usize> = (0..Family::ALL.len())
+    let used: Vec<usize> = (0..CauseFamily::ALL.len())
         .filter(|at| rows.iter().any(|row| row.families.get(*at).is_some_and(|ns| *ns > 0.0)))
         .collect();
     let figure =
         |ns_per_s: f64| if ns_per_s > 0.0 { micro(&duration_fine(ns_per_s)) } else { "0".to_owned() };
     let mut heads = vec!["CPU"];
-    heads.extend(used.iter().map(|at| Family::ALL.get(*at).map_or("", |family| family.word())));
+    heads.extend(used.iter().map(|at| CauseFamily::ALL.get(*at).map_or("", |family| family.word())));
     heads.push("All, per second");
     html! {
         details class="as-text" {

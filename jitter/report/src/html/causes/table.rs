@@ -138,7 +138,7 @@ fn row(of: &CauseStudy) -> Markup {
             td class="left share" {
                 svg class="mini-bar" viewBox="0 0 100 1" preserveAspectRatio="none" aria-hidden="true" {
                     rect class="mini-rest" x="0" y="0" width="100" height="1" {}
-                    rect class={ "f-" (crate::causes::Family::of(&of.cause).class()) } x="0" y="0" width=(format!("{share:.2}")) height="1" {}
+                    rect class={ "f-" (crate::causes::CauseFamily::of(&of.cause).class()) } x="0" y="0" width=(format!("{share:.2}")) height="1" {}
                 }
                 (micro(&percent(share)))
             }

@@ -3,7 +3,7 @@
 use crate::causes::ranked::Ranked;
 use crate::causes::spans::{Span, SpanKind, spans};
 use crate::causes::words::{cpu_list, group_facts, moment, sent_by};
-use crate::causes::{Family, study_of};
+use crate::causes::{CauseFamily, study_of};
 use crate::figures::Jitter;
 use crate::figures::JitterRun;
 use crate::html::causes::table::remedy_text;
@@ -21,7 +21,7 @@ const WORST_MAX: usize = 12;
 /// Highest indentation level of a table.
 const DEPTH_MAX: usize = 8;
 
-struct Context<'a> {
+struct InterruptionContext<'a> {
     causes: &'a [CauseStudy],
     traced: Option<&'a JitterCauses>,
     anchors: BTreeMap<&'a str, String>,
@@ -29,7 +29,7 @@ struct Context<'a> {
 
 /// Builds a card for each measured side; the first interruption is open.
 pub fn cards(run: &JitterRun<'_>, jitter: &Jitter<'_>) -> Markup {
-    let context = Context {
+    let context = InterruptionContext {
         causes: &jitter.study.causes,
         traced: jitter.record.causes.as_ref(),
         anchors: anchors(run.audit),
@@ -51,7 +51,7 @@ pub fn cards(run: &JitterRun<'_>, jitter: &Jitter<'_>) -> Markup {
     }
 }
 
-fn entry(of: &Ranked<'_>, context: &Context<'_>, is_open: bool) -> Markup {
+fn entry(of: &Ranked<'_>, context: &InterruptionContext<'_>, is_open: bool) -> Markup {
     let main = of.explained.and_then(|explained| explained.parts.first());
     html! {
         details class="hit" open[is_open] {
@@ -85,7 +85,7 @@ fn parts_bar(explained: &Explained) -> Markup {
             @for part in &explained.parts {
                 @let width = (part.ns as f64 * 100.0 / total).min(100.0 - start).max(0.0);
                 @if width > 0.0 {
-                    rect class={ "f-" (Family::of(&part.cause).class()) } x=(format!("{start:.2}")) y="0" width=(format!("{width:.2}")) height="1" {}
+                    rect class={ "f-" (CauseFamily::of(&part.cause).class()) } x=(format!("{start:.2}")) y="0" width=(format!("{width:.2}")) height="1" {}
                 }
                 (advance(&mut start, width))
             }
@@ -99,7 +99,7 @@ fn advance(start: &mut f64, by: f64) -> Markup {
     html! {}
 }
 
-fn story(of: &Ranked<'_>, explained: &Explained, context: &Context<'_>) -> Markup {
+fn story(of: &Ranked<'_>, explained: &Explained, context: &InterruptionContext<'_>) -> Markup {
     let spans = spans(explained);
     html! {
         div class="hit-body" {
@@ -159,7 +159,7 @@ fn offset(ns: i64) -> String {
 }
 
 /// Builds the list of other CPUs interrupted at the same time, and the remedies.
-fn notes(of: &Ranked<'_>, explained: &Explained, context: &Context<'_>) -> Markup {
+fn notes(of: &Ranked<'_>, explained: &Explained, context: &InterruptionContext<'_>) -> Markup {
     let mut remedies: Vec<&CauseStudy> = Vec::new();
     for study in explained.parts.iter().filter_map(|part| study_of(context.causes, &part.cause)) {
         let is_new = |remedy| !remedies.iter().any(|seen| seen.remedy.as_ref() == Some(remedy));

@@ -1,6 +1,6 @@
 //! The table of CPUs.
 
-use super::{Sort, View, dim, rule, safe};
+use super::{DisplayOptions, Sort, dim, rule, safe};
 use crate::watch::{
     cpu_row::{CpuRow, State, per_second},
     watcher::Watch,
@@ -20,7 +20,7 @@ const GAP: usize = 2;
 const STEAL_TICKS_PER_S: f64 = 100.0;
 
 /// The heading, the head of the table, and `count` CPUs.
-pub(super) fn lines(watch: &Watch, view: &View, width: usize, count: usize) -> Vec<Line<'static>> {
+pub(super) fn lines(watch: &Watch, view: &DisplayOptions, width: usize, count: usize) -> Vec<Line<'static>> {
     let mut rows: Vec<&CpuRow> = watch.rows.iter().collect();
     sort(&mut rows, view.sort);
     let first = view.scroll.min(rows.len().saturating_sub(count));
@@ -29,7 +29,7 @@ pub(super) fn lines(watch: &Watch, view: &View, width: usize, count: usize) -> V
     if rows.len() > count {
         note.push(format!("rows {}-{} of {}", first + 1, first + count, rows.len()));
     }
-    let columns = Columns::of(watch, width);
+    let columns = CpuColumns::of(watch, width);
     let mut lines = vec![rule("CPUs", &note.join(", "), width), columns.head()];
     let shown = rows.into_iter().skip(first).take(count);
     lines.extend(shown.map(|row| columns.row(row, watch.last.interval.elapsed_ns)));
@@ -52,7 +52,7 @@ fn sort(rows: &mut [&CpuRow], sort: Sort) {
 }
 
 /// Heads and widths of the columns of figures, and the space for causes.
-struct Columns {
+struct CpuColumns {
     cpu_width: usize,
     heads: &'static [(&'static str, usize)],
     causes_head: &'static str,
@@ -62,7 +62,7 @@ struct Columns {
 const COUNTED: [(&str, usize); 3] = [("irqs/s", 7), ("softirqs/s", 10), ("switches/s", 10)];
 const SAMPLED: [(&str, usize); 3] = [("count/s", 7), ("lost time", 9), ("longest", 8)];
 
-impl Columns {
+impl CpuColumns {
     fn of(watch: &Watch, width: usize) -> Self {
         let digits = watch.subject.cpus.highest().map_or(1, |cpu| cpu.to_string().len());
         let cpu_width = digits.max(3);

@@ -16,7 +16,7 @@ use ratatui::{
 
 /// Display options that the user chose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct View {
+pub struct DisplayOptions {
     pub is_paused: bool,
     pub sort: Sort,
     /// CPUs above the first one shown.
@@ -60,7 +60,7 @@ const EVENTS_MIN: usize = 3;
 const TIME_WIDTH: usize = 10;
 
 /// Draws the frame: exactly `height` lines, of which the last one names the keys.
-pub fn frame(watch: &Watch, view: &View, width: u16, height: u16) -> Text<'static> {
+pub fn frame(watch: &Watch, view: &DisplayOptions, width: u16, height: u16) -> Text<'static> {
     let (width, height) = (usize::from(width), usize::from(height));
     let mut lines = head(watch, view, width);
     let host = host::lines(watch, width);
@@ -84,7 +84,7 @@ pub fn frame(watch: &Watch, view: &View, width: u16, height: u16) -> Text<'stati
 
 /// One frame as text, with all CPUs and without colours.
 pub fn plain_text(watch: &Watch, width: usize) -> String {
-    let view = View::default();
+    let view = DisplayOptions::default();
     let mut lines = head(watch, &view, width);
     lines.extend(cpus::lines(watch, &view, width, watch.rows.len()));
     lines.push(rule("Host", "", width));
@@ -98,7 +98,7 @@ pub fn plain_text(watch: &Watch, width: usize) -> String {
     lines.join("\n")
 }
 
-fn head(watch: &Watch, view: &View, width: usize) -> Vec<Line<'static>> {
+fn head(watch: &Watch, view: &DisplayOptions, width: usize) -> Vec<Line<'static>> {
     let subject = &watch.subject;
     let mut title = vec![bold("lowlat watch"), Span::raw("  "), Span::raw(safe(&subject.host))];
     let state = if view.is_paused {
@@ -135,7 +135,7 @@ fn head(watch: &Watch, view: &View, width: usize) -> Vec<Line<'static>> {
     lines
 }
 
-fn keys(view: &View) -> Line<'static> {
+fn keys(view: &DisplayOptions) -> Line<'static> {
     let sort = format!("sort by {}", view.sort.next().word());
     let pause = if view.is_paused { "resume" } else { "pause" };
     let mut spans = Vec::new();

@@ -28,7 +28,7 @@ const TIMESLICES_FIELD: usize = 8;
 
 /// Counters of some CPUs at one moment.
 #[derive(Debug, Clone)]
-pub struct Counters {
+pub struct CpuCounters {
     interrupts: Reading<Table>,
     softirqs: Reading<Table>,
     timeslices: Reading<BTreeMap<CpuId, u64>>,
@@ -44,7 +44,7 @@ pub struct CountersOfRun {
     pub doubts: Vec<Warning>,
 }
 
-impl Counters {
+impl CpuCounters {
     /// Reads the counters of these CPUs.
     pub fn read(root: &Root, cpus: &CpuSet) -> Self {
         Self {

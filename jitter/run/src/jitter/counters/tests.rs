@@ -4,9 +4,9 @@ use std::thread;
 const CPUS: &str = "0-1";
 const STAT: &str = "/proc/stat";
 
-fn counters(files: &[(&str, &str)]) -> Counters {
+fn counters(files: &[(&str, &str)]) -> CpuCounters {
     let files = files.iter().map(|(path, text)| ((*path).to_owned(), text.as_bytes().to_vec()));
-    Counters::read(&Root::in_memory("test", files), &CpuSet::parse_list(CPUS).unwrap())
+    CpuCounters::read(&Root::in_memory("test", files), &CpuSet::parse_list(CPUS).unwrap())
 }
 
 fn until(before: &[(&str, &str)], after: &[(&str, &str)]) -> CountersOfRun {
@@ -142,12 +142,12 @@ fn junk_in_schedstat_costs_that_file_only() {
 #[test]
 fn this_hosts_counters_increase() {
     let (root, cpus) = (Root::live(), lowlat_host_run::affinity::current().unwrap());
-    let before = Counters::read(&root, &cpus);
+    let before = CpuCounters::read(&root, &cpus);
     thread::scope(|scope| {
         // A thread that sleeps and wakes causes reschedules or timers somewhere, whatever else the host does.
         scope.spawn(|| (0..20).for_each(|_| thread::sleep(std::time::Duration::from_millis(2))));
     });
-    let run = before.until(&Counters::read(&root, &cpus), &cpus);
+    let run = before.until(&CpuCounters::read(&root, &cpus), &cpus);
     let moved: usize = cpus.iter().map(|cpu| run.of(cpu).len()).sum();
     assert!(moved > 0, "{run:?}");
 }

@@ -12,7 +12,7 @@ mod trace_reader;
 
 use super::{
     JitterError, JitterOptions, JitterProgress,
-    counters::{Counters, SmiCounts},
+    counters::{CpuCounters, SmiCounts},
     raw::RawFiles,
     run::{run, run_beside},
 };
@@ -22,7 +22,7 @@ use lowlat_host::{CpuId, Reading};
 use lowlat_host_run::Root;
 use lowlat_jitter::{CauseSource, CpuCauses, JitterCauses, JitterRecord, Warning};
 use observer::Observer;
-pub use setup::{Setup, filter_page_faults};
+pub use setup::{TraceSetup, filter_page_faults};
 use std::{path::PathBuf, sync::atomic::AtomicBool};
 pub use tap::{Live, sample};
 pub use trace_clock::StampClock;
@@ -100,14 +100,14 @@ fn run_with_causes(
 ) -> Outcome {
     let (kind, _) = clock::choose(root);
     let mut notes = Vec::new();
-    let (setup, reason) = match Setup::make(root, options, kind, &mut notes) {
+    let (setup, reason) = match TraceSetup::make(root, options, kind, &mut notes) {
         Ok(setup) => (Some(setup), String::new()),
         Err(reason) if saves_trace => return (Err(JitterError::NothingTraced(reason)), raw),
         Err(reason) => (None, reason),
     };
     let cost = setup.as_ref().and_then(|setup| setup.cost);
     let senders_reason = setup.as_ref().map(|setup| setup.senders_reason.clone()).unwrap_or_default();
-    let before = (Counters::read(root, &options.cpus), SmiCounts::read(root, &options.cpus));
+    let before = (CpuCounters::read(root, &options.cpus), SmiCounts::read(root, &options.cpus));
     let mut observer = Observer::new(root, options, raw, setup).with_halt(Halt::of(options, stop));
     let record = run_beside(root, options, stop, progress, &mut observer);
     let (raw, trace, halt) = observer.into_parts();
@@ -115,7 +115,7 @@ fn run_with_causes(
         Ok(record) => record,
         Err(error) => return (Err(error), raw),
     };
-    let counters = before.0.until(&Counters::read(root, &options.cpus), &options.cpus);
+    let counters = before.0.until(&CpuCounters::read(root, &options.cpus), &options.cpus);
     let smi_after = SmiCounts::read(root, &options.cpus);
     notes.extend(counters.doubts.iter().cloned());
     let mut halted = halt.map(|halt| halt.finish(&record));

@@ -1,6 +1,6 @@
 //! Runs beside the samplers and takes every interruption from the rings, once.
 
-use super::{halt::Halt, setup::Setup, tap::Tap, trace_reader::TraceReader};
+use super::{halt::Halt, setup::TraceSetup, tap::Tap, trace_reader::TraceReader};
 use crate::jitter::{Companion, JitterOptions, Lane, RawFiles, Started, ring::CAPACITY_MAX};
 use lowlat_host_run::Root;
 use lowlat_jitter::attribution::CauseKey;
@@ -11,7 +11,7 @@ pub struct Observer<'a> {
     root: &'a Root,
     options: &'a JitterOptions,
     raw: Option<RawFiles>,
-    setup: Option<Setup>,
+    setup: Option<TraceSetup>,
     trace: Option<TraceReader>,
     tap: Option<Tap>,
     halt: Option<Halt<'a>>,
@@ -27,7 +27,7 @@ impl<'a> Observer<'a> {
         root: &'a Root,
         options: &'a JitterOptions,
         raw: Option<RawFiles>,
-        setup: Option<Setup>,
+        setup: Option<TraceSetup>,
     ) -> Self {
         let (spans, keys) = (Vec::with_capacity(CAPACITY_MAX), Vec::with_capacity(CAPACITY_MAX));
         Self { root, options, raw, setup, trace: None, tap: None, halt: None, spans, keys }

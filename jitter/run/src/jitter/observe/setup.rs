@@ -28,7 +28,7 @@ const MEMORY_KB_MIN: u64 = 64 << 10;
 
 /// A trace that is ready to start.
 #[derive(Debug)]
-pub struct Setup {
+pub struct TraceSetup {
     pub tracing: Tracing,
     pub pipes: Vec<CpuPipe>,
     pub cost: Option<TracingCost>,
@@ -37,8 +37,8 @@ pub struct Setup {
     pub senders_reason: String,
 }
 
-impl Setup {
-    /// Prepares it as [`Setup::start`], and measures what an event costs.
+impl TraceSetup {
+    /// Prepares it as [`TraceSetup::start`], and measures what an event costs.
     ///
     /// # Errors
     /// A sentence that says why tracing is unavailable, with a hint.

@@ -1,6 +1,6 @@
 //! Passes interruptions and their main causes on while the samplers run.
 
-use super::{observer::Observer, setup::Setup, trace_reader::TraceReader};
+use super::{observer::Observer, setup::TraceSetup, trace_reader::TraceReader};
 use crate::{
     clock::{self, TickScale},
     jitter::{JitterError, JitterOptions, Lane, Started, run::run_beside},
@@ -44,7 +44,7 @@ pub fn sample(
     options.check(root)?;
     let (kind, _) = clock::choose(root);
     let mut notes = Vec::new();
-    let (setup, reason) = match Setup::start(root, &options.cpus, kind, &mut notes) {
+    let (setup, reason) = match TraceSetup::start(root, &options.cpus, kind, &mut notes) {
         Ok(setup) => (Some(setup), None),
         Err(reason) => (None, Some(reason)),
     };

@@ -1,6 +1,6 @@
 //! Aligns the trace's clock with the samplers' counter.
 
-use crate::clock::{ArchCounter, Counter, CounterKind, MonotonicRaw};
+use crate::clock::{ArchCounter, CounterKind, MonotonicCounter, MonotonicRaw};
 use lowlat_trace::{ClockPair, TickMap, TraceClock};
 
 /// Pairs of readings, of which the best is used.

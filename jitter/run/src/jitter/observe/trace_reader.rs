@@ -4,13 +4,13 @@ mod origin;
 
 use super::{
     senders::SenderReader,
-    setup::{Setup, filter_page_faults},
+    setup::{TraceSetup, filter_page_faults},
     trace_clock::StampClock,
 };
 use crate::tracefs::{CpuPipe, Tracing, function_names};
 use crate::{
     clock::TickScale,
-    jitter::{JitterOptions, Lane, Started, windows::Windows},
+    jitter::{JitterOptions, Lane, Started, windows::StealWatch},
 };
 use lowlat_host::{CpuId, CpuSet, Reading};
 use lowlat_host_run::Root;
@@ -49,7 +49,7 @@ pub struct TraceReader {
     decoder: Decoder,
     clock: StampClock,
     scale: TickScale,
-    windows: Windows,
+    windows: StealWatch,
     /// Set once the run has an epoch.
     cpus: Vec<OneCpu>,
     plans: Vec<AttributionPlan>,
@@ -84,13 +84,13 @@ struct OneCpu {
 impl TraceReader {
     /// Starts recording. Called before the samplers start.
     pub fn start(
-        setup: Setup,
+        setup: TraceSetup,
         root: &Root,
         options: &JitterOptions,
         started: &Started,
         lanes: &[Lane],
     ) -> Self {
-        let Setup { tracing, pipes, senders, .. } = setup;
+        let TraceSetup { tracing, pipes, senders, .. } = setup;
         let scale = started.scale;
         let clock = StampClock::new(started.counter, scale.hz());
         let own_tids = Arc::new(own_threads(root));
@@ -111,7 +111,7 @@ impl TraceReader {
         };
         let mut reader = Self {
             decoder: tracing.decoder(clock.map()),
-            windows: Windows::new(root, &options.cpus),
+            windows: StealWatch::new(root, &options.cpus),
             cpus: Vec::with_capacity(lanes.len()),
             plans: lanes.iter().map(plan).collect(),
             groups: None,

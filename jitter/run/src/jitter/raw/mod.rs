@@ -6,20 +6,55 @@
 //! the counter before it, and its length in ticks.
 
 mod convert;
-mod error;
 mod spool;
 
-pub use error::RawError;
-
-use super::companion::{Companion, Lane, Started};
+use super::collector::{Companion, Lane, Started};
 use lowlat_host::{CpuId, CpuSet};
 use lowlat_host_run::{
     open_files,
-    output::{Access, OutputDirectory, OutputError, OutputFile},
+    output::{FileAccess, OutputCause, OutputDirectory, OutputError, OutputFile},
 };
 use lowlat_jitter::sysjitter::raw_file_name;
 use spool::Spool;
-use std::{ffi::OsString, fs::File, path::Path};
+use std::{
+    ffi::OsString,
+    fs::File,
+    path::{Path, PathBuf},
+};
+use thiserror::Error;
+
+const NAME_A_PREFIX: &str = "name a prefix in an existing directory that you can write to";
+
+/// Error that prevents writing raw files, found before the run.
+#[derive(Debug, Error)]
+pub enum RawError {
+    /// A file cannot be created.
+    #[error("{source}\nhint: {}", source.hint().unwrap_or_else(|| NAME_A_PREFIX.into()))]
+    Create {
+        /// The system's error, with the path.
+        source: OutputError,
+    },
+    /// One file per CPU exceeds the limit on open files.
+    #[error(
+        "cannot create the raw file {}: {source}\nhint: raise the limit on open files (ulimit -n) or measure fewer \
+         CPUs; each needs one",
+        path.display()
+    )]
+    TooManyFiles { path: PathBuf, source: OutputCause },
+}
+
+impl RawError {
+    fn of(source: OutputError) -> Self {
+        match source {
+            OutputError { path, cause: OutputCause::Io(error) }
+                if error.raw_os_error() == Some(libc::EMFILE) =>
+            {
+                Self::TooManyFiles { path, source: OutputCause::Io(error) }
+            }
+            source => Self::Create { source },
+        }
+    }
+}
 
 /// The raw files of a run, one per measured CPU.
 #[derive(Debug)]
@@ -62,7 +97,7 @@ impl RawFiles {
             text.push(raw_file_name("", cpu, highest));
             let mut part = text.clone();
             part.push(".part");
-            match create(dir.file(&text, Access::Shared), dir.file(&part, Access::Shared), cpu) {
+            match create(dir.file(&text, FileAccess::Shared), dir.file(&part, FileAccess::Shared), cpu) {
                 Ok(one) => files.cpus.push(one),
                 Err(error) => {
                     files.discard();

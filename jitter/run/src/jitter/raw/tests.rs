@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::jitter::ring;
-use lowlat_host_run::output::OutputCause;
 use lowlat_jitter::{
     JitterCpu, JitterRecord,
     sysjitter::{RawRow, testing::parse_raw},

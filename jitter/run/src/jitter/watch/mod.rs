@@ -7,7 +7,7 @@ mod threads;
 
 pub use super::observe::{Live, sample};
 
-use super::counters::Counters;
+use super::counters::CpuCounters;
 use lowlat_host::{CpuSet, Reading};
 use lowlat_host_run::{Root, snapshot::nic_drops};
 use lowlat_jitter::watch::Interval;
@@ -20,7 +20,7 @@ use threads::ThreadTimes;
 pub struct HostWatch<'a> {
     root: &'a Root,
     cpus: CpuSet,
-    counters: Counters,
+    counters: CpuCounters,
     threads: Option<ThreadTimes>,
     began: Instant,
     own_cpu: Duration,
@@ -33,7 +33,7 @@ impl<'a> HostWatch<'a> {
             root,
             cpus: cpus.clone(),
             threads: (!quiet.is_empty()).then(|| ThreadTimes::start(root, quiet)),
-            counters: Counters::read(root, cpus),
+            counters: CpuCounters::read(root, cpus),
             began: Instant::now(),
             own_cpu: own_cpu_time(),
         }
@@ -41,7 +41,7 @@ impl<'a> HostWatch<'a> {
 
     /// Returns what happened since the start, or since the last call.
     pub fn interval(&mut self) -> Interval {
-        let counters = Counters::read(self.root, &self.cpus);
+        let counters = CpuCounters::read(self.root, &self.cpus);
         let now = Instant::now();
         let elapsed = now - self.began;
         let run = self.counters.until(&counters, &self.cpus);

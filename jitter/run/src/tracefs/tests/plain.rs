@@ -1,7 +1,7 @@
 //! Tests that do not need a kernel that traces.
 
 use crate::tracefs::{
-    CpuPipe, PipeStats, TraceError, Tracefs, files::SharedFile, others::other_tracers, remove_leftovers,
+    CpuPipe, PipeStats, TraceError, Tracefs, instance::SharedFile, others::other_tracers, remove_leftovers,
     symbols::names_in,
 };
 use lowlat_host_run::testing::TestTree;

@@ -13,5 +13,5 @@ mod tally;
 pub use record::{PartFigures, PartsFacts, SizeParts};
 pub use slow::{SlowCause, SlowMessage};
 pub use split::{Flaw, PARTS, Part, SUM_TOLERANCE, Split};
-pub use stamps::{Exchange, Stamps, Wakes};
+pub use stamps::{RoundTrip, Stamps, Wakes};
 pub use tally::{Kept, SLOWEST_MAX, Tally};

@@ -1,6 +1,6 @@
 //! The parts of one round trip.
 
-use super::{Exchange, Wakes};
+use super::{RoundTrip, Wakes};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -103,8 +103,8 @@ impl Split {
     ///
     /// # Errors
     /// [`Flaw`] if its stamps do not allow it.
-    pub fn of(exchange: &Exchange) -> Result<Self, Flaw> {
-        let Exchange { client, server, .. } = exchange;
+    pub fn of(exchange: &RoundTrip) -> Result<Self, Flaw> {
+        let RoundTrip { client, server, .. } = exchange;
         let all = (|| {
             let near = [client.sending_ns?, client.queued_ns?, client.sent_ns?];
             let far = [server.arrived_ns?, server.received_ns?, server.sending_ns?];

@@ -43,7 +43,7 @@ pub enum Wakes {
 
 /// Everything known of one round trip.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Exchange {
+pub struct RoundTrip {
     /// Start of the measured time, in nanoseconds since the start of the size.
     pub at_ns: u64,
     /// The measured time, by the counter alone.
@@ -56,7 +56,7 @@ pub struct Exchange {
     pub server_wake: Wakes,
 }
 
-impl Exchange {
+impl RoundTrip {
     /// For how long the packet was away from the client's NIC, and for how long it was at the server's; the inner
     /// `None` if a NIC's stamps are out of order. `None` unless both NICs stamped it twice.
     pub(super) fn between_nics(&self) -> Option<[Option<u64>; 2]> {

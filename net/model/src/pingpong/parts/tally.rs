@@ -1,6 +1,6 @@
 //! Adds up the parts of all round trips of a size, in bounded memory.
 
-use super::{Exchange, Flaw, PARTS, Part, PartFigures, SizeParts, Split, Wakes};
+use super::{Flaw, PARTS, Part, PartFigures, RoundTrip, SizeParts, Split, Wakes};
 use hdrhistogram::Histogram;
 use lowlat_host::statistics::carries_quantile;
 use std::{cmp::Reverse, collections::BinaryHeap};
@@ -15,7 +15,7 @@ const DIGITS: u8 = 3;
 /// A round trip that is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Kept {
-    pub exchange: Exchange,
+    pub exchange: RoundTrip,
     pub split: Split,
 }
 
@@ -79,7 +79,7 @@ impl Tally {
     }
 
     /// Adds a round trip. Where the NICs stamp packets, one without their stamps lacks stamps.
-    pub fn add(&mut self, mut exchange: Exchange) {
+    pub fn add(&mut self, mut exchange: RoundTrip) {
         self.counts.messages += 1;
         if self.is_by_nics == Some(false) {
             exchange.client.sent_by_nic_ns = None;
@@ -116,7 +116,7 @@ impl Tally {
         }
     }
 
-    fn keep(&mut self, exchange: &Exchange, split: Split) {
+    fn keep(&mut self, exchange: &RoundTrip, split: Split) {
         self.slowest.push(Reverse(Kept { exchange: *exchange, split }));
         if self.slowest.len() > SLOWEST_MAX {
             self.slowest.pop();
@@ -173,10 +173,10 @@ mod tests {
     use crate::pingpong::parts::Stamps;
 
     /// A round trip of 10,000 ns that starts at `at_ns`; the server's clock is `ahead_ns` ahead.
-    fn exchange(at_ns: u64, ahead_ns: u64) -> Exchange {
+    fn exchange(at_ns: u64, ahead_ns: u64) -> RoundTrip {
         let server = |ns: u64| Some(1_000_000 + at_ns + ahead_ns + ns);
         let client = |ns: u64| Some(1_000_000 + at_ns + ns);
-        Exchange {
+        RoundTrip {
             at_ns,
             measured_ns: 10_000,
             client: Stamps {
@@ -215,12 +215,12 @@ mod tests {
 
     #[test]
     fn without_a_trace_the_wake_up_is_within_the_arrival() {
-        let unknown = Exchange { client_wake: Wakes::Unknown, ..exchange(0, 0) };
+        let unknown = RoundTrip { client_wake: Wakes::Unknown, ..exchange(0, 0) };
         let split = Split::of(&unknown).unwrap();
         assert_eq!((split.ns(Part::ClientSocket), split.ns(Part::ClientWake)), (2_000, 0));
         assert_eq!(split.sum_ns(), 10_000);
         // A wake-up for the first packet of a message of several.
-        let early = Exchange { client_wake: Wakes::At(3), ..exchange(0, 0) };
+        let early = RoundTrip { client_wake: Wakes::At(3), ..exchange(0, 0) };
         let split = Split::of(&early).unwrap();
         assert_eq!((split.ns(Part::ClientSocket), split.ns(Part::ClientWake)), (0, 2_000));
     }
@@ -263,7 +263,7 @@ mod tests {
         for at in 0..1_000 {
             tally.add(exchange(at, 99));
         }
-        let broken = |change: fn(&mut Exchange)| {
+        let broken = |change: fn(&mut RoundTrip)| {
             let mut exchange = exchange(0, 99);
             change(&mut exchange);
             exchange
@@ -290,7 +290,7 @@ mod tests {
     #[test]
     fn wake_ups_that_nobody_traced_have_no_row() {
         let mut tally = Tally::new([true, false]);
-        tally.add(Exchange { server_wake: Wakes::Unknown, ..exchange(0, 0) });
+        tally.add(RoundTrip { server_wake: Wakes::Unknown, ..exchange(0, 0) });
         let parts: Vec<Part> = tally.figures().parts.iter().map(|part| part.part).collect();
         assert!(parts.contains(&Part::ClientWake) && !parts.contains(&Part::ServerWake));
         assert_eq!(tally.figures().parts.iter().find_map(|part| part.p99_ns), None, "one message has no p99");
@@ -333,7 +333,7 @@ mod tests {
                     sending_ns: a, queued_ns: b, sent_ns: c, arrived_ns: d, received_ns: e,
                     sent_by_nic_ns: b, arrived_at_nic_ns: d,
                 };
-                let exchange = Exchange {
+                let exchange = RoundTrip {
                     at_ns: 0,
                     measured_ns: c4.unwrap_or(0).wrapping_sub(c0.unwrap_or(0)),
                     client: stamps([c0, c1, c2, c3, c4]),

@@ -3,7 +3,7 @@
 use super::*;
 use crate::{
     layout::{FILE_HEAD_BYTES, data_name, index_name},
-    read::{Gap, Merge, Read, Tail, last_records, verify},
+    read::{Gap, JournalRead, Merge, TailReader, last_records, verify},
     record::{FolderLock, Options, Recorder},
     testing::{Maker, options, payload, read_all, record},
 };
@@ -52,14 +52,14 @@ struct Answers {
 
 fn answer(folder: &Path) -> Option<Answers> {
     let recording = Recording::open(folder).ok()?;
-    let is_loss = |read: &Read| match read {
-        Read::Damaged(_) => true,
+    let is_loss = |read: &JournalRead| match read {
+        JournalRead::Damaged(_) => true,
         // The recording has one gap to start with, which is not damage.
-        Read::Gap(Gap { reason, .. }) => reason.is_none(),
+        JournalRead::Gap(Gap { reason, .. }) => reason.is_none(),
         _ => false,
     };
-    let is_record = |read: &&Read| matches!(read, Read::Record(_));
-    let of = |reads: &[Read]| Answers {
+    let is_record = |read: &&JournalRead| matches!(read, JournalRead::Record(_));
+    let of = |reads: &[JournalRead]| Answers {
         records: reads.iter().filter(is_record).count() as u64,
         complains: reads.iter().any(is_loss),
     };
@@ -72,16 +72,16 @@ fn answer(folder: &Path) -> Option<Answers> {
     let heads = verify(&recording, false, &mut |_, _| ());
     assert!(heads.damage_count == 0 || merged.complains, "{:?}", heads.damages);
     let streams: Vec<u32> = (0..).take(recording.streams().len()).collect();
-    let last: Vec<Read> = last_records(&recording, &streams, usize::MAX, &|_, _| true)
+    let last: Vec<JournalRead> = last_records(&recording, &streams, usize::MAX, &|_, _| true)
         .into_iter()
         .map(|(read, _)| read)
         .collect();
     assert_eq!(of(&last).records, merged.records);
     assert_eq!(of(&last).complains || inspect(&recording).next().is_some(), merged.complains);
-    let (mut tail, mut bytes, mut tailed) = (Tail::from_start(&recording), Vec::new(), Vec::new());
+    let (mut tail, mut bytes, mut tailed) = (TailReader::from_start(&recording), Vec::new(), Vec::new());
     loop {
         match tail.next(&mut bytes) {
-            Read::Ended => break,
+            JournalRead::Ended => break,
             read => tailed.push(read),
         }
         assert!(tailed.len() < 100_000, "endless");
@@ -245,7 +245,7 @@ fn a_recording_in_progress_is_not_damaged() {
         assert!(verify(&recording, true, &mut |_, _| ()).is_complete());
         drop(writer);
         let found: Vec<_> = inspect(&Recording::open(folder.path()).unwrap()).collect();
-        assert!(matches!(found[..], [Damage { problem: Problem::Unfinished, .. }]), "{found:?}");
+        assert!(matches!(found[..], [DamagedPlace { problem: Problem::Unfinished, .. }]), "{found:?}");
     }
     // The next file is created before this one gets its end.
     let next = crate::read::recording::list(folder.path()).unwrap().data.len() as u64 + 1;
@@ -264,7 +264,10 @@ fn a_merge_of_no_streams_reports_damage_too() {
     let recording = Recording::open(folder.path()).unwrap();
     let mut merge = Merge::new(&recording, &[]);
     let read = merge.next(&mut Vec::new());
-    assert!(matches!(&read, Read::Damaged(damage) if damage.problem == Problem::FileMissing), "{read:?}");
+    assert!(
+        matches!(&read, JournalRead::Damaged(damage) if damage.problem == Problem::FileMissing),
+        "{read:?}"
+    );
 }
 
 #[test]
@@ -276,11 +279,11 @@ fn foreign_bytes_in_reserved_space_are_detected() {
     let path = folder.path().join(data_name(1));
     assert_eq!(path.metadata().unwrap().len(), 1 << 30);
     let found: Vec<_> = inspect(&Recording::open(folder.path()).unwrap()).collect();
-    assert!(matches!(found[..], [Damage { problem: Problem::Unfinished, .. }]), "{found:?}");
+    assert!(matches!(found[..], [DamagedPlace { problem: Problem::Unfinished, .. }]), "{found:?}");
     let file = fs::OpenOptions::new().write(true).open(&path).unwrap();
     std::os::unix::fs::FileExt::write_all_at(&file, &[7; 64], (1 << 29) + 64).unwrap();
     let found: Vec<_> = inspect(&Recording::open(folder.path()).unwrap()).collect();
-    let [Damage { problem: Problem::NoBlock, offset, bytes, .. }, _] = &found[..] else {
+    let [DamagedPlace { problem: Problem::NoBlock, offset, bytes, .. }, _] = &found[..] else {
         panic!("{found:?}")
     };
     assert_eq!(offset + bytes, (1 << 29) + 128);

@@ -18,7 +18,7 @@ fn a_tail_follows_while_a_recorder_runs() {
     while !folder.path().join(data_name(1)).exists() {
         std::thread::yield_now();
     }
-    let mut tail = Tail::from_start(&Recording::open(folder.path()).unwrap());
+    let mut tail = TailReader::from_start(&Recording::open(folder.path()).unwrap());
     let (mut bytes, mut next) = (Vec::new(), 0);
     for sequence in 0..500 {
         if sequence > 0 {
@@ -27,11 +27,11 @@ fn a_tail_follows_while_a_recorder_runs() {
         recorder.flush_old().unwrap();
         while next <= sequence {
             match tail.next(&mut bytes) {
-                Read::Record(found) => {
+                JournalRead::Record(found) => {
                     assert_eq!((found.record, &bytes), (record(0, next), &payload(0, next)));
                     next += 1;
                 }
-                Read::Nothing => {
+                JournalRead::Nothing => {
                     std::thread::yield_now();
                     recorder.flush_old().unwrap();
                 }
@@ -39,11 +39,11 @@ fn a_tail_follows_while_a_recorder_runs() {
             }
         }
     }
-    assert_eq!(tail.next(&mut bytes), Read::Nothing);
+    assert_eq!(tail.next(&mut bytes), JournalRead::Nothing);
     recorder.stop().unwrap();
-    assert_eq!(tail.next(&mut bytes), Read::Ended);
-    let mut late = Tail::from_now(&Recording::open(folder.path()).unwrap());
-    assert_eq!(late.next(&mut bytes), Read::Ended);
+    assert_eq!(tail.next(&mut bytes), JournalRead::Ended);
+    let mut late = TailReader::from_now(&Recording::open(folder.path()).unwrap());
+    assert_eq!(late.next(&mut bytes), JournalRead::Ended);
 }
 
 /// One stream in at least five files, and the number of files.
@@ -72,25 +72,25 @@ fn sequences_of(recording: &Recording, is_of: impl Fn(u64) -> bool) -> Vec<u64> 
 }
 
 /// Reads a tail up to its end, or until it has nothing new: sequences, damage, and the last result.
-fn follow(tail: &mut Tail) -> (Vec<u64>, Vec<Damage>, Read) {
+fn follow(tail: &mut TailReader) -> (Vec<u64>, Vec<DamagedPlace>, JournalRead) {
     let (mut reads, mut payload) = (Vec::new(), Vec::new());
     let last = loop {
         match tail.next(&mut payload) {
-            read @ (Read::Nothing | Read::Ended) => break read,
+            read @ (JournalRead::Nothing | JournalRead::Ended) => break read,
             read => reads.push(read),
         }
         assert!(reads.len() < 100_000, "endless");
     };
     let damages = reads.iter().filter_map(|read| match read {
-        Read::Damaged(damage) => Some((**damage).clone()),
+        JournalRead::Damaged(damage) => Some((**damage).clone()),
         _ => None,
     });
     let damages = damages.collect();
     (sequences(&reads).into_iter().map(|(_, sequence)| sequence).collect(), damages, last)
 }
 
-fn problems(folder: &Path, damages: &[Damage]) -> Vec<(u64, Problem)> {
-    let number = |damage: &Damage| {
+fn problems(folder: &Path, damages: &[DamagedPlace]) -> Vec<(u64, Problem)> {
+    let number = |damage: &DamagedPlace| {
         let name = damage.file.strip_prefix(folder).unwrap().to_str().unwrap();
         crate::layout::number_of(name).unwrap()
     };
@@ -107,8 +107,8 @@ fn missing_files_are_reported_and_the_others_are_read() {
     for number in [2, 3, files] {
         fs::remove_file(folder.join(data_name(number))).unwrap();
     }
-    let (read, damages, last) = follow(&mut Tail::from_start(&Recording::open(folder).unwrap()));
-    assert_eq!((read, last), (rest, Read::Ended));
+    let (read, damages, last) = follow(&mut TailReader::from_start(&Recording::open(folder).unwrap()));
+    assert_eq!((read, last), (rest, JournalRead::Ended));
     let missing = |number| (number, Problem::FileMissing);
     // The last file is known from the end of the previous one, which announces it.
     let found = problems(folder, &damages);
@@ -124,8 +124,8 @@ fn unreadable_foreign_and_useless_files_are_distinguished() {
     let recording = Recording::open(folder).unwrap();
     let rest = sequences_of(&recording, |number| ![2, 3, 4].contains(&number));
     make_useless(folder, [2, 3, 4]);
-    let (read, damages, last) = follow(&mut Tail::from_start(&Recording::open(folder).unwrap()));
-    assert_eq!((read, last), (rest, Read::Ended));
+    let (read, damages, last) = follow(&mut TailReader::from_start(&Recording::open(folder).unwrap()));
+    assert_eq!((read, last), (rest, JournalRead::Ended));
     let found = problems(folder, &damages);
     let [
         (2, Problem::Unreadable { error }),
@@ -153,14 +153,14 @@ fn a_deleted_file_is_reported_once_and_the_tail_waits_for_the_next() {
     let [kept, back] = ["kept", "back"].map(|name| folder.join(name));
     fs::rename(&gone, &kept).unwrap();
     fs::rename(&last, &back).unwrap();
-    let mut tail = Tail::from_start(&recording);
+    let mut tail = TailReader::from_start(&recording);
     let (read, damages, answer) = follow(&mut tail);
-    assert_eq!((read, answer), (sequences_of(&recording, |number| number < files - 1), Read::Nothing));
+    assert_eq!((read, answer), (sequences_of(&recording, |number| number < files - 1), JournalRead::Nothing));
     assert_eq!(problems(folder, &damages), [(files - 1, Problem::FileMissing)]);
-    assert_eq!(follow(&mut tail), (vec![], vec![], Read::Nothing), "already reported");
+    assert_eq!(follow(&mut tail), (vec![], vec![], JournalRead::Nothing), "already reported");
     // A tail that starts now leaves existing damage to other readers.
-    let mut from_now = Tail::from_now(&Recording::open(folder).unwrap());
-    assert_eq!(follow(&mut from_now), (vec![], vec![], Read::Nothing));
+    let mut from_now = TailReader::from_now(&Recording::open(folder).unwrap());
+    assert_eq!(follow(&mut from_now), (vec![], vec![], JournalRead::Nothing));
     fs::rename(&back, &last).unwrap();
     for tail in [&mut tail, &mut from_now] {
         let (read, damages, answer) = follow(tail);
@@ -169,7 +169,7 @@ fn a_deleted_file_is_reported_once_and_the_tail_waits_for_the_next() {
             matches!(problems(folder, &damages)[..], [(_, Problem::BlocksMissing { .. })]),
             "{damages:?}"
         );
-        assert_eq!(answer, Read::Nothing, "the recorder has not created another file yet");
+        assert_eq!(answer, JournalRead::Nothing, "the recorder has not created another file yet");
     }
     drop(kept);
 }
@@ -179,15 +179,15 @@ fn a_tail_finds_the_next_file_of_a_later_recorder() {
     let folder = TempDir::new().unwrap();
     long(folder.path());
     let recording = Recording::open(folder.path()).unwrap();
-    let mut tail = Tail::from_now(&recording);
+    let mut tail = TailReader::from_now(&recording);
     let writer = FolderLock::take(folder.path()).unwrap().unwrap();
     assert_eq!(
         follow(&mut tail),
-        (vec![], vec![], Read::Nothing),
+        (vec![], vec![], JournalRead::Nothing),
         "another recorder starts, and has no file yet"
     );
     drop(writer);
-    assert_eq!(follow(&mut tail), (vec![], vec![], Read::Ended));
+    assert_eq!(follow(&mut tail), (vec![], vec![], JournalRead::Ended));
 }
 
 #[test]
@@ -203,8 +203,8 @@ fn a_tail_leaves_a_file_without_an_end_for_later_ones() {
     fs::remove_file(folder.join(index_name(1))).unwrap();
     fs::remove_file(folder.join(data_name(2))).unwrap();
     let _writer = FolderLock::take(folder).unwrap().unwrap();
-    let (read, damages, answer) = follow(&mut Tail::from_start(&Recording::open(folder).unwrap()));
-    assert_eq!((read, answer), (rest, Read::Nothing));
+    let (read, damages, answer) = follow(&mut TailReader::from_start(&Recording::open(folder).unwrap()));
+    assert_eq!((read, answer), (rest, JournalRead::Nothing));
     let found = problems(folder, &damages);
     assert!(
         matches!(
@@ -222,22 +222,22 @@ fn a_killed_recorder_leaves_a_file_without_an_end() {
     maker.records(0, 0..20);
     let writer = FolderLock::take(folder.path()).unwrap().unwrap();
     let recording = Recording::open(folder.path()).unwrap();
-    let (mut tail, mut from_now) = (Tail::from_start(&recording), Tail::from_now(&recording));
+    let (mut tail, mut from_now) = (TailReader::from_start(&recording), TailReader::from_now(&recording));
     let (read, damages, answer) = follow(&mut tail);
-    assert_eq!((read.len(), damages, answer), (20, vec![], Read::Nothing), "still recording");
-    assert_eq!(follow(&mut from_now), (vec![], vec![], Read::Nothing));
+    assert_eq!((read.len(), damages, answer), (20, vec![], JournalRead::Nothing), "still recording");
+    assert_eq!(follow(&mut from_now), (vec![], vec![], JournalRead::Nothing));
     drop((writer, maker));
     for tail in [&mut tail, &mut from_now] {
         let (_, damages, answer) = follow(tail);
         assert_eq!(
             (problems(folder.path(), &damages), answer),
-            (vec![(1, Problem::Unfinished)], Read::Ended)
+            (vec![(1, Problem::Unfinished)], JournalRead::Ended)
         );
-        assert_eq!(follow(tail), (vec![], vec![], Read::Ended), "once");
+        assert_eq!(follow(tail), (vec![], vec![], JournalRead::Ended), "once");
     }
     // Readers of the existing files report it instead.
-    let mut late = Tail::from_now(&Recording::open(folder.path()).unwrap());
-    assert_eq!(follow(&mut late), (vec![], vec![], Read::Ended));
+    let mut late = TailReader::from_now(&Recording::open(folder.path()).unwrap());
+    assert_eq!(follow(&mut late), (vec![], vec![], JournalRead::Ended));
 }
 
 #[test]
@@ -256,16 +256,19 @@ fn a_file_of_another_layout_is_reported_during_a_recording() {
     fs::write(&last, &bytes).unwrap();
     let writer = FolderLock::take(folder).unwrap().unwrap();
     let recording = Recording::open(folder).unwrap();
-    let mut tails = [Tail::from_start(&recording), Tail::from_now(&recording)];
+    let mut tails = [TailReader::from_start(&recording), TailReader::from_now(&recording)];
     let (read, damages, answer) = follow(&mut tails[0]);
-    assert_eq!((read, answer), (rest, Read::Nothing));
+    assert_eq!((read, answer), (rest, JournalRead::Nothing));
     let why = HeadProblem::Version { found: crate::layout::VERSION + 1 };
     assert_eq!(problems(folder, &damages), [(files, Problem::FileHead { why })]);
     assert_eq!(
         follow(&mut tails[1]),
-        (vec![], vec![], Read::Nothing),
+        (vec![], vec![], JournalRead::Nothing),
         "left to readers of the existing files"
     );
     drop(writer);
-    assert_eq!(tails.map(|mut tail| follow(&mut tail)), [(); 2].map(|()| (vec![], vec![], Read::Ended)));
+    assert_eq!(
+        tails.map(|mut tail| follow(&mut tail)),
+        [(); 2].map(|()| (vec![], vec![], JournalRead::Ended))
+    );
 }

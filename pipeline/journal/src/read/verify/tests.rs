@@ -21,7 +21,7 @@ fn make(folder: &Path) -> u64 {
     files as u64
 }
 
-fn check(folder: &Path) -> Verification {
+fn check(folder: &Path) -> JournalVerification {
     verify(&Recording::open(folder).unwrap(), true, &mut |_, _| ())
 }
 

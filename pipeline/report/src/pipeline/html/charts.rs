@@ -1,7 +1,7 @@
 //! Costs: busy CPUs, and wakes and switches per tick.
 
 use crate::pipeline::MeasuredRow;
-use crate::pipeline::html::series::{Frame, Look, Point, Series, decades};
+use crate::pipeline::html::series::{ChartSeries, Frame, Look, Point, decades};
 use lowlat_text::page::section as page_section;
 use lowlat_text::units::{count, rate};
 use maud::{Markup, html};
@@ -42,7 +42,7 @@ fn series(
     groups: &[Vec<&MeasuredRow<'_>>],
     of: &dyn Fn(&MeasuredRow<'_>) -> Option<f64>,
     words: &dyn Fn(f64) -> String,
-) -> Vec<Series> {
+) -> Vec<ChartSeries> {
     let one = |group: &Vec<&MeasuredRow<'_>>| {
         let mut points: Vec<Point> = group
             .iter()
@@ -60,7 +60,7 @@ fn series(
             })
             .collect();
         points.sort_by(|a, b| a.rate.total_cmp(&b.rate));
-        Series { letter: group.first().map_or('A', |row| row.row.group), points, look: Look::Bars }
+        ChartSeries { letter: group.first().map_or('A', |row| row.row.group), points, look: Look::Bars }
     };
     groups.iter().map(one).filter(|series| !series.points.is_empty()).collect()
 }

@@ -1,6 +1,6 @@
 //! Latency over the tick rate.
 
-use crate::pipeline::html::series::{Frame, Look, Point, Series, decades, legend};
+use crate::pipeline::html::series::{ChartSeries, Frame, Look, Point, decades, legend};
 use crate::pipeline::{MeasuredRow, bounds};
 use lowlat_text::page::{micro, section as page_section};
 use lowlat_text::units::{count, duration};
@@ -18,12 +18,12 @@ type Group<'r, 'a> = Vec<&'r MeasuredRow<'a>>;
 /// One chart of all means, and one chart of percentiles per group.
 pub fn section(groups: &[Group<'_, '_>]) -> Markup {
     let lead = html! { "From the write of a quote by md to the read of its order by td, over the rate of quotes. Both axes are logarithmic; lower is faster." };
-    let means: Vec<Series> =
+    let means: Vec<ChartSeries> =
         groups.iter().map(|group| of_means(group)).filter(|series| !series.points.is_empty()).collect();
     let measured: Vec<&Group<'_, '_>> =
         groups.iter().filter(|group| group.iter().any(|row| row.figures.runs > 0)).collect();
     // All charts share one scale, so that groups can be compared.
-    let parts: Vec<Series> =
+    let parts: Vec<ChartSeries> =
         measured.iter().flat_map(|group| [of_percentiles(group), of_reference(group)]).collect();
     let span = span_of(&parts);
     let has_reference = measured.iter().any(|group| !of_reference(group).points.is_empty());
@@ -43,7 +43,7 @@ pub fn section(groups: &[Group<'_, '_>]) -> Markup {
     page_section("latency", "Latency", &lead, &body)
 }
 
-fn means_chart(means: &[Series], measured: &[&Group<'_, '_>]) -> Markup {
+fn means_chart(means: &[ChartSeries], measured: &[&Group<'_, '_>]) -> Markup {
     let (low, high) = span_of(means);
     let frame = Frame::new(WIDTH, HEIGHT, low, high).side_by_side(BESIDE);
     html! {
@@ -60,7 +60,7 @@ fn means_chart(means: &[Series], measured: &[&Group<'_, '_>]) -> Markup {
 
 /// The means of a finding's groups, with their names below.
 pub fn finding_chart(title: &str, groups: &[Group<'_, '_>], names: &[(char, String)]) -> Markup {
-    let means: Vec<Series> =
+    let means: Vec<ChartSeries> =
         groups.iter().map(|group| of_means(group)).filter(|series| !series.points.is_empty()).collect();
     let (low, high) = span_of(&means);
     let rates = decades(means.iter().flat_map(|series| &series.points).map(|point| point.rate));
@@ -82,7 +82,7 @@ fn percentiles(group: &Group<'_, '_>, (low, high): (i32, i32)) -> Markup {
     let Some(first) = group.first() else { return html! {} };
     let measured = of_percentiles(group);
     let reference = of_reference(group);
-    let all: Vec<Series> =
+    let all: Vec<ChartSeries> =
         [reference, measured].into_iter().filter(|series| !series.points.is_empty()).collect();
     let frame = Frame::new(SMALL_WIDTH, SMALL_HEIGHT, low, high);
     let label = format!("Group {}: tick to order over the rate, p50 to p99", first.row.group);
@@ -97,12 +97,12 @@ fn percentiles(group: &Group<'_, '_>, (low, high): (i32, i32)) -> Markup {
 }
 
 /// The decades that cover every point.
-fn span_of(all: &[Series]) -> (i32, i32) {
+fn span_of(all: &[ChartSeries]) -> (i32, i32) {
     let values = all.iter().flat_map(|series| &series.points).flat_map(|point| [point.low, point.high]);
     decades(values).unwrap_or((3, 6))
 }
 
-fn of_means(group: &Group<'_, '_>) -> Series {
+fn of_means(group: &Group<'_, '_>) -> ChartSeries {
     let points = group.iter().filter_map(|row| {
         let (low, high) = row.figures.t2o.means_ns?;
         let range = crate::pipeline::terminal::range(Some((low, high)));
@@ -126,7 +126,7 @@ fn mean(row: &MeasuredRow<'_>, (low, high): (f64, f64), title: String) -> Point 
     Point { rate: row.row.parameters.rate_per_s, low, at: (low * high).sqrt(), high, is_carried: true, title }
 }
 
-fn of_percentiles(group: &Group<'_, '_>) -> Series {
+fn of_percentiles(group: &Group<'_, '_>) -> ChartSeries {
     let points = group.iter().filter_map(|row| {
         let (low, high) = row.figures.t2o.means_ns?;
         let pooled = &row.figures.t2o.pooled;
@@ -153,7 +153,7 @@ fn of_percentiles(group: &Group<'_, '_>) -> Series {
     series(group, points.collect(), Look::Band)
 }
 
-fn of_reference(group: &Group<'_, '_>) -> Series {
+fn of_reference(group: &Group<'_, '_>) -> ChartSeries {
     let points = group.iter().filter_map(|row| {
         let (low, high) = bounds(row.reference?.t2o);
         Some(mean(
@@ -169,9 +169,9 @@ fn of_reference(group: &Group<'_, '_>) -> Series {
     series(group, points.collect(), Look::Reference)
 }
 
-fn series(group: &Group<'_, '_>, mut points: Vec<Point>, look: Look) -> Series {
+fn series(group: &Group<'_, '_>, mut points: Vec<Point>, look: Look) -> ChartSeries {
     points.sort_by(|a, b| a.rate.total_cmp(&b.rate));
-    Series { letter: group.first().map_or('A', |row| row.row.group), points, look }
+    ChartSeries { letter: group.first().map_or('A', |row| row.row.group), points, look }
 }
 
 /// "100 ns", "1 µs", "10 ms", "1 s".

@@ -34,7 +34,7 @@ pub struct Point {
 
 /// Points joined by a line.
 #[derive(Debug, Clone)]
-pub struct Series {
+pub struct ChartSeries {
     pub letter: char,
     /// Points in order of rate.
     pub points: Vec<Point>,
@@ -83,14 +83,14 @@ impl Frame {
     }
 
     /// The same frame, wide enough for every rate: a scenario from a file may have any.
-    fn covering(&self, all: &[Series]) -> Self {
+    fn covering(&self, all: &[ChartSeries]) -> Self {
         let rates = all.iter().flat_map(|series| &series.points).map(|point| point.rate);
         let Some((low, high)) = decades(rates) else { return *self };
         let x = LogScale { low: self.x.low.min(low), high: self.x.high.max(high), ..self.x };
         Self { x, ..*self }
     }
 
-    pub fn draw(&self, label: &str, y_title: &str, name: fn(i32) -> String, all: &[Series]) -> Markup {
+    pub fn draw(&self, label: &str, y_title: &str, name: fn(i32) -> String, all: &[ChartSeries]) -> Markup {
         let frame = self.covering(all);
         html! {
             svg class="chart rates" viewBox={ "0 0 " (px(self.width)) " " (px(self.height)) } role="img" aria-label=(label) {
@@ -126,7 +126,7 @@ impl Frame {
         self.beside * (at as f64 - (of.saturating_sub(1)) as f64 / 2.0)
     }
 
-    fn series(&self, series: &Series, shift: f64) -> Markup {
+    fn series(&self, series: &ChartSeries, shift: f64) -> Markup {
         let at = |point: &Point, value: f64| (self.x.at(point.rate) + shift, self.y.at(value));
         let class = format!("g-{}", series.letter.to_ascii_lowercase());
         html! {
@@ -149,7 +149,7 @@ impl Frame {
         }
     }
 
-    fn line(&self, series: &Series, shift: f64) -> String {
+    fn line(&self, series: &ChartSeries, shift: f64) -> String {
         let mut path = String::new();
         for point in &series.points {
             let step = if path.is_empty() { 'M' } else { 'L' };
@@ -163,7 +163,7 @@ impl Frame {
     }
 
     /// The area between low and high ends, over each stretch of points that have both.
-    fn band(&self, series: &Series) -> String {
+    fn band(&self, series: &ChartSeries) -> String {
         let mut path = String::new();
         for stretch in series.points.split(|point| !point.is_carried).filter(|stretch| stretch.len() > 1) {
             let ends = stretch.iter().map(|point| (point, point.high));
@@ -178,7 +178,7 @@ impl Frame {
     }
 
     /// The letter of each group where its line ends, moved apart.
-    fn letters(&self, all: &[Series]) -> Markup {
+    fn letters(&self, all: &[ChartSeries]) -> Markup {
         let mut ends: Vec<(char, f64, f64)> = all
             .iter()
             .enumerate()

@@ -4,7 +4,7 @@ use crate::pipeline::terminal::{add_dim, add_headline, add_warnings, range, size
 use columns::{Column, NONE};
 use lowlat_host::{CpuId, CpuSet};
 use lowlat_pipeline::{
-    matrix::Compared,
+    matrix::SpeedVerdict,
     size::{CheckedPoint, Costs, HugePages, SizeDocument},
 };
 use lowlat_text::columns;
@@ -74,9 +74,9 @@ fn huge_pages(tried: &HugePages) -> Vec<String> {
     if !tried.huge.is_empty() {
         let [huge, usual] = tried.ranges().map(|of| range(of.means_ns));
         let shown = match tried.compared() {
-            Some(Compared::Faster(factor)) => format!("4 KiB pages take {factor:.2} times as long"),
-            Some(Compared::Slower(factor)) => format!("huge pages take {factor:.2} times as long"),
-            Some(Compared::NoDifference) => "no difference shown, the means of runs overlap".to_owned(),
+            Some(SpeedVerdict::Faster(factor)) => format!("4 KiB pages take {factor:.2} times as long"),
+            Some(SpeedVerdict::Slower(factor)) => format!("huge pages take {factor:.2} times as long"),
+            Some(SpeedVerdict::NoDifference) => "no difference shown, the means of runs overlap".to_owned(),
             None => "fewer than two runs of each, which compare nothing".to_owned(),
         };
         said.push(format!(

@@ -2,7 +2,7 @@
 //! predicts.
 
 use crate::pipeline::terminal::{mode_word, trimmed, whole};
-use lowlat_pipeline::size::{Cores, Limit, Load, Prediction, SizeDocument, predict};
+use lowlat_pipeline::size::{CapacityLimit, Cores, Load, Prediction, SizeDocument, predict};
 use lowlat_text::units::{count, duration, percent, plural};
 
 /// The answer. A number that no run confirms is called predicted, and no goal is claimed that no run kept.
@@ -113,9 +113,9 @@ fn expected(document: &SizeDocument) -> String {
     match &document.capacity.expected {
         Some(of) => {
             let limit = match document.capacity.limit {
-                Limit::P99 => "one more exceeds the latency limit",
-                Limit::Utilisation => "one more keeps a CPU busier than the goal allows",
-                Limit::Numbers => "a run supports no more strategies",
+                CapacityLimit::P99 => "one more exceeds the latency limit",
+                CapacityLimit::Utilisation => "one more keeps a CPU busier than the goal allows",
+                CapacityLimit::Numbers => "a run supports no more strategies",
             };
             let strategies = strategies_words(document.capacity.strategies);
             format!("predicted for {strategies}: {}; {limit}; {cores}", prediction(document, of))
@@ -153,7 +153,7 @@ fn alone(document: &SizeDocument) -> String {
     let predicted = predict(&document.costs, &one).map(|of| document.fit.correct(&of));
     match (predicted, document.capacity.limit) {
         (None, _) => "one strategy needs more CPU time than the host has; lower --rate".to_owned(),
-        (Some(of), Limit::P99) => format!(
+        (Some(of), CapacityLimit::P99) => format!(
             "predicted for 1 strategy: {}; raise --goal, or dedicate CPUs to its processes",
             prediction(document, &of)
         ),

@@ -1,11 +1,11 @@
-//! Meaning of the columns of a file.
+//! Meaning of the columns of a file, and the decimal numbers in them.
 
 use super::Fault;
 use crate::refusal::Refusal;
 use std::path::Path;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Column {
+pub enum TickColumn {
     Time,
     Instrument,
     Bid,
@@ -15,7 +15,7 @@ pub enum Column {
     AskSize,
 }
 
-impl Column {
+impl TickColumn {
     /// Describes the fault of a value in this column.
     pub fn fault(self, raw: &str) -> Fault {
         let (what, expected) = match self {
@@ -32,26 +32,27 @@ impl Column {
 }
 
 /// Names of columns; for those of the time, also the number of decimals that turn it into nanoseconds.
-const NAMES: [(&str, Column, u32); 12] = [
-    ("time", Column::Time, 0),
-    ("time_ns", Column::Time, 0),
-    ("time_us", Column::Time, 3),
-    ("time_ms", Column::Time, 6),
-    ("time_s", Column::Time, 9),
-    ("generated_ns", Column::Time, 0),
-    ("instrument", Column::Instrument, 0),
-    ("bid", Column::Bid, 0),
-    ("ask", Column::Ask, 0),
-    ("last", Column::Last, 0),
-    ("bid_size", Column::BidSize, 0),
-    ("ask_size", Column::AskSize, 0),
+const NAMES: [(&str, TickColumn, u32); 12] = [
+    ("time", TickColumn::Time, 0),
+    ("time_ns", TickColumn::Time, 0),
+    ("time_us", TickColumn::Time, 3),
+    ("time_ms", TickColumn::Time, 6),
+    ("time_s", TickColumn::Time, 9),
+    ("generated_ns", TickColumn::Time, 0),
+    ("instrument", TickColumn::Instrument, 0),
+    ("bid", TickColumn::Bid, 0),
+    ("ask", TickColumn::Ask, 0),
+    ("last", TickColumn::Last, 0),
+    ("bid_size", TickColumn::BidSize, 0),
+    ("ask_size", TickColumn::AskSize, 0),
 ];
-const REQUIRED: [Column; 4] = [Column::Time, Column::Instrument, Column::Bid, Column::Ask];
+const REQUIRED: [TickColumn; 4] =
+    [TickColumn::Time, TickColumn::Instrument, TickColumn::Bid, TickColumn::Ask];
 
 /// The columns of a file.
 #[derive(Debug)]
 pub struct Columns {
-    places: Vec<(Column, usize)>,
+    places: Vec<(TickColumn, usize)>,
     time_decimals: u32,
     /// In an export of lowlat: the column with the kind of each record.
     kinds: Option<usize>,
@@ -78,11 +79,11 @@ impl Columns {
                 return Err(Fault::new(found, "each once, and one time", "take one out").at(path, 1));
             }
             columns.places.push((column, at));
-            if column == Column::Time {
+            if column == TickColumn::Time {
                 columns.time_decimals = decimals;
             }
         }
-        let is_there = |column: &Column| columns.places.iter().any(|(known, _)| known == column);
+        let is_there = |column: &TickColumn| columns.places.iter().any(|(known, _)| known == column);
         if REQUIRED.iter().all(is_there) {
             return Ok(columns);
         }
@@ -97,7 +98,7 @@ impl Columns {
     }
 
     /// The value of a column in a line; `None` if the file has no such column.
-    pub fn get<'r>(&self, record: &'r csv::StringRecord, column: Column) -> Option<&'r str> {
+    pub fn get<'r>(&self, record: &'r csv::StringRecord, column: TickColumn) -> Option<&'r str> {
         let (_, at) = self.places.iter().find(|(known, _)| *known == column)?;
         record.get(*at)
     }
@@ -105,5 +106,67 @@ impl Columns {
     /// Number of decimals that turn the time into nanoseconds.
     pub fn time_decimals(&self) -> u32 {
         self.time_decimals
+    }
+}
+
+/// Parses `12.5` with 4 decimals as 125000, without a float in between. `None` if it is no decimal number, has more
+/// digits after the point than that (apart from zeros), or does not fit.
+pub fn parse_decimal(text: &str, decimals: u32) -> Option<i64> {
+    let (is_negative, digits) = match text.strip_prefix('-') {
+        Some(digits) => (true, digits),
+        None => (false, text),
+    };
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+    let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    if whole.is_empty() || !is_number(whole) || !is_number(fraction) || digits.ends_with('.') {
+        return None;
+    }
+    let fraction = fraction.trim_end_matches('0');
+    let missing = decimals.checked_sub(u32::try_from(fraction.len()).ok()?)?;
+    let whole: i64 = whole.parse().ok()?;
+    let fraction: i64 = if fraction.is_empty() { 0 } else { fraction.parse().ok()? };
+    let size = whole
+        .checked_mul(10_i64.checked_pow(decimals)?)?
+        .checked_add(fraction.checked_mul(10_i64.checked_pow(missing)?)?)?;
+    Some(if is_negative { -size } else { size })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parse_decimal;
+    use proptest::prelude::*;
+
+    #[test]
+    fn decimals_are_exact() {
+        let cases = [
+            ("12.5", Some(125_000)),
+            ("0.0001", Some(1)),
+            ("-3", Some(-30_000)),
+            ("-0.5", Some(-5_000)),
+            ("1.50000", Some(15_000)),
+            ("0.00001", None),
+            ("1e5", None),
+            ("1.", None),
+            (".5", None),
+            ("", None),
+            ("-", None),
+            ("+1", None),
+            ("99999999999999999999", None),
+            ("nan", None),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(parse_decimal(text, 4), expected, "{text}");
+        }
+        assert_eq!(parse_decimal("7", 0), Some(7));
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read(number in -1_000_000_000_000_i64..1_000_000_000_000) {
+            let sign = if number < 0 { "-" } else { "" };
+            let size = number.unsigned_abs();
+            let text = format!("{sign}{}.{:04}", size / 10_000, size % 10_000);
+            prop_assert_eq!(parse_decimal(&text, 4), Some(number));
+        }
     }
 }

@@ -11,29 +11,31 @@
 //! and `ask_size` (else 0) may be left out. A table of `lowlat journal export` is read too: its quotes.
 
 mod columns;
-mod file;
 mod itch;
 mod recording;
 #[cfg(test)]
 mod tests;
 
-use super::{INSTRUMENTS_MAX, decimal};
+use super::INSTRUMENTS_MAX;
 use crate::{
     records::{Price, Quote},
     refusal::Refusal,
 };
-use columns::{Column, Columns};
-pub(crate) use file::{open, read_all};
+use columns::{Columns, TickColumn, parse_decimal};
+use flate2::read::MultiGzDecoder;
 pub(crate) use itch::{not_itch, symbols_of};
 use std::{
     collections::HashMap,
     fmt,
-    io::{self, BufRead, Read},
+    fs::File,
+    io::{self, BufRead, BufReader, Read},
     path::Path,
 };
 
 /// Maximum number of ticks of a file: all of them are in memory before the first is published.
 pub const TICKS_MAX: usize = 20_000_000;
+/// Largest file that is read as a whole: a day of a large exchange has less.
+const BYTES_MAX: u64 = 16 << 30;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tick {
@@ -104,7 +106,7 @@ impl Ticks {
         let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(csv);
         let wrong = |error: csv::Error| wrong_csv(path, error);
         let columns = Columns::of(path, reader.headers().map_err(wrong)?)?;
-        let mut made = Maker::default();
+        let mut made = TickCollector::default();
         let mut record = csv::StringRecord::new();
         while reader.read_record(&mut record).map_err(wrong)? {
             if !columns.is_quote(&record) {
@@ -137,6 +139,25 @@ impl Ticks {
     /// Returns the time until the last tick is due at a speed, in seconds.
     pub fn duration_s(&self, speed: Speed) -> f64 {
         self.list.last().map_or(0.0, |last| speed.due_ns(last.after_ns) as f64 / 1e9)
+    }
+}
+
+/// Opens a file, and decompresses it if it is packed with gzip.
+pub(crate) fn open(path: &Path) -> io::Result<Box<dyn BufRead>> {
+    let mut file = BufReader::new(File::open(path)?);
+    let is_packed = file.fill_buf()?.starts_with(&[0x1f, 0x8b]);
+    Ok(if is_packed { Box::new(BufReader::new(MultiGzDecoder::new(file))) } else { Box::new(file) })
+}
+
+/// The bytes of a file, and a sentence if they end early: compressed ones may be cut off or damaged.
+pub(crate) fn read_all(file: impl Read) -> io::Result<(Vec<u8>, Option<String>)> {
+    let mut bytes = Vec::new();
+    match file.take(BYTES_MAX + 1).read_to_end(&mut bytes) {
+        Ok(_) if bytes.len() as u64 > BYTES_MAX => {
+            Err(io::Error::new(io::ErrorKind::FileTooLarge, "it is larger than 16 GiB"))
+        }
+        Err(error) if bytes.is_empty() || error.raw_os_error().is_some() => Err(error),
+        end => Ok((bytes, end.err().map(|error| format!("the compressed file is damaged ({error})")))),
     }
 }
 
@@ -216,42 +237,43 @@ const CORRECT: &str = "correct the line";
 
 /// Ticks of a file that is being read.
 #[derive(Default)]
-struct Maker {
+struct TickCollector {
     ticks: Vec<Tick>,
     names: Vec<String>,
     numbers: HashMap<String, u32>,
     first_ns: Option<i64>,
 }
 
-impl Maker {
+impl TickCollector {
     fn take(&mut self, columns: &Columns, record: &csv::StringRecord) -> Result<(), Fault> {
         if self.ticks.len() >= TICKS_MAX {
             let expected = format!("{TICKS_MAX} ticks at most, for all are kept in memory");
             return Err(Fault::new("one tick more", expected, "split the file"));
         }
-        let price = |column: Column| {
+        let price = |column: TickColumn| {
             let raw = columns.get(record, column);
-            raw.map(|raw| decimal::parse(raw, 4).ok_or_else(|| column.fault(raw))).transpose()
+            raw.map(|raw| parse_decimal(raw, 4).ok_or_else(|| column.fault(raw))).transpose()
         };
-        let size = |column: Column| {
+        let size = |column: TickColumn| {
             let raw = columns.get(record, column);
             raw.map_or(Ok(0), |raw| raw.parse().map_err(|_| column.fault(raw)))
         };
         let after_ns = self.after_ns(columns, record)?;
-        let (bid, ask) = (price(Column::Bid)?, price(Column::Ask)?);
+        let (bid, ask) = (price(TickColumn::Bid)?, price(TickColumn::Ask)?);
         let (Some(bid), Some(ask)) = (bid, ask) else {
             return Err(Fault::new("no price", "a bid and an ask", CORRECT));
         };
-        let last = price(Column::Last)?.unwrap_or_else(|| bid.midpoint(ask));
-        let (bid_size, ask_size) = (size(Column::BidSize)?, size(Column::AskSize)?);
-        let instrument = self.instrument(columns.get(record, Column::Instrument).unwrap_or_default())?;
+        let last = price(TickColumn::Last)?.unwrap_or_else(|| bid.midpoint(ask));
+        let (bid_size, ask_size) = (size(TickColumn::BidSize)?, size(TickColumn::AskSize)?);
+        let instrument = self.instrument(columns.get(record, TickColumn::Instrument).unwrap_or_default())?;
         self.ticks.push(Tick { after_ns, instrument, bid, ask, last, bid_size, ask_size });
         Ok(())
     }
 
     fn after_ns(&mut self, columns: &Columns, record: &csv::StringRecord) -> Result<u64, Fault> {
-        let raw = columns.get(record, Column::Time).unwrap_or_default();
-        let time_ns = decimal::parse(raw, columns.time_decimals()).ok_or_else(|| Column::Time.fault(raw))?;
+        let raw = columns.get(record, TickColumn::Time).unwrap_or_default();
+        let time_ns =
+            parse_decimal(raw, columns.time_decimals()).ok_or_else(|| TickColumn::Time.fault(raw))?;
         let first_ns = *self.first_ns.get_or_insert(time_ns);
         let after_ns = time_ns.checked_sub(first_ns).and_then(|ns| u64::try_from(ns).ok());
         let before = self.ticks.last().map_or(0, |tick| tick.after_ns);

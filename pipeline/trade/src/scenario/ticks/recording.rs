@@ -1,12 +1,12 @@
 //! Ticks of a recording of the pipeline: the quotes of md's stream.
 
-use super::{Maker, TICKS_MAX, Tick, Ticks, after_ns, doubts};
+use super::{TICKS_MAX, Tick, TickCollector, Ticks, after_ns, doubts};
 use crate::{
     records::{Quote, SCHEMA, kind},
     refusal::Refusal,
     roles::MD_STREAM,
 };
-use lowlat_journal::read::{Merge, Read, Recording};
+use lowlat_journal::read::{JournalRead, Merge, Recording};
 use std::path::Path;
 
 impl Ticks {
@@ -20,11 +20,11 @@ impl Ticks {
         };
         let recording = Recording::open(path).map_err(Refusal::of)?;
         let mut merge = Merge::new(&recording, &recording.choose(&[MD_STREAM]).map_err(Refusal::of)?);
-        let (mut made, mut payload, mut first_ns) = (Maker::default(), Vec::new(), None);
+        let (mut made, mut payload, mut first_ns) = (TickCollector::default(), Vec::new(), None);
         let (mut missing, mut damaged, mut undecoded, mut is_full) = (0_u64, 0, 0, false);
         while !is_full {
             match merge.next(&mut payload) {
-                Read::Record(record) if record.record.stamp.kind == kind::QUOTE => {
+                JournalRead::Record(record) if record.record.stamp.kind == kind::QUOTE => {
                     let stamp = record.record.stamp;
                     let is_known = stamp.schema == SCHEMA;
                     let Some(Ok(quote)) = is_known.then(|| Quote::decode(&payload)) else {
@@ -39,10 +39,10 @@ impl Ticks {
                     made.ticks.push(Tick { after_ns, instrument, bid, ask, last, bid_size, ask_size });
                     is_full = made.ticks.len() >= TICKS_MAX;
                 }
-                Read::Record(_) => {}
-                Read::Gap(gap) => missing = missing.saturating_add(gap.count()),
-                Read::Damaged(_) => damaged += 1,
-                Read::Nothing | Read::Ended => break,
+                JournalRead::Record(_) => {}
+                JournalRead::Gap(gap) => missing = missing.saturating_add(gap.count()),
+                JournalRead::Damaged(_) => damaged += 1,
+                JournalRead::Nothing | JournalRead::Ended => break,
             }
         }
         if made.ticks.is_empty() {

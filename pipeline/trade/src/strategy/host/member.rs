@@ -1,7 +1,7 @@
 //! One strategy of a host, with its queue.
 
-use super::{Budget, Usage};
-use crate::strategy::{AnswerSeen, Gap, QuoteSeen, Strategy};
+use super::{StrategyBudget, Usage};
+use crate::strategy::{AnswerSeen, QuoteSeen, Strategy, StrategyGap};
 use std::{collections::VecDeque, hint::black_box};
 
 /// A pending item for a strategy.
@@ -9,11 +9,11 @@ use std::{collections::VecDeque, hint::black_box};
 pub enum Waiting {
     Quote(QuoteSeen),
     Answer(AnswerSeen),
-    Gap(Gap),
+    Gap(StrategyGap),
 }
 
 /// A strategy with its queue.
-pub struct Member {
+pub struct HostedStrategy {
     pub number: u32,
     pub strategy: Box<dyn Strategy>,
     pub usage: Usage,
@@ -25,7 +25,7 @@ pub struct Member {
     window_overruns: u32,
 }
 
-impl Member {
+impl HostedStrategy {
     /// With room for this many records.
     pub fn new(number: u32, strategy: Box<dyn Strategy>, queue_max: usize) -> Self {
         let queue_max = queue_max.max(1);
@@ -53,8 +53,8 @@ impl Member {
             match waiting {
                 Waiting::Quote(_) => self.lose(0, 1, 1),
                 Waiting::Answer(_) => self.lose(1, 1, 1),
-                Waiting::Gap(Gap::Quotes(count)) => self.lose(0, count, 0),
-                Waiting::Gap(Gap::Answers(count)) => self.lose(1, count, 0),
+                Waiting::Gap(StrategyGap::Quotes(count)) => self.lose(0, count, 0),
+                Waiting::Gap(StrategyGap::Answers(count)) => self.lose(1, count, 0),
             }
         } else {
             while let Some(gap) = self.take_lost() {
@@ -72,12 +72,12 @@ impl Member {
         self.usage.dropped += dropped;
     }
 
-    fn take_lost(&mut self) -> Option<Gap> {
+    fn take_lost(&mut self) -> Option<StrategyGap> {
         let [quotes, answers] = &mut self.lost;
         if *quotes > 0 {
-            return Some(Gap::Quotes(std::mem::take(quotes)));
+            return Some(StrategyGap::Quotes(std::mem::take(quotes)));
         }
-        (*answers > 0).then(|| Gap::Answers(std::mem::take(answers)))
+        (*answers > 0).then(|| StrategyGap::Answers(std::mem::take(answers)))
     }
 
     pub fn next(&mut self) -> Option<Waiting> {
@@ -93,7 +93,7 @@ impl Member {
     pub fn warm(&mut self) {
         // An item put into the first place is taken out again: an empty queue has no place to touch.
         if !self.has_more() {
-            self.queue.push_back(Waiting::Gap(Gap::Quotes(0)));
+            self.queue.push_back(Waiting::Gap(StrategyGap::Quotes(0)));
             black_box(self.queue.front());
             self.queue.clear();
         }
@@ -107,7 +107,7 @@ impl Member {
     }
 
     /// Counts a call; returns true if it exceeds the permitted number of overruns.
-    pub fn used(&mut self, took_ns: u64, budget: &Budget) -> bool {
+    pub fn used(&mut self, took_ns: u64, budget: &StrategyBudget) -> bool {
         let usage = &mut self.usage;
         usage.calls += 1;
         usage.sum_ns += took_ns;

@@ -9,16 +9,16 @@ mod member;
 #[cfg(test)]
 mod tests;
 
-use super::{AnswerSeen, Cause, Gap, OrderSink, Orders, QuoteSeen, Strategy};
-use member::{Member, Waiting};
+use super::{AnswerSeen, OrderCause, OrderSink, Orders, QuoteSeen, Strategy, StrategyGap};
+use member::{HostedStrategy, Waiting};
 use std::{collections::VecDeque, hint::black_box};
 use thiserror::Error;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Budget {
+pub struct StrategyBudget {
     /// Longest duration of one call, ns.
     pub call_ns_max: u64,
-    /// This many calls over budget within [`Budget::window_calls`], and the strategy is moved out.
+    /// This many calls over budget within [`StrategyBudget::window_calls`], and the strategy is moved out.
     pub overruns_max: u32,
     /// Calls after which the count of overruns restarts. A virtual CPU that is preempted makes any strategy
     /// overrun.
@@ -27,7 +27,7 @@ pub struct Budget {
     pub queue_max: usize,
 }
 
-impl Default for Budget {
+impl Default for StrategyBudget {
     fn default() -> Self {
         Self { call_ns_max: 50_000, overruns_max: 20, window_calls: 1000, queue_max: 256 }
     }
@@ -55,8 +55,8 @@ pub enum AddError {
     Taken { number: u32 },
 }
 
-pub struct Host {
-    members: Vec<Member>,
+pub struct StrategyHost {
+    members: Vec<HostedStrategy>,
     /// Indexes of members by instrument.
     by_instrument: Vec<Vec<usize>>,
     /// Indexes of members by strategy number.
@@ -65,11 +65,11 @@ pub struct Host {
     ready: VecDeque<usize>,
     /// Indexes of the member and instrument to warm next.
     warmed: [usize; 2],
-    budget: Budget,
+    budget: StrategyBudget,
 }
 
-impl Host {
-    pub fn new(budget: Budget) -> Self {
+impl StrategyHost {
+    pub fn new(budget: StrategyBudget) -> Self {
         Self {
             members: Vec::new(),
             by_instrument: Vec::new(),
@@ -102,7 +102,7 @@ impl Host {
                 members.push(place);
             }
         }
-        self.members.push(Member::new(number, strategy, self.budget.queue_max));
+        self.members.push(HostedStrategy::new(number, strategy, self.budget.queue_max));
         self.ready.reserve(self.members.len());
         Ok(())
     }
@@ -124,7 +124,7 @@ impl Host {
 
     /// Queues a quote for all strategies that want its instrument.
     ///
-    /// Not inlined, like [`Host::serve`], so that a rehearsal uses the same code as a quote.
+    /// Not inlined, like [`StrategyHost::serve`], so that a rehearsal uses the same code as a quote.
     #[inline(never)]
     pub fn take_quote(&mut self, seen: &QuoteSeen) {
         let Some(wanted) = self.by_instrument.get(index(seen.instrument)) else { return };
@@ -146,7 +146,7 @@ impl Host {
     }
 
     /// This process lost records: notifies all affected strategies, since it is unknown whose they were.
-    pub fn take_gap(&mut self, gap: Gap) {
+    pub fn take_gap(&mut self, gap: StrategyGap) {
         for place in 0..self.members.len() {
             self.wait_at(place, Waiting::Gap(gap));
         }
@@ -172,9 +172,9 @@ impl Host {
         let Some(waiting) = member.next() else { return true };
         let before_ns = now_ns();
         let cause = match &waiting {
-            Waiting::Quote(seen) => Cause::from(seen),
-            Waiting::Answer(seen) => Cause::from(seen),
-            Waiting::Gap(_) => Cause::at(before_ns),
+            Waiting::Quote(seen) => OrderCause::from(seen),
+            Waiting::Answer(seen) => OrderCause::from(seen),
+            Waiting::Gap(_) => OrderCause::at(before_ns),
         };
         sink_of.with(member.number, &mut |sink| {
             let mut orders = Orders::new(sink, member.number, cause);

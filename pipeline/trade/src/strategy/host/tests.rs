@@ -35,8 +35,8 @@ impl Strategy for Worker {
         self.told.lock().unwrap().push((orders.strategy(), 1_000_000 + seen.sequence));
     }
 
-    fn on_gap(&mut self, _: &mut Orders<'_>, gap: Gap) {
-        let (Gap::Quotes(count) | Gap::Answers(count)) = gap;
+    fn on_gap(&mut self, _: &mut Orders<'_>, gap: StrategyGap) {
+        let (StrategyGap::Quotes(count) | StrategyGap::Answers(count)) = gap;
         self.lost.fetch_add(count, Ordering::Relaxed);
     }
 }
@@ -64,7 +64,7 @@ impl OrderSink for Sinks {
 }
 
 struct HostBench {
-    host: Host,
+    host: StrategyHost,
     clock: Clock,
     told: Delivered,
     lost: Vec<Arc<AtomicU64>>,
@@ -74,9 +74,9 @@ struct HostBench {
 
 impl HostBench {
     /// Strategy `n` wants the instruments `wants[n]`, and has number `10 + n`.
-    fn new(budget: Budget, wants: &[&[u32]], costs: &[Vec<u64>]) -> Self {
+    fn new(budget: StrategyBudget, wants: &[&[u32]], costs: &[Vec<u64>]) -> Self {
         let (clock, told) = (Clock::default(), Delivered::default());
-        let (mut host, mut lost) = (Host::new(budget), Vec::new());
+        let (mut host, mut lost) = (StrategyHost::new(budget), Vec::new());
         for ((number, instruments), costs) in (10..).zip(wants).zip(costs) {
             let own = Arc::new(AtomicU64::new(0));
             let worker = Worker {
@@ -128,7 +128,8 @@ fn answer(sequence: u64) -> AnswerSeen {
 
 #[test]
 fn each_strategy_gets_what_it_wants_and_nothing_else() {
-    let mut bench = HostBench::new(Budget::default(), &[&[0, 1, 1], &[1], &[]], &[vec![1], vec![1], vec![1]]);
+    let mut bench =
+        HostBench::new(StrategyBudget::default(), &[&[0, 1, 1], &[1], &[]], &[vec![1], vec![1], vec![1]]);
     bench.host.take_quote(&quote(1, 1));
     bench.host.take_quote(&quote(0, 2));
     bench.host.take_quote(&quote(9, 3));
@@ -148,7 +149,8 @@ fn each_strategy_gets_what_it_wants_and_nothing_else() {
 
 #[test]
 fn warming_reaches_every_strategy_in_turn_and_changes_nothing() {
-    let mut bench = HostBench::new(Budget::default(), &[&[0], &[1], &[0, 5]], &[vec![1], vec![1], vec![1]]);
+    let mut bench =
+        HostBench::new(StrategyBudget::default(), &[&[0], &[1], &[0, 5]], &[vec![1], vec![1], vec![1]]);
     let turn = |bench: &mut HostBench| (0..4).map(|_| bench.host.warm()).collect::<Vec<_>>();
     assert_eq!(turn(&mut bench), [Some(10), Some(11), Some(12), Some(10)]);
     assert!(!bench.host.is_ready() && !bench.serve() && bench.told().is_empty());
@@ -158,16 +160,16 @@ fn warming_reaches_every_strategy_in_turn_and_changes_nothing() {
     turn(&mut bench);
     while bench.serve() {}
     assert_eq!(bench.told(), [(10, 1), (12, 1), (10, 2), (12, 2)]);
-    assert_eq!(Host::new(Budget::default()).warm(), None);
+    assert_eq!(StrategyHost::new(StrategyBudget::default()).warm(), None);
 }
 
 #[test]
 fn a_full_queue_reports_a_gap_after_its_items() {
-    let budget = Budget { queue_max: 2, ..Budget::default() };
+    let budget = StrategyBudget { queue_max: 2, ..StrategyBudget::default() };
     let mut bench = HostBench::new(budget, &[&[0]], &[vec![1]]);
     (0..5).for_each(|sequence| bench.host.take_quote(&quote(0, sequence)));
     while bench.serve() {}
-    bench.host.take_gap(Gap::Answers(7));
+    bench.host.take_gap(StrategyGap::Answers(7));
     while bench.serve() {}
     assert_eq!(bench.told(), [(10, 0), (10, 1)]);
     assert_eq!(bench.lost[0].load(Ordering::Relaxed), 3 + 7);
@@ -176,7 +178,7 @@ fn a_full_queue_reports_a_gap_after_its_items() {
 
 #[test]
 fn a_strategy_that_overruns_too_often_is_moved_out() {
-    let budget = Budget { call_ns_max: 10, overruns_max: 3, window_calls: 5, queue_max: 100 };
+    let budget = StrategyBudget { call_ns_max: 10, overruns_max: 3, window_calls: 5, queue_max: 100 };
     let mut bench = HostBench::new(budget, &[&[0], &[0]], &[vec![11], vec![10]]);
     (0..6).for_each(|sequence| bench.host.take_quote(&quote(0, sequence)));
     while bench.serve() {}
@@ -193,7 +195,7 @@ fn a_strategy_that_overruns_too_often_is_moved_out() {
 
 #[test]
 fn occasional_overruns_are_tolerated() {
-    let budget = Budget { call_ns_max: 10, overruns_max: 2, window_calls: 4, queue_max: 100 };
+    let budget = StrategyBudget { call_ns_max: 10, overruns_max: 2, window_calls: 4, queue_max: 100 };
     let mut bench = HostBench::new(budget, &[&[0]], &[vec![11, 0, 0, 0]]);
     (0..40).for_each(|sequence| bench.host.take_quote(&quote(0, sequence)));
     while bench.serve() {}
@@ -208,7 +210,7 @@ proptest! {
         costs in proptest::collection::vec(proptest::collection::vec(0_u64..1000, 1..5), 2..8),
         steps in proptest::collection::vec((0_u32..8, 0_usize..4), 1..200),
     ) {
-        let budget = Budget { overruns_max: u32::MAX, queue_max: 1000, ..Budget::default() };
+        let budget = StrategyBudget { overruns_max: u32::MAX, queue_max: 1000, ..StrategyBudget::default() };
         let wants: Vec<Vec<u32>> = (0..8).map(|number| vec![number]).collect();
         let wants: Vec<&[u32]> = wants.iter().take(costs.len()).map(Vec::as_slice).collect();
         let mut bench = HostBench::new(budget, &wants, &costs);

@@ -3,7 +3,7 @@
 use super::{ExchangeDone, ExchangeEvent, ItchMessages, Served, Shared};
 use crate::{
     clock::now_ns,
-    md::{Due, Feed, Pacer, PacerStep},
+    md::{DueQuote, Feed, Pacer, PacerStep},
     refusal::Refusal,
     wire::{FeedAddress, receiver::interface_of, refused},
 };
@@ -33,7 +33,7 @@ const ENDS_APART_NS: u64 = 20_000_000;
 /// Longest sleep, so that a stop is seen.
 const SLEEP_NS_MAX: u64 = 50_000_000;
 
-pub(super) struct Publisher {
+pub(super) struct FeedPublisher {
     socket: Option<Socket>,
     quotes: Option<Feed>,
     /// Messages of ITCH, which are published in place of quotes.
@@ -51,7 +51,7 @@ pub(super) struct Publisher {
     last_ns: u64,
 }
 
-impl Publisher {
+impl FeedPublisher {
     pub(super) fn open(
         feed: Option<FeedAddress>,
         interface: Option<&str>,
@@ -131,7 +131,7 @@ impl Publisher {
         }
     }
 
-    fn fill(&mut self, due: &Due, shared: &Shared) {
+    fn fill(&mut self, due: &DueQuote, shared: &Shared) {
         if let Some(messages) = &self.messages {
             let message = messages.get(due.instrument);
             let start = if self.filled == 0 { itch::HEAD_BYTES } else { self.length };

@@ -10,7 +10,7 @@ use crate::{
     records::{Order, Outcome, SCHEMA, Side, kind},
     refusal::Refusal,
     td::{Decision, Exchange, Limits, ReadOrder, Rules, ledger},
-    wire::{GatewayAddress, place, refused},
+    wire::{GatewayAddress, logged_on, refused},
 };
 use lowlat_feed::gateway::{Kind, MESSAGE_BYTES, Message};
 use lowlat_ipc::{region::Heap, stream::Stamp};
@@ -86,7 +86,7 @@ pub(super) fn serve(
 ) -> Served {
     let mut served = Served::default();
     let Some(listener) = listener else { return served };
-    let mut clients: Vec<Client> = Vec::with_capacity(CLIENTS_MAX);
+    let mut clients: Vec<ExchangeClient> = Vec::with_capacity(CLIENTS_MAX);
     let mut until_ns = u64::MAX;
     loop {
         if Shared::is_raised(&shared.is_published) && until_ns == u64::MAX {
@@ -110,8 +110,8 @@ pub(super) fn serve(
     }
 }
 
-fn wait(listener: &Socket, clients: &[Client]) {
-    let wanted = |client: &Client| {
+fn wait(listener: &Socket, clients: &[ExchangeClient]) {
+    let wanted = |client: &ExchangeClient| {
         if client.output.is_empty() { PollFlags::IN } else { PollFlags::IN | PollFlags::OUT }
     };
     let mut polled = Vec::with_capacity(CLIENTS_MAX + 1);
@@ -121,7 +121,7 @@ fn wait(listener: &Socket, clients: &[Client]) {
     poll(&mut polled, Some(&Timespec { tv_sec: 0, tv_nsec: TURN_NS })).ok();
 }
 
-fn accept(listener: &Socket, clients: &mut Vec<Client>, instruments: u32, served: &mut Served) {
+fn accept(listener: &Socket, clients: &mut Vec<ExchangeClient>, instruments: u32, served: &mut Served) {
     for _ in 0..CLIENTS_MAX {
         let Ok((socket, peer)) = listener.accept() else { return };
         served.connections += 1;
@@ -130,14 +130,14 @@ fn accept(listener: &Socket, clients: &mut Vec<Client>, instruments: u32, served
             served.refuse(&peer, &format!("{CLIENTS_MAX} clients are connected already"));
             continue;
         }
-        match Client::new(socket, &peer, instruments) {
+        match ExchangeClient::new(socket, &peer, instruments) {
             Ok(client) => clients.push(client),
             Err(error) => served.refuse(&peer, &error.to_string()),
         }
     }
 }
 
-struct Client {
+struct ExchangeClient {
     socket: Socket,
     peer: String,
     accepted_ns: u64,
@@ -150,7 +150,7 @@ struct Client {
     output: Vec<u8>,
 }
 
-impl Client {
+impl ExchangeClient {
     fn new(socket: Socket, peer: &str, instruments: u32) -> io::Result<Self> {
         socket.set_nonblocking(true)?;
         socket.set_tcp_nodelay(true)?;
@@ -216,7 +216,7 @@ impl Client {
         match message.kind {
             Kind::Logon if !self.has_logged_on => {
                 self.has_logged_on = true;
-                self.answer(&place::logged_on());
+                self.answer(&logged_on());
             }
             Kind::Start if self.has_logged_on => Shared::raise(&shared.has_started),
             Kind::Order if self.has_logged_on && message.id == self.last_id + 1 => {

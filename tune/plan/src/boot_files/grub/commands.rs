@@ -1,8 +1,8 @@
 //! Effects of GRUB's commands on a menu. Of most of them only the variables that they may set matter.
 
 use super::{
-    Body, DEVICE, Entry, Flow, Found, Loaded, Machine, Script, Statement, Stop, Value, Word, Words, expand,
-    joined, parse,
+    DEVICE, Entry, EntryBody, ExpandedWords, Flow, Found, Loaded, Machine, Script, Statement, Stop, Value,
+    Word, expand, joined, parse,
     test::{Test, signed},
     unknown,
 };
@@ -83,7 +83,7 @@ impl Machine<'_> {
     fn run_command(
         &mut self,
         name: &str,
-        arguments: &Words,
+        arguments: &ExpandedWords,
         words: &[Word],
         block: Option<&Script>,
     ) -> ControlFlow<Stop, Status> {
@@ -160,7 +160,7 @@ impl Machine<'_> {
     }
 
     /// A function, an assignment, or a command of which only the variables that it may set matter.
-    fn run_other(&mut self, name: &str, arguments: &Words) -> ControlFlow<Stop, Status> {
+    fn run_other(&mut self, name: &str, arguments: &ExpandedWords) -> ControlFlow<Stop, Status> {
         if let Some(body) = self.state.functions.get(name).cloned() {
             let Some(body) = body else { return unknown(format!("the function `{name}`")) };
             let list =
@@ -270,7 +270,7 @@ impl Machine<'_> {
     fn add_entry(
         &mut self,
         kind: &str,
-        arguments: &Words,
+        arguments: &ExpandedWords,
         block: Option<&Script>,
     ) -> ControlFlow<Stop, Status> {
         let (mut title, mut id, mut is_certain) = (None, None, !arguments.is_open);
@@ -301,8 +301,11 @@ impl Machine<'_> {
             };
         };
         let id = id.unwrap_or_else(|| title.clone());
-        let body =
-            if kind == "submenu" { Body::Submenu(Rc::clone(block)) } else { Body::Script(Rc::clone(block)) };
+        let body = if kind == "submenu" {
+            EntryBody::Submenu(Rc::clone(block))
+        } else {
+            EntryBody::Script(Rc::clone(block))
+        };
         self.state.entries.push(Entry { title, id, body, is_certain });
         Continue(Some(true))
     }
@@ -328,7 +331,7 @@ impl Machine<'_> {
             self.pay(line.as_ref().map_or(0, String::len))?;
             let title = Some(first("title").unwrap_or(image));
             let id = Some(file.id.clone());
-            self.state.entries.push(Entry { title, id, body: Body::Line(line), is_certain: true });
+            self.state.entries.push(Entry { title, id, body: EntryBody::Line(line), is_certain: true });
         }
         Continue(Some(true))
     }

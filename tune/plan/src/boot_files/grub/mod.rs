@@ -49,7 +49,7 @@ pub enum Found {
 }
 
 /// Facts that a menu depends on besides its text.
-pub struct Surroundings<'a> {
+pub struct MenuSurroundings<'a> {
     /// The directory of the menu, in which `$prefix` is.
     pub directory: &'a str,
     /// Reads a file of the host.
@@ -74,15 +74,15 @@ type Value = Option<String>;
 
 /// Words after variables are replaced.
 #[derive(Debug, Default)]
-pub(super) struct Words {
+pub(super) struct ExpandedWords {
     pub(super) list: Vec<Value>,
     /// An unknown value may have been no word, or several.
     pub(super) is_open: bool,
 }
 
 /// Replaces variables. A value outside quotes is split at its blanks.
-pub(super) fn expand(words: &[Word], value_of: &mut dyn FnMut(&str) -> Value) -> Words {
-    let mut all = Words::default();
+pub(super) fn expand(words: &[Word], value_of: &mut dyn FnMut(&str) -> Value) -> ExpandedWords {
+    let mut all = ExpandedWords::default();
     for word in words {
         let mut now: Option<Value> = None;
         let mut has_pattern = false;
@@ -140,7 +140,7 @@ pub(super) fn joined(words: &[String]) -> String {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-enum Body {
+enum EntryBody {
     Script(Script),
     Submenu(Script),
     /// An entry of `blscfg`, with its line.
@@ -151,7 +151,7 @@ enum Body {
 struct Entry {
     title: Value,
     id: Value,
-    body: Body,
+    body: EntryBody,
     /// The menu has the entry in every case.
     is_certain: bool,
 }
@@ -196,7 +196,10 @@ fn unknown<T>(why: impl Into<String>) -> ControlFlow<Stop, T> {
 ///
 /// # Errors
 /// What it depends on, if that is not known.
-pub(super) fn next_line(script: &Script, surroundings: &Surroundings<'_>) -> Result<Option<String>, String> {
+pub(super) fn next_line(
+    script: &Script,
+    surroundings: &MenuSurroundings<'_>,
+) -> Result<Option<String>, String> {
     let path = format!("({DEVICE}){}/grub.cfg", surroundings.directory);
     let answer = |build: &Build| match Machine::new(surroundings, *build).menu(script, Some(&path)) {
         Continue(Loaded::Linux(Some(line))) => Ok(Some(line)),
@@ -214,7 +217,7 @@ pub(super) fn next_line(script: &Script, surroundings: &Surroundings<'_>) -> Res
 }
 
 struct Machine<'a> {
-    surroundings: &'a Surroundings<'a>,
+    surroundings: &'a MenuSurroundings<'a>,
     build: Build,
     state: State,
     arguments: Vec<Value>,
@@ -224,7 +227,7 @@ struct Machine<'a> {
 }
 
 impl<'a> Machine<'a> {
-    fn new(surroundings: &'a Surroundings<'a>, build: Build) -> Self {
+    fn new(surroundings: &'a MenuSurroundings<'a>, build: Build) -> Self {
         let prefix = format!("({DEVICE}){}", surroundings.directory);
         let mut variables: BTreeMap<String, Value> =
             OF_FIRMWARE.iter().map(|name| ((*name).to_owned(), None)).collect();
@@ -311,7 +314,7 @@ impl<'a> Machine<'a> {
             Some(outer) => outer.as_ref().zip(escaped).map(|(outer, id)| format!("{outer}>{id}")),
             None => escaped,
         };
-        if let Body::Submenu(_) = entry.body {
+        if let EntryBody::Submenu(_) = entry.body {
             self.open_context();
         }
         self.set("chosen", chosen);
@@ -322,9 +325,9 @@ impl<'a> Machine<'a> {
         }
         self.arguments = vec![entry.title];
         match entry.body {
-            Body::Line(line) => Continue(Loaded::Linux(line)),
-            Body::Submenu(script) => self.call(|machine| machine.menu(&script, None)),
-            Body::Script(script) => {
+            EntryBody::Line(line) => Continue(Loaded::Linux(line)),
+            EntryBody::Submenu(script) => self.call(|machine| machine.menu(&script, None)),
+            EntryBody::Script(script) => {
                 self.state.loaded = Loaded::Nothing;
                 match self.call(|machine| machine.run(&script)) {
                     Break(Stop::Decided(loaded)) => Continue(loaded),
@@ -392,7 +395,7 @@ impl<'a> Machine<'a> {
         self.state.variables.insert(name.to_owned(), value);
     }
 
-    fn expand(&mut self, words: &[Word]) -> ControlFlow<Stop, Words> {
+    fn expand(&mut self, words: &[Word]) -> ControlFlow<Stop, ExpandedWords> {
         let words = expand(words, &mut |name| self.value(name));
         self.pay(words.list.iter().flatten().map(String::len).sum())?;
         Continue(words)

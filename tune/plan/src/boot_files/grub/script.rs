@@ -85,7 +85,7 @@ pub(in crate::boot_files) enum Statement {
 /// Parses a menu. A statement that GRUB rejects is [`Statement::Wrong`], and the next line starts another.
 pub(in crate::boot_files) fn parse(text: &str) -> Script {
     let letters = text.chars().peekable();
-    let mut parser = Parser { letters, line: 1, section: "".into(), next: Token::Newline };
+    let mut parser = ScriptParser { letters, line: 1, section: "".into(), next: Token::Newline };
     parser.advance();
     let mut script = Vec::new();
     while parser.next != Token::End {
@@ -122,14 +122,14 @@ enum Token {
 
 struct Rejected;
 
-struct Parser<'a> {
+struct ScriptParser<'a> {
     letters: Peekable<Chars<'a>>,
     line: usize,
     section: Rc<str>,
     next: Token,
 }
 
-impl Parser<'_> {
+impl ScriptParser<'_> {
     fn advance(&mut self) -> Token {
         let next = self.token();
         std::mem::replace(&mut self.next, next)

@@ -1,6 +1,6 @@
 //! Menus as distributions write them, and what depends on what nobody can know.
 
-use super::{Build, Found, Surroundings};
+use super::{Build, Found, MenuSurroundings};
 use crate::boot_files::{
     entry_order::{EntryFile, Order},
     grub_menu::GrubMenu,
@@ -30,7 +30,7 @@ fn next_with(
         },
     };
     let surroundings =
-        Surroundings { directory: "/boot/grub2", read: &read, entries, platform: Some("efi"), builds };
+        MenuSurroundings { directory: "/boot/grub2", read: &read, entries, platform: Some("efi"), builds };
     let line = GrubMenu::parse(text).next_line(&surroundings)?;
     Ok(line.map(|line| line.trim_start_matches("BOOT_IMAGE=").to_owned()))
 }

@@ -10,7 +10,7 @@ mod profile;
 pub use ini::Entry;
 pub(crate) use options::file_of;
 pub(crate) use plugins::read;
-pub use profile::{Profile, Unit};
+pub use profile::{MergedProfile, Unit};
 
 use lowlat_host::Reading;
 

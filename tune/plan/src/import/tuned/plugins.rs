@@ -1,7 +1,7 @@
 //! Evaluates a profile's sections on a host, plug-in by plug-in.
 
 use super::{
-    Entry, Profile, Tree, Unit,
+    Entry, MergedProfile, Tree, Unit,
     functions::search,
     options::{BIASES, CHOICES, file_of, kib, reason, service, target_of, unquoted},
 };
@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Reads a profile and the ones it includes. Errors: TuneD rejects a file, or one cannot be read.
 pub fn read(path: &str, tree: &dyn Tree, host: &HostSnapshot) -> Result<Wishes, String> {
-    let mut profile = Profile::load(&[path], tree, host)?;
+    let mut profile = MergedProfile::load(&[path], tree, host)?;
     if let Some((name, includer)) = profile.missing.first() {
         return Err(format!("{includer} includes the profile {name}, which is not installed"));
     }
@@ -34,7 +34,7 @@ pub fn read(path: &str, tree: &dyn Tree, host: &HostSnapshot) -> Result<Wishes, 
 const DEVICE_PLUGINS: [&str; 4] = ["cpu", "disk", "net", "irq"];
 
 struct Reader<'a> {
-    profile: &'a Profile<'a>,
+    profile: &'a MergedProfile<'a>,
     tree: &'a dyn Tree,
     host: &'a HostSnapshot,
     wishes: Wishes,

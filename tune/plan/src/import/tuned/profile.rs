@@ -17,7 +17,7 @@ const FOLDERS: [&str; 4] = ["/etc/tuned/profiles", "/etc/tuned", "/usr/lib/tuned
 const FILES_MAX: usize = 32;
 
 /// A profile merged with the ones it includes.
-pub struct Profile<'a> {
+pub struct MergedProfile<'a> {
     /// Its sections, those of included profiles first.
     pub units: Vec<Unit>,
     /// Names of included profiles that are not installed, each with the file that includes it.
@@ -103,7 +103,7 @@ struct Loader<'a> {
     refused: Option<String>,
 }
 
-impl<'a> Profile<'a> {
+impl<'a> MergedProfile<'a> {
     /// Loads profiles by name, or one by the path of its file. Errors: TuneD rejects a file, or it cannot be read.
     pub fn load(names: &[&str], tree: &'a dyn Tree, host: &'a HostSnapshot) -> Result<Self, String> {
         let scope = Scope { host, tree, variables: BTreeMap::new(), gap: None };
@@ -223,7 +223,7 @@ impl<'a> Loader<'a> {
         self.unread.push(Unread { place: place.to_owned(), why: why.to_owned(), is_invalid: false });
     }
 
-    fn finish(mut self) -> Profile<'a> {
+    fn finish(mut self) -> MergedProfile<'a> {
         let (mut variables, mut units): (Vec<Entry>, Vec<Unit>) = (Vec::new(), Vec::new());
         let sections = std::mem::take(&mut self.files).into_iter().flatten();
         for unit in sections.filter(|section| section.name != "main").map(Unit::new) {
@@ -250,7 +250,7 @@ impl<'a> Loader<'a> {
             if entry.key == "include" { self.include(&entry) } else { self.define(entry) }
         }
         let Self { scope, missing, unread, refused, .. } = self;
-        Profile { units, missing, unread, refused, scope }
+        MergedProfile { units, missing, unread, refused, scope }
     }
 
     fn define(&mut self, entry: Entry) {

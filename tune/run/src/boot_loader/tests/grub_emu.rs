@@ -1,11 +1,9 @@
 //! Compares lowlat with GRUB itself: `grub-emu` runs generated menus, and lowlat must name the entry that it boots, or
 //! report that it does not know. Every kernel of these menus is a function that prints its arguments and leaves GRUB.
 
-#![allow(clippy::format_push_string, reason = "menus are written as they read")]
-
 use lowlat_plan::boot_files::{
     entry_order::{EntryFile, Order},
-    grub::{Build, Found, Surroundings},
+    grub::{Build, Found, MenuSurroundings},
     grub_menu::GrubMenu,
 };
 use std::{
@@ -69,7 +67,7 @@ fn named_by_lowlat(directory: &Path, entries: &[EntryFile], build: Build) -> Res
         Err(_) if Path::new(path).is_dir() => Found::Directory,
         Err(_) => Found::Missing,
     };
-    let surroundings = Surroundings {
+    let surroundings = MenuSurroundings {
         directory: directory.to_str().unwrap(),
         read: &read,
         entries,

@@ -78,7 +78,7 @@ fn the_next_boot_applies_the_run_time_part_again() {
     assert_eq!(reboot(&site), RebootStatus::Done, "{}", bench.text("proc/cmdline"));
 
     // Stopping the service rolls back the run-time part, and nothing else.
-    let stop = RollbackRequest { scope: Scope::RunTime, ..RollbackRequest::default() };
+    let stop = RollbackRequest { scope: RollbackScope::RunTime, ..RollbackRequest::default() };
     let report = rollback(&site, &stop).unwrap();
     assert!(report.is_complete() && !report.restored.is_empty());
     assert!(site.state.in_force().unwrap().is_some());
@@ -117,7 +117,7 @@ fn values_that_a_file_set_at_boot_are_taken_back() {
                 assert!(apply_again(&site).unwrap().refused.is_empty());
             }
             if service.starts_with("stopped") {
-                let stop = RollbackRequest { scope: Scope::RunTime, ..RollbackRequest::default() };
+                let stop = RollbackRequest { scope: RollbackScope::RunTime, ..RollbackRequest::default() };
                 let report = rollback(&site, &stop).unwrap();
                 assert!(report.is_complete() && !report.restored.is_empty(), "{report:#?}");
             }

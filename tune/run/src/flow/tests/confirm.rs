@@ -259,7 +259,7 @@ fn a_confirmation_is_one_of_the_plans_below_as_well() {
     assert!(rollback_unconfirmed(&site).unwrap().is_none());
     assert_eq!(site.state.in_force().unwrap().unwrap().0.plan_id, second);
 
-    let back = RollbackRequest { scope: Scope::To(first.clone()), ..RollbackRequest::default() };
+    let back = RollbackRequest { scope: RollbackScope::To(first.clone()), ..RollbackRequest::default() };
     assert!(rollback(&site, &back).unwrap().is_complete());
     let (now, _) = site.state.in_force().unwrap().unwrap();
     assert_eq!((now.plan_id, now.confirm_within_s), (first, None));

@@ -146,7 +146,8 @@ fn what_a_killed_rollback_did_not_tell_systemd_the_next_one_tells() {
     killed();
     let site = bench.site(Faults::none());
     bench.apply(&site, ApplyOptions::default()).unwrap();
-    rollback(&site, &RollbackRequest { scope: Scope::RunTime, ..RollbackRequest::default() }).unwrap();
+    rollback(&site, &RollbackRequest { scope: RollbackScope::RunTime, ..RollbackRequest::default() })
+        .unwrap();
     assert!(unit.exists() && is_active(), "{:?}", bench.calls());
     rollback(&site, &RollbackRequest::default()).unwrap();
     assert!(!is_active());

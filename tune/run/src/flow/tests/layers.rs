@@ -34,7 +34,7 @@ fn going_back_to_an_earlier_plan_puts_it_in_force_again() {
     assert_eq!(plan.changes.len(), below.changes.len(), "the lower plan's changes are asked for still");
     assert_eq!(now.earlier.unwrap().plan_id, first);
 
-    let back = RollbackRequest { scope: Scope::To(first.clone()), ..RollbackRequest::default() };
+    let back = RollbackRequest { scope: RollbackScope::To(first.clone()), ..RollbackRequest::default() };
     let report = rollback(&site, &back).unwrap();
     assert_eq!(report.in_force.as_deref(), Some(first.as_str()), "{report:#?}");
     assert_eq!(differences(&with_first, &bench.files()), Vec::<String>::new());
@@ -48,7 +48,8 @@ fn going_back_to_an_earlier_plan_puts_it_in_force_again() {
     let is_value = |line: &String| line.starts_with("proc/sys/vm") || line.starts_with("sys/");
     assert!(!differences(&with_first, &bench.files()).iter().any(is_value));
 
-    let unknown = RollbackRequest { scope: Scope::To("../../etc".into()), ..RollbackRequest::default() };
+    let unknown =
+        RollbackRequest { scope: RollbackScope::To("../../etc".into()), ..RollbackRequest::default() };
     assert!(rollback(&site, &unknown).unwrap_err().to_string().contains("cannot find plan"));
     assert!(rollback(&site, &RollbackRequest::default()).unwrap().is_complete());
     assert!(site.state.in_force().unwrap().is_none());
@@ -73,7 +74,7 @@ fn a_plan_that_was_tried_before_is_later_than_the_one_it_lies_over() {
     assert_eq!(bench.apply(&site, ApplyOptions::default()).unwrap().plan_id, first);
     assert_ne!(bench.files(), with_below);
 
-    let back = RollbackRequest { scope: Scope::To(below.clone()), ..RollbackRequest::default() };
+    let back = RollbackRequest { scope: RollbackScope::To(below.clone()), ..RollbackRequest::default() };
     let report = rollback(&site, &back).unwrap();
     assert!(report.is_complete(), "{report:#?}");
     assert_eq!(report.in_force, Some(below));
@@ -98,7 +99,7 @@ fn a_plan_that_comes_again_over_another_goes_back_to_the_start_as_well() {
     assert_eq!(bench.apply(&site, ApplyOptions::default()).unwrap().plan_id, first);
     assert_eq!(differences(&with_first, &bench.files()), Vec::<String>::new());
 
-    let back = RollbackRequest { scope: Scope::To(second.clone()), ..RollbackRequest::default() };
+    let back = RollbackRequest { scope: RollbackScope::To(second.clone()), ..RollbackRequest::default() };
     let report = rollback(&site, &back).unwrap();
     assert_eq!(report.in_force, Some(second), "{report:#?}");
     assert!(report.conflicts.is_empty() && !report.restored.is_empty(), "{report:#?}");

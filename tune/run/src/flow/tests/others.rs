@@ -128,7 +128,7 @@ fn a_value_that_others_set_by_rule_at_boot_is_what_a_rollback_leaves() {
     let value = sysctl_of(&bench);
     bench.reboot(&start);
     apply_again(&site).unwrap();
-    let stop = RollbackRequest { scope: Scope::RunTime, ..RollbackRequest::default() };
+    let stop = RollbackRequest { scope: RollbackScope::RunTime, ..RollbackRequest::default() };
     assert!(rollback(&site, &stop).unwrap().is_complete());
     assert_eq!(bench.text(&value), start[&value], "what the boot found");
     apply_again(&site).unwrap();

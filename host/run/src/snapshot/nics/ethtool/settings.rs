@@ -32,7 +32,7 @@ enum Parameter {
     /// The indirection table of receive side scaling.
     Indirection,
     /// A value of the NAPI instance that polls a queue.
-    Napi(napi::Parameter),
+    Napi(napi::NapiParameter),
 }
 
 /// The value of a setting.
@@ -106,7 +106,7 @@ impl Setting {
             }
             Wire::Fec => (name == fec::NAME).then_some(Parameter::Fec)?,
             Wire::Indirection => (name == indirection::NAME).then_some(Parameter::Indirection)?,
-            Wire::Napi => Parameter::Napi(napi::Parameter::parse(name)?),
+            Wire::Napi => Parameter::Napi(napi::NapiParameter::parse(name)?),
         };
         Some(Self { group, parameter })
     }

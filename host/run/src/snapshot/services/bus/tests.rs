@@ -47,7 +47,7 @@ impl Manager {
 }
 
 /// Returns what the reader receives from the fake manager over a socket pair.
-fn heard(lists_files: bool) -> Listing {
+fn heard(lists_files: bool) -> UnitListing {
     let (ours, theirs) = UnixStream::pair().unwrap();
     let (done, is_done) = mpsc::channel::<()>();
     let server = thread::spawn(move || {
@@ -102,7 +102,7 @@ fn shown(units: &BTreeMap<String, Service>) -> Vec<String> {
 
 #[test]
 fn a_capture_returns_what_was_heard_with_aliases() {
-    let file = |name: &str, state: &str, alias_of: Option<&str>| File {
+    let file = |name: &str, state: &str, alias_of: Option<&str>| ListedUnitFile {
         path: format!("/lib/systemd/system/{name}"),
         state: state.into(),
         alias_of: alias_of.map(str::to_owned),
@@ -113,13 +113,13 @@ fn a_capture_returns_what_was_heard_with_aliases() {
         file("irqbalance.service", "masked", None),
         file("getty@.service", "disabled", None),
     ];
-    let loaded = |name: &str, load: &str, active: &str| Loaded {
+    let loaded = |name: &str, load: &str, active: &str| LoadedUnit {
         name: name.into(),
         load: load.into(),
         active: active.into(),
         sub: "running".into(),
     };
-    let listing = Listing {
+    let listing = UnitListing {
         loaded: vec![
             loaded("chrony.service", "loaded", "active"),
             loaded("getty@tty1.service", "loaded", "active"),
@@ -144,13 +144,14 @@ fn links_to_other_units_are_aliases() {
         .file("/lib/systemd/system/chrony.service", "")
         .link("/etc/systemd/system/chronyd.service", "/lib/systemd/system/chrony.service")
         .link("/etc/systemd/system/masked.service", "/dev/null");
-    let file = |path: &str| File { path: path.into(), state: "enabled".into(), alias_of: None };
+    let file = |path: &str| ListedUnitFile { path: path.into(), state: "enabled".into(), alias_of: None };
     let paths = [
         "/lib/systemd/system/chrony.service",
         "/etc/systemd/system/chronyd.service",
         "/etc/systemd/system/masked.service",
     ];
-    let listing = Listing { loaded: Vec::new(), files: Some(paths.iter().map(|path| file(path)).collect()) };
+    let listing =
+        UnitListing { loaded: Vec::new(), files: Some(paths.iter().map(|path| file(path)).collect()) };
     let aliases: Vec<Option<String>> =
         with_aliases(&tree.root(), listing).files.into_iter().flatten().map(|file| file.alias_of).collect();
     assert_eq!(aliases, [None, Some("chrony.service".into()), None]);
@@ -176,8 +177,8 @@ proptest::proptest! {
     fn no_bytes_panic(bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..100), name in "\\PC{0,20}") {
         let tree = TestTree::new().file("/.lowlat/interface/systemd-units", &bytes);
         let _ = units(&tree.root());
-        let file = File { path: name.clone(), state: String::new(), alias_of: Some(name.clone()) };
-        let loaded = Loaded { name, load: String::new(), active: String::new(), sub: String::new() };
+        let file = ListedUnitFile { path: name.clone(), state: String::new(), alias_of: Some(name.clone()) };
+        let loaded = LoadedUnit { name, load: String::new(), active: String::new(), sub: String::new() };
         let loaded = [loaded];
         let _ = with_states(listed(&loaded, &[file]), &loaded);
     }

@@ -13,7 +13,7 @@ pub mod rss;
 pub mod steering;
 
 use crate::change::{
-    Kind, Mechanism, Missing, Part, Rival, Target,
+    Kind, Mechanism, MissingValue, Part, Rival, Target,
     grammar::{Grammar, INTERFACE, misfit},
     kind::{Ethtool, list, put_list},
 };
@@ -129,16 +129,16 @@ impl Kind for &NicTarget {
         }
     }
 
-    fn missing(&self, host: &HostSnapshot) -> Missing {
+    fn missing(&self, host: &HostSnapshot) -> MissingValue {
         if self.found(host).is_none() {
             let name = &self.nic;
-            return Missing::Unreadable(Some(format!(
+            return MissingValue::Unreadable(Some(format!(
                 "absent: interface {name} does not exist; check whether it was renamed or its driver is not loaded"
             )));
         }
         match self.kind.by {
-            By::Ethtool(_) => Missing::Unreadable(None),
-            By::QueueMask(_) => Missing::Gone("the interface does not have this queue"),
+            By::Ethtool(_) => MissingValue::Unreadable(None),
+            By::QueueMask(_) => MissingValue::Gone("the interface does not have this queue"),
         }
     }
 

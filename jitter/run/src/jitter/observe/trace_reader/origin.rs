@@ -5,7 +5,7 @@ use crate::jitter::observe::senders::{SenderReader, Waker};
 use crate::tracefs::{CpuPipe, trace_file};
 use lowlat_host::{CpuId, Reading};
 use lowlat_jitter::{
-    CauseKind, Change, CpuCauses, GroupMember, Sender, Stop, TimelineStep,
+    CauseKind, CpuCauses, GroupMember, Sender, Stop, TimelineChange, TimelineStep,
     attribution::{CauseKey, Hit},
 };
 use lowlat_trace::{Activity, TraceNames};
@@ -95,7 +95,7 @@ fn running_at(steps: &[TimelineStep], offset_ns: i64) -> Vec<String> {
     let mut running = Vec::new();
     for step in steps.iter().take_while(|step| step.offset_ns <= offset_ns) {
         running.truncate(step.depth.into());
-        running.extend((step.change == Change::Begins).then(|| step.cause.label()));
+        running.extend((step.change == TimelineChange::Begins).then(|| step.cause.label()));
     }
     running.reverse();
     running
@@ -112,7 +112,7 @@ mod tests {
         Sender { thread: Some(7), name: "md".into(), cpus: CpuSet::of(cpu), path, ..Sender::default() }
     }
 
-    fn step(offset_ns: i64, depth: u8, change: Change, name: &str) -> TimelineStep {
+    fn step(offset_ns: i64, depth: u8, change: TimelineChange, name: &str) -> TimelineStep {
         let cause = Cause { name: name.into(), ..Cause::of(CauseKind::Vector) };
         TimelineStep { offset_ns, depth, change, cause, sender: None }
     }
@@ -152,7 +152,9 @@ mod tests {
 
     #[test]
     fn an_interrupt_from_another_cpu_is_an_origin() {
-        let sent = |place| [TimelineStep { sender: Some(place), ..step(0, 0, Change::Begins, "reschedule") }];
+        let sent = |place| {
+            [TimelineStep { sender: Some(place), ..step(0, 0, TimelineChange::Begins, "reschedule") }]
+        };
         let (origin, _) = settled(&sent(0), None, Reading::Known(()));
         assert_eq!(origin, Reading::Known(vec!["smp_call_function".into()]));
         assert_eq!(settled(&sent(1), None, Reading::Denied).0, Reading::Denied);
@@ -161,7 +163,7 @@ mod tests {
 
     #[test]
     fn what_ran_on_the_cpu_itself_stands_for_a_stack() {
-        use Change::{Begins, Ends};
+        use TimelineChange::{Begins, Ends};
         let steps = [
             step(10, 0, Begins, "reschedule"),
             step(20, 0, Ends, "reschedule"),

@@ -1,4 +1,7 @@
-//! Number formats that the kernel uses in several places.
+//! Formats that the kernel uses in several places.
+
+use crate::Root;
+use lowlat_host::Reading;
 
 /// Parses a flag, "0" or "1".
 pub(super) fn flag(text: &str) -> Option<bool> {
@@ -28,9 +31,24 @@ pub(super) fn meminfo_amount(text: &str) -> Option<u64> {
     }
 }
 
+/// The bracketed word of a file in sysfs that offers several and puts the current one in brackets, or its only word:
+/// `always [madvise] never`.
+pub(super) fn chosen_word(root: &Root, path: &str) -> Reading<String> {
+    root.read(path).parse(path, "words with the current one in brackets", |text| {
+        let bracketed =
+            text.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map(|(word, _)| word.trim());
+        let only = || {
+            Some(text)
+                .filter(|text| text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte)))
+        };
+        bracketed.or_else(only).filter(|word| !word.is_empty()).map(str::to_owned)
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::TestTree;
 
     #[test]
     fn sizes_are_bytes() {
@@ -43,5 +61,16 @@ mod tests {
         assert_eq!(meminfo_amount("16 kB"), Some(16_384));
         assert_eq!(meminfo_amount("7"), Some(7));
         assert_eq!(meminfo_amount("7 MB"), None);
+    }
+
+    #[test]
+    fn the_bracketed_or_only_word_is_taken() {
+        let word_of = |text: &str| chosen_word(&TestTree::of(&[("/sys/words", text)]).root(), "/sys/words");
+        assert_eq!(word_of("[none] mq-deadline\n").text(), "none");
+        assert_eq!(word_of("mq-deadline kyber [bfq] none").text(), "bfq");
+        assert_eq!(word_of("none\n").text(), "none");
+        for junk in ["", "a b", "?", "]a[", "[]", "["] {
+            assert!(matches!(word_of(junk), Reading::Unparsable(_)), "{junk}");
+        }
     }
 }

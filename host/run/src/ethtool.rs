@@ -1,3 +1,0 @@
-//! Changes network interfaces as `ethtool` does.
-
-pub use crate::snapshot::ethtool::{EthtoolError, Setting, Value};
