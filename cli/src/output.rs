@@ -94,7 +94,7 @@ pub fn print(text: &str) -> anyhow::Result<()> {
     print_safe(&own_styles(text))
 }
 
-/// Prints a text as [`print`] does, or in the user's pager if it is longer than the terminal.
+/// Prints a text as [`print()`] does, or in the user's pager if it is longer than the terminal.
 pub fn print_paged(text: &str) -> anyhow::Result<()> {
     let text = own_styles(text);
     pager(text.lines().count()).map_or_else(|| print_safe(&text), |pager| print_in(pager, &text))

@@ -6,7 +6,7 @@ use libfuzzer_sys::fuzz_target;
 use lowlat_net::{
     pingpong::{
         parse_sizes,
-        parts::{Exchange, SLOWEST_MAX, Split, Stamps, Tally, Wakes},
+        parts::{RoundTrip, SLOWEST_MAX, Split, Stamps, Tally, Wakes},
         protocol::{HEAD_BYTES, Message, body_bytes, decode, encode},
     },
     sfnt,
@@ -21,7 +21,7 @@ fn add_up(rows: &[Stamps]) {
         let measured_ns = client.received_ns.unwrap_or(1).wrapping_sub(client.sending_ns.unwrap_or(0));
         let (client_wake, server_wake) = (Wakes::At(measured_ns), Wakes::Unknown);
         let exchange =
-            Exchange { at_ns, measured_ns, client: *client, server: *server, client_wake, server_wake };
+            RoundTrip { at_ns, measured_ns, client: *client, server: *server, client_wake, server_wake };
         if let Ok(split) = Split::of(&exchange) {
             assert_eq!(split.sum_ns(), measured_ns);
         }

@@ -1,12 +1,12 @@
 //! Models of folding under loom.
 
-use super::{Counter, NUMBER};
+use super::{NUMBER, PerCpuCounter};
 use loom::{sync::Arc, thread};
 
 /// Two threads, each with a part of its own or with the same one.
 fn two_add(numbers: [usize; 2]) {
     loom::model(move || {
-        let counter = Arc::new(Counter::with_batch(2));
+        let counter = Arc::new(PerCpuCounter::with_batch(2));
         let adders = numbers.map(|number| {
             let counter = Arc::clone(&counter);
             thread::spawn(move || {
@@ -35,7 +35,7 @@ fn loom_folding_loses_nothing_with_a_shared_part() {
 #[test]
 fn loom_a_sum_has_no_more_than_was_added_and_never_runs_backward() {
     loom::model(|| {
-        let counter = Arc::new(Counter::with_batch(2));
+        let counter = Arc::new(PerCpuCounter::with_batch(2));
         let adder = {
             let counter = Arc::clone(&counter);
             thread::spawn(move || {
@@ -53,7 +53,7 @@ fn loom_a_sum_has_no_more_than_was_added_and_never_runs_backward() {
 #[test]
 fn loom_two_that_publish_one_part_leave_less_than_the_batch() {
     loom::model(|| {
-        let counter = Arc::new(Counter::with_batch(2));
+        let counter = Arc::new(PerCpuCounter::with_batch(2));
         let adders = [2, 3].map(|value| {
             let counter = Arc::clone(&counter);
             thread::spawn(move || counter.add(value))

@@ -1,14 +1,14 @@
 //! A library that a host loads and unloads.
 
-use lowlat_counter::Counter;
+use lowlat_counter::PerCpuCounter;
 use std::sync::OnceLock;
 
-static COUNTER: OnceLock<Counter> = OnceLock::new();
+static COUNTER: OnceLock<PerCpuCounter> = OnceLock::new();
 
 /// Adds both ways, and returns the sum.
 #[unsafe(no_mangle)]
 pub extern "C" fn bump(times: i64) -> i64 {
-    let counter = COUNTER.get_or_init(Counter::new);
+    let counter = COUNTER.get_or_init(PerCpuCounter::new);
     for _ in 0..times {
         counter.add_local(1);
         counter.add(1);

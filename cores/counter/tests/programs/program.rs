@@ -1,9 +1,9 @@
 //! A program that counts in several threads.
 
-use lowlat_counter::{Counter, is_restartable};
+use lowlat_counter::{PerCpuCounter, is_restartable};
 
 fn main() {
-    let counter = Counter::new();
+    let counter = PerCpuCounter::new();
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| (0..1_000).for_each(|_| counter.add(1)));
