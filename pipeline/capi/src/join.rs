@@ -268,7 +268,7 @@ unsafe fn list<'a, T>(first: *const T, count: usize, what: &str) -> Result<&'a [
 }
 
 /// # Safety
-/// Its pointers are as documented for [`Reads`], or NULL.
+/// Its pointers are as documented for [`NodeReads`], or NULL.
 unsafe fn reads_of(reads: &NodeReads) -> Result<node::Reads, Status> {
     // SAFETY: guaranteed by the caller.
     let (streams, keys) =

@@ -10,7 +10,7 @@
 //!   creates a new segment: a process that was believed dead and continues then writes where no reader looks
 //!   any more.
 //! * A *record* is at least 64 bytes, starts on a cache line and becomes visible with one store.
-//! * A subscriber that is too slow loses records as its policy defines ([`router::Overrun`]), and is notified.
+//! * A subscriber that is too slow loses records as its policy defines ([`router::Delivery`]), and is notified.
 //! * Readers trust nothing: every length and position is checked, and a record overwritten while it was copied
 //!   is detected.
 //!

@@ -1,6 +1,6 @@
 //! Stub for other processors: making a call in a program needs their registers, which are not known here.
 
-use super::{TraceEvent, WatchError};
+use super::{ProgramEvent, WatchError};
 use lowlat_host_run::Root;
 use std::{marker::PhantomData, os::fd::OwnedFd};
 
@@ -36,7 +36,7 @@ impl<'a> Tracer<'a> {
         self.attach(pid).map(drop)
     }
 
-    pub fn event(&mut self, _: bool) -> Option<TraceEvent> {
+    pub fn event(&mut self, _: bool) -> Option<ProgramEvent> {
         None
     }
 

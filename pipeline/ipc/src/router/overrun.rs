@@ -10,7 +10,7 @@ use crate::{
 #[derive(Debug)]
 pub enum Delivery<R> {
     /// Records that find its ring full are lost, and it gets an exact account of them:
-    /// [`crate::index_ring::Gap`].
+    /// [`crate::index_ring::RingGap`].
     Gap(Pusher<R>),
     /// It has no ring, but the latest position of each instrument: a newer one replaces an older one.
     Conflate(LatestPutter<R>),
