@@ -3,7 +3,7 @@
 use super::{ANSWER_MAX, Link, refused, text};
 use crate::{
     closed,
-    receiver::{Receiver, Says},
+    receiver::{Receiver, ReceiverEvent},
 };
 use lowlat_trade::Refusal;
 use rusteron_media_driver::{AeronFragmentClosureAssembler, AeronHeader, AeronSubscription, Handlers};
@@ -21,7 +21,7 @@ pub struct Subscription {
 /// State that a poll lends to its callback.
 struct PollState<'a> {
     receiver: &'a mut Receiver,
-    say: &'a mut dyn FnMut(Says),
+    say: &'a mut dyn FnMut(ReceiverEvent),
     failed: Option<Refusal>,
 }
 
@@ -43,7 +43,11 @@ impl Subscription {
     }
 
     /// Passes available frames to the receiver, and never blocks. Returns the number of fragments.
-    pub fn poll(&mut self, receiver: &mut Receiver, say: &mut dyn FnMut(Says)) -> Result<usize, Refusal> {
+    pub fn poll(
+        &mut self,
+        receiver: &mut Receiver,
+        say: &mut dyn FnMut(ReceiverEvent),
+    ) -> Result<usize, Refusal> {
         let mut taking = PollState { receiver, say, failed: None };
         let taken = self.assembler.poll(&self.inner, &mut taking, take, FRAGMENTS);
         if let Some(failed) = taking.failed {

@@ -2,7 +2,7 @@
 
 use super::{draw, explore, nap};
 use crate::{
-    index_ring::{self, Gap, Pusher, Taken, Taker},
+    index_ring::{self, Pusher, RingGap, Taken, Taker},
     region::{Heap, Region},
     testing::{Mortal, unless_it_ends},
 };
@@ -46,7 +46,7 @@ impl EntryAccount {
         self.pass_over();
     }
 
-    fn lose(&mut self, gap: Gap) {
+    fn lose(&mut self, gap: RingGap) {
         assert_eq!((gap.first, gap.last), (self.next, self.next + gap.count - 1), "the next gap");
         (gap.first..=gap.last).for_each(|entry| *self.lost(entry) = true);
         self.pass_over();
@@ -62,7 +62,7 @@ impl EntryAccount {
         {
             let next = std::mem::replace(&mut self.next, gap.first);
             let count = gap.last - gap.first + 1;
-            self.lose(Gap { count, ..gap });
+            self.lose(RingGap { count, ..gap });
             self.next = next;
             self.pass_over();
         }

@@ -9,7 +9,7 @@ use crate::{
     latest::{self, LatestTaker},
     layout::{self, LINE_BYTES},
     region::Heap,
-    router::{HelperMode, Overrun, Router, WakeHelper},
+    router::{Delivery, HelperMode, Router, WakeHelper},
     stream::{Owner, PublishError, Reader, Segment, Stamp, Writer},
 };
 use shuttle::thread;
@@ -146,15 +146,15 @@ fn connect(
     let (overrun, end) = if let Some(policy) = policy {
         let ring = ring();
         let overrun = match policy {
-            OverrunPolicy::Gap => Overrun::Gap(ring),
-            OverrunPolicy::Evict => Overrun::Evict { ring, behind_max: 1 + draw(ENTRIES) },
-            OverrunPolicy::Credit => Overrun::Credit(ring),
+            OverrunPolicy::Gap => Delivery::Gap(ring),
+            OverrunPolicy::Evict => Delivery::Evict { ring, behind_max: 1 + draw(ENTRIES) },
+            OverrunPolicy::Credit => Delivery::Credit(ring),
         };
         (overrun, End::Ring { ring: index_ring::open(Arc::clone(&memory)).unwrap(), policy })
     } else {
         let memory = self::memory(latest::bytes(2));
         let putter = latest::create(Arc::clone(&memory), 2).unwrap();
-        (Overrun::Conflate(putter), End::Latest(latest::open(memory).unwrap()))
+        (Delivery::Conflate(putter), End::Latest(latest::open(memory).unwrap()))
     };
     let inbox = Inbox::new(Arc::clone(inbox)).unwrap();
     assert!(router.connect_as(subscriber, overrun, inbox, stream));
