@@ -63,7 +63,7 @@ pub fn numbers(options: &Options) -> anyhow::Result<()> {
         Number {
             what: "lines of product Rust, without comments and blank ones",
             value: product,
-            limit: 142_800,
+            limit: 142_850,
             goal: 125_000,
         },
         Number { what: "lines of other text", value: text, limit: 65_000, goal: 65_000 },
