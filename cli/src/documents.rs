@@ -152,9 +152,12 @@ pub struct Kind {
 impl Kind {
     /// Reads a document of this kind.
     pub fn read<T: serde::de::DeserializeOwned>(&self, path: &Path) -> anyhow::Result<T> {
-        let bytes =
-            bytes_of(path).with_context(|| format!("cannot read {}\nhint: {}", path.display(), self.hint))?;
-        self.parse(path, &bytes)
+        self.parse(path, &self.bytes(path)?)
+    }
+
+    /// Reads a file that may hold a document of this kind.
+    pub fn bytes(&self, path: &Path) -> anyhow::Result<Vec<u8>> {
+        bytes_of(path).with_context(|| format!("cannot read {}\nhint: {}", path.display(), self.hint))
     }
 
     /// Parses the content of a file as a document of this kind.

@@ -100,8 +100,8 @@ pub fn print_paged(text: &str) -> anyhow::Result<()> {
     pager(text.lines().count()).map_or_else(|| print_safe(&text), |pager| print_in(pager, &text))
 }
 
-/// Returns the pager for a text with so many lines: the one of `PAGER`, or less; none without a terminal, for a text that
-/// fits it, and for a user who wants none.
+/// Returns the pager for a text of this many lines: that of `PAGER`, or less if the variable is unset. None is used without
+/// a terminal, if the text fits the screen, or if the user turned paging off with an empty `PAGER` or `cat`.
 fn pager(lines: usize) -> Option<Command> {
     let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
     // A terminal that does not tell its size has none.

@@ -100,6 +100,11 @@ impl PreparedFile {
         Ok(Self { file, hint, replaces })
     }
 
+    /// As [`Self::prepare`], for a file that need not be asked for.
+    pub fn prepare_if(path: Option<&Path>, option: &str) -> anyhow::Result<Option<Self>> {
+        path.map(|path| Self::prepare(path, option)).transpose()
+    }
+
     pub fn path(&self) -> &Path {
         self.file.path()
     }

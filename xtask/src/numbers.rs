@@ -12,7 +12,7 @@ pub struct Options {
     check: bool,
 }
 
-/// A number of the tree. The limit is what it was when it was last lowered: it only sinks, towards the goal.
+/// A number of the tree. The limit is near what it was when it was last set; a commit that raises one says why.
 struct Number {
     what: &'static str,
     value: usize,
@@ -22,7 +22,16 @@ struct Number {
 
 /// The folders of crates, from the ground up. A crate needs others of its own folder and of those below; those of one
 /// floor do not need each other.
-const FLOORS: &str = "frame|host|pipeline tune|jitter|cores|net|results|cli";
+const FLOORS: &[&[&str]] = &[
+    &["frame"],
+    &["host"],
+    &["pipeline", "tune"],
+    &["jitter"],
+    &["cores"],
+    &["net"],
+    &["results"],
+    &["cli"],
+];
 /// Commits whose subjects are checked.
 const COMMITS: &str = "20";
 /// Longest subject of a commit, in characters.
@@ -95,7 +104,7 @@ pub fn numbers(options: &Options) -> anyhow::Result<()> {
 
 /// True if a crate of the first folder must not need one of the second.
 fn is_upwards(from: &str, to: &str) -> bool {
-    let floor = |folder| FLOORS.split('|').position(|floor| floor.split(' ').any(|of| of == folder));
+    let floor = |folder| FLOORS.iter().position(|floor| floor.contains(&folder));
     match (floor(from), floor(to)) {
         (Some(from_floor), Some(to_floor)) => from != to && from_floor <= to_floor,
         // Tools stand beside the house.

@@ -56,17 +56,12 @@ impl Workspace {
         deepest.map(|package| package.name.as_str())
     }
 
-    /// Pairs of packages, the first of which needs the second, with the folders at the top that they are in.
+    /// Pairs of packages, the first of which needs the second, each with its folder at the top of the tree.
     pub fn arrows(&self) -> impl Iterator<Item = [(&str, &str); 2]> {
         self.packages.iter().flat_map(move |package| {
             let needed = package.dependencies.iter().filter(|of| of.kind.is_none());
             let needed = needed.filter_map(|of| self.packages.iter().find(|other| other.name == of.name));
-            needed.filter_map(move |other| {
-                Some([
-                    (package.name.as_str(), package.below(&self.root)?),
-                    (other.name.as_str(), other.below(&self.root)?),
-                ])
-            })
+            needed.filter_map(move |other| Some([package.place(&self.root)?, other.place(&self.root)?]))
         })
     }
 
@@ -96,9 +91,10 @@ impl Workspace {
 }
 
 impl Package {
-    /// The folder at the top of the tree that the package is in.
-    fn below(&self, root: &Path) -> Option<&str> {
-        self.folder().strip_prefix(root).ok()?.iter().next()?.to_str()
+    /// Its name, and the folder at the top of the tree that it is in.
+    fn place(&self, root: &Path) -> Option<(&str, &str)> {
+        let below = self.folder().strip_prefix(root).ok()?;
+        Some((&self.name, below.iter().next()?.to_str()?))
     }
 
     fn folder(&self) -> &Path {

@@ -90,8 +90,8 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     let allocation = &host.allocation;
     let sets: Vec<(&str, &CpuSet)> = match arguments.set {
         None => vec![("housekeeping", &allocation.housekeeping), ("isolated", &allocation.isolated)],
-        Some(Set::Housekeeping) => vec![("", &allocation.housekeeping)],
-        Some(Set::Isolated | Set::Nobalance) => vec![("", &allocation.isolated)],
+        Some(Set::Housekeeping) => vec![("housekeeping", &allocation.housekeeping)],
+        Some(Set::Isolated | Set::Nobalance) => vec![("isolated", &allocation.isolated)],
     };
     if arguments.spelling.json {
         let formats = |set: &CpuSet| {
@@ -108,10 +108,11 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
         host.print_json(&output::Document::of("lowlat-cpus", shown))?;
         return Ok(Exit::Clean);
     }
-    let line = |(name, set): &(&str, &CpuSet)| {
-        format!("{name:14}{}", arguments.spelling.spell(set)).trim_start().to_owned()
+    let spell = |set: &CpuSet| arguments.spelling.spell(set);
+    let mut text = match sets.as_slice() {
+        [(_, set)] => spell(set),
+        _ => sets.iter().map(|(name, set)| format!("{name:14}{}", spell(set))).collect::<Vec<_>>().join("\n"),
     };
-    let mut text = sets.iter().map(line).collect::<Vec<_>>().join("\n");
     if arguments.why {
         text.push_str("\n\n");
         text.push_str(&lowlat_host_report::choice_text(allocation, output::width()));

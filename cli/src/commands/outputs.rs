@@ -8,7 +8,9 @@ use crate::{
 use anyhow::bail;
 use clap::Args;
 use jiff::Timestamp;
+use lowlat_host::Labels;
 use lowlat_results::{ResultDocument, hlog};
+use serde::Serialize;
 use std::path::{Path, PathBuf};
 
 /// The report and the document.
@@ -27,13 +29,11 @@ pub struct FileArgs {
 impl FileArgs {
     /// Checks the files before the run, with that of --hlog.
     pub fn prepare(&self, hlog: Option<&Path>) -> anyhow::Result<RunFiles> {
-        let file =
-            |path: Option<&Path>, option| path.map(|path| PreparedFile::prepare(path, option)).transpose();
         Ok(RunFiles {
-            hlog: file(hlog, "--hlog")?,
-            report: file(self.report.as_deref(), "--report")?,
+            hlog: PreparedFile::prepare_if(hlog, "--hlog")?,
+            report: PreparedFile::prepare_if(self.report.as_deref(), "--report")?,
             language: self.language.clone(),
-            result: file(self.result.as_deref(), "--result")?,
+            result: PreparedFile::prepare_if(self.result.as_deref(), "--result")?,
         })
     }
 
@@ -54,12 +54,22 @@ pub struct RunFiles {
 impl RunFiles {
     /// Writes the files after the results were printed.
     pub fn write(&self, document: &ResultDocument) -> anyhow::Result<()> {
+        let page = || lowlat_results_report::html(document);
+        self.write_as(document, &document.labels, page, || log_of(document))
+    }
+
+    /// Writes the files of any document, with its page and its log.
+    pub fn write_as(
+        &self,
+        document: &impl Serialize,
+        labels: &Labels,
+        page: impl Fn() -> String,
+        log: impl Fn() -> anyhow::Result<String>,
+    ) -> anyhow::Result<()> {
         let mut files = Vec::new();
         files.extend(self.result.iter().map(|file| (file, json_line(document))));
-        files.extend(self.report.iter().map(|file| {
-            (file, Ok(self.language.page(lowlat_results_report::html(document), &document.labels)))
-        }));
-        files.extend(self.hlog.iter().map(|file| (file, log_of(document))));
+        files.extend(self.report.iter().map(|file| (file, Ok(self.language.page(page(), labels)))));
+        files.extend(self.hlog.iter().map(|file| (file, log())));
         write_all(files)
     }
 }

@@ -18,7 +18,7 @@ pub fn is_config(name: &str) -> bool {
 
 /// The text of a file, with invalid UTF-8 replaced; `None` if it cannot be read.
 pub fn text(root: &Root, path: &str) -> Option<String> {
-    root.read_bytes(path).into_known().map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+    root.read_lossy(path).into_known()
 }
 
 /// Highest precedence first: a name in one hides the same name in later ones.

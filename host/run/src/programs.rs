@@ -10,8 +10,8 @@ use std::{
     process::{Command, ExitStatus, Stdio},
 };
 
-/// Longest output of a program that is kept, in bytes.
-const OUTPUT_BYTES_MAX: u64 = 16 << 20;
+/// Longest output of a program that [`read_output`] keeps, in bytes.
+pub const OUTPUT_BYTES_MAX: u64 = 16 << 20;
 /// Longest quote of a program's line, in characters.
 const QUOTED_CHARS_MAX: usize = 160;
 

@@ -1,6 +1,7 @@
 //! Runs a foreign program to its end.
 
-use lowlat_host_run::programs::read_output;
+use lowlat_host_run::programs::{OUTPUT_BYTES_MAX, read_output};
+use lowlat_net::tools::BYTES_MAX;
 use std::{
     io,
     process::{Child, Command, Stdio},
@@ -8,6 +9,9 @@ use std::{
     thread,
     time::Duration,
 };
+
+// What is kept of an output can be parsed.
+const _: () = assert!(OUTPUT_BYTES_MAX <= BYTES_MAX as u64);
 
 /// Time between two checks of the program.
 const LOOK_EVERY: Duration = Duration::from_millis(50);

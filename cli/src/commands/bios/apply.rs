@@ -101,8 +101,7 @@ pub fn run(arguments: &Apply) -> anyhow::Result<Exit> {
 
 /// Writes every request, and sends none.
 fn dry_run(arguments: &Apply) -> anyhow::Result<Exit> {
-    let out =
-        arguments.out.as_deref().map(|path| results::PreparedFile::prepare(path, "--out")).transpose()?;
+    let out = results::PreparedFile::prepare_if(arguments.out.as_deref(), "--out")?;
     let facts = arguments.source.read(&arguments.connection)?;
     let export = BiosExport::of(&facts, arguments.source.profile, &arguments.accept_risk);
     match &out {

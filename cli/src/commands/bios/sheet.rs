@@ -27,7 +27,7 @@ pub struct Sheet {
 }
 
 pub fn run(sheet: &Sheet) -> anyhow::Result<Exit> {
-    let page = sheet.report.as_deref().map(|path| PreparedFile::prepare(path, "--report")).transpose()?;
+    let page = PreparedFile::prepare_if(sheet.report.as_deref(), "--report")?;
     let host = sheet.host.read()?;
     let settings = BiosSheet::of_host(host.role.profile, &host.snapshot);
     let (server, _) = lowlat_host_report::host_line(&host.snapshot);

@@ -26,8 +26,7 @@ impl<'a> Outputs<'a> {
             arguments.longest.is_none() || arguments.form() == Format::Text,
             "--longest prints a timeline as text only\nhint: leave out --format"
         );
-        let trace = arguments.save_trace.as_deref();
-        let trace = trace.map(|path| PreparedFile::prepare(path, "--save-trace")).transpose()?;
+        let trace = PreparedFile::prepare_if(arguments.save_trace.as_deref(), "--save-trace")?;
         Ok(Self { arguments, files: arguments.files.prepare(arguments.hlog.as_deref())?, trace })
     }
 
@@ -79,11 +78,11 @@ pub fn print(
 
 fn print_text(document: &ResultDocument, longest: Option<usize>, show_all: bool) -> anyhow::Result<()> {
     let width = output::width();
-    if let Some(rank) = longest {
-        output::print(&explain_text(&jitter_run(document), rank, width).map_err(anyhow::Error::msg)?)?;
-    } else {
-        output::print(&jitter_text(document, JitterTextOptions { show_all, width }))?;
-    }
+    let text = match longest {
+        Some(rank) => explain_text(&jitter_run(document), rank, width).map_err(anyhow::Error::msg)?,
+        None => jitter_text(document, JitterTextOptions { show_all, width }),
+    };
+    output::print(&text)?;
     if let Some(gate) = gate_of(document) {
         output::print(&format!("\n{}", gate_text(gate, width)))?;
     }

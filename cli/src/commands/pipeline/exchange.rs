@@ -107,8 +107,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
         "nothing to do\nhint: give --feed, --gateway or both"
     );
     let content = content(&arguments)?;
-    let result =
-        arguments.result.as_deref().map(|path| PreparedFile::prepare(path, "--result")).transpose()?;
+    let result = PreparedFile::prepare_if(arguments.result.as_deref(), "--result")?;
     let stop = signals::stop_flag()?;
     let started_at = now();
     let options = ExchangeOptions {

@@ -195,14 +195,11 @@ struct Outputs {
 
 impl Outputs {
     fn prepare(arguments: &PipelineMatrixArgs) -> anyhow::Result<Self> {
-        let file = |path: &Option<PathBuf>, option: &str| {
-            path.as_deref().map(|path| PreparedFile::prepare(path, option)).transpose()
-        };
         Ok(Self {
-            html: file(&arguments.report, "--report")?,
+            html: PreparedFile::prepare_if(arguments.report.as_deref(), "--report")?,
             language: arguments.language.clone(),
             prints_json: arguments.json,
-            result: file(&arguments.result, "--result")?,
+            result: PreparedFile::prepare_if(arguments.result.as_deref(), "--result")?,
         })
     }
 

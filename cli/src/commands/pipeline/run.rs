@@ -182,11 +182,10 @@ fn declare(command: Command) -> Command {
 fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     let arguments = PipelineRunArgs::from_arg_matches(matches)?;
     let (parameters, load) = parameters(&arguments)?;
-    let result =
-        arguments.result.as_deref().map(|path| PreparedFile::prepare(path, "--result")).transpose()?;
+    let result = PreparedFile::prepare_if(arguments.result.as_deref(), "--result")?;
     let stop = signals::stop_flag()?;
-    let hlog = arguments.hlog.as_deref().map(|path| PreparedFile::prepare(path, "--hlog")).transpose()?;
-    let html = arguments.report.as_deref().map(|path| PreparedFile::prepare(path, "--report")).transpose()?;
+    let hlog = PreparedFile::prepare_if(arguments.hlog.as_deref(), "--hlog")?;
+    let html = PreparedFile::prepare_if(arguments.report.as_deref(), "--report")?;
     let options = options(&arguments);
     let (mut runner, facts) = super::runner::with_options(&options, &stop)?;
     check_wake_core(&options, &facts)?;

@@ -109,11 +109,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     let arguments = PipelineSizeArgs::from_arg_matches(matches)?;
     ensure!(!arguments.duration.is_zero(), "--duration is 0\nhint: give at least 1s");
     ensure!(arguments.goal > 0, "--goal is 0, which no order can meet\nhint: give a time such as 500us");
-    let file = arguments
-        .write_pins
-        .as_deref()
-        .map(|path| PreparedFile::prepare(path, "--write-pins"))
-        .transpose()?;
+    let file = PreparedFile::prepare_if(arguments.write_pins.as_deref(), "--write-pins")?;
     let host = arguments.host.read()?;
     ensure!(
         host.root.is_live(),

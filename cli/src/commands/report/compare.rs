@@ -66,7 +66,7 @@ fn declare(command: Command) -> Command {
 
 fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     let arguments = ReportCompareArgs::from_arg_matches(matches)?;
-    let page = arguments.report.as_deref().map(|path| PreparedFile::prepare(path, "--report")).transpose()?;
+    let page = PreparedFile::prepare_if(arguments.report.as_deref(), "--report")?;
     let documents = read(&arguments.files, &arguments.language.labels)?;
     ensure!(
         !arguments.pairs || documents.len().is_multiple_of(2),

@@ -11,7 +11,7 @@ use crate::{
 };
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use lowlat_results::fleet::{Fleet, FleetHost};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 pub const COMMAND: Subcommand = Subcommand { name: "fleet", declare, run };
 
@@ -48,22 +48,23 @@ fn declare(command: Command) -> Command {
 
 fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     let arguments = ReportFleetArgs::from_arg_matches(matches)?;
-    let page = arguments.report.as_deref().map(|path| PreparedFile::prepare(path, "--report")).transpose()?;
+    let page = PreparedFile::prepare_if(arguments.report.as_deref(), "--report")?;
     let labels = &arguments.language.labels;
     // Of each document only what the fleet needs is kept: a thousand of them fit into memory.
     let (mut hosts, mut is_whole) = (Vec::new(), true);
     for (name, path) in names(&arguments.files, labels, "host").into_iter().zip(&arguments.files) {
-        match documents::read(path) {
-            Ok(document) => {
+        let read = documents::RESULT.bytes(path);
+        match read.map(|bytes| (is_of_another_command(&bytes), documents::RESULT.parse(path, &bytes))) {
+            Ok((_, Ok(document))) => {
                 let name = name.strip_suffix(".json").unwrap_or(&name);
                 hosts.push(FleetHost::of(name, &labels.label(document)));
             }
             // Such as a verification in the same folder.
-            Err(other) if is_of_another_command(path) => {
+            Ok((true, Err(other))) => {
                 let told = other.to_string();
                 output::talk(&format!("passed over: {}", told.lines().next().unwrap_or_default()));
             }
-            Err(error) => {
+            Ok((false, Err(error))) | Err(error) => {
                 is_whole = false;
                 output::talk(&format!("lowlat report fleet: {}", crate::in_words(&error)));
             }
@@ -93,7 +94,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     Ok(fleet.checked().claim(fleet.alike_count() < fleet.hosts.len()).into())
 }
 
-fn is_of_another_command(path: &Path) -> bool {
-    let kind = documents::bytes_of(path).ok().and_then(|bytes| documents::kind_of(&bytes));
+fn is_of_another_command(bytes: &[u8]) -> bool {
+    let kind = documents::kind_of(bytes);
     kind.is_some_and(|kind| kind.starts_with("lowlat-") && kind != documents::RESULT.document)
 }

@@ -10,7 +10,7 @@ use crate::{
     },
     documents::{self, Kind},
     labels::Labelled,
-    output::{self, Exit, json_line},
+    output::{self, Exit},
     results::{PreparedFile, write_all},
 };
 use anyhow::{Context, bail, ensure};
@@ -103,9 +103,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
 
 /// Shows one document of any kind.
 fn one(file: &Path, arguments: &ReportRenderArgs) -> anyhow::Result<Exit> {
-    let hint = documents::RESULT.hint;
-    let bytes =
-        documents::bytes_of(file).with_context(|| format!("cannot read {}\nhint: {hint}", file.display()))?;
+    let bytes = documents::RESULT.bytes(file)?;
     match documents::kind_of(&bytes).unwrap_or_default().as_str() {
         PipelineDocument::DOCUMENT => return stored(file, &bytes, arguments, pipeline_text, Some(run_html)),
         MatrixDocument::DOCUMENT => return stored(file, &bytes, arguments, matrix_text, Some(matrix_html)),
@@ -133,8 +131,8 @@ fn is_about_jitter(document: &ResultDocument, arguments: &ReportRenderArgs) -> b
 }
 
 fn is_jitter_asked_for(arguments: &ReportRenderArgs) -> bool {
-    let ReportRenderArgs { gate, longest, verbose, format, .. } = arguments;
-    gate.is_some() || longest.is_some() || *verbose || *format == Format::Sysjitter
+    let is_judged = arguments.gate.is_some() || arguments.longest.is_some();
+    is_judged || arguments.verbose || arguments.format == Format::Sysjitter
 }
 
 fn print(document: &ResultDocument, file: &Path, arguments: &ReportRenderArgs) -> anyhow::Result<()> {
@@ -145,17 +143,17 @@ fn print(document: &ResultDocument, file: &Path, arguments: &ReportRenderArgs) -
         (None, Some(_)) if version == pingpong::Format::Sfnt => stream::print(document, stream::Format::Sfnt),
         _ => bail!("cannot print {shown} in the format of sfnettest: it has no such measurement"),
     };
-    let names = names(&arguments.files, &arguments.outputs.language.labels, "document");
-    let one = || [(names.concat(), document)];
+    let name = names(&arguments.files, &arguments.outputs.language.labels, "document").concat();
+    let one = [(name, document)];
     match arguments.format {
         Format::Sysjitter => of_jitter(jitter::Format::Sysjitter),
         Format::Sfnt => of_net(pingpong::Format::Sfnt),
         Format::SfntV15 => of_net(pingpong::Format::SfntV15),
         Format::Json if is_about_jitter(document, arguments) => of_jitter(jitter::Format::Json),
         Format::Json => output::print_json(document),
-        Format::Markdown => output::print_plain(&lowlat_results_report::documents_markdown(&one())),
+        Format::Markdown => output::print_plain(&lowlat_results_report::documents_markdown(&one)),
         Format::Text if is_about_jitter(document, arguments) => of_jitter(jitter::Format::Text),
-        Format::Text => output::print(&lowlat_results_report::documents_text(&one(), output::width())),
+        Format::Text => output::print(&lowlat_results_report::documents_text(&one, output::width())),
     }
 }
 
@@ -176,7 +174,7 @@ fn several(files: &[PathBuf], arguments: &ReportRenderArgs) -> anyhow::Result<Ex
          `lowlat report compare`"
     );
     let language = &outputs.language;
-    let page = outputs.report.as_deref().map(|path| PreparedFile::prepare(path, "--report")).transpose()?;
+    let page = PreparedFile::prepare_if(outputs.report.as_deref(), "--report")?;
     let mut documents = super::read(files, &language.labels)?;
     for (name, document) in &mut documents {
         documents::study_again(document).with_context(|| format!("cannot render {name}"))?;
@@ -214,18 +212,12 @@ fn stored<D: Labelled>(
         page.is_some() || outputs.report.is_none(),
         "cannot write --report: a \"{document}\" has no page\nhint: leave out --report"
     );
-    let prepare =
-        |path: Option<&Path>, option| path.map(|path| PreparedFile::prepare(path, option)).transpose();
-    let report = prepare(outputs.report.as_deref(), "--report")?;
-    let result = prepare(outputs.result.as_deref(), "--result")?;
+    let files = outputs.prepare(None)?;
     let kind = Kind { document, version, is: "a document of lowlat", hint: documents::RESULT.hint };
     let mut document: D = outputs.language.labels.label(kind.parse(file, bytes)?);
     let labels = document.labels().clone();
     let printed = output::print_as(*format == Format::Json, &document, |width| text(&document, width));
-    let page = report
-        .iter()
-        .zip(page)
-        .map(|(file, page)| (file, Ok(outputs.language.page(page(&document), &labels))));
-    printed.and(write_all(result.iter().map(|file| (file, json_line(&document))).chain(page)))?;
+    let page = || page.map_or_else(String::new, |page| page(&document));
+    printed.and(files.write_as(&document, &labels, page, || Ok(String::new())))?;
     Ok(Exit::Clean)
 }

@@ -80,7 +80,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     if host.root.is_live() {
         plan.hindrances = hindrances(&super::open(Path::new("/"), None)?, &plan);
     }
-    let file = arguments.out.as_deref().map(|path| PreparedFile::prepare(path, "--out")).transpose()?;
+    let file = PreparedFile::prepare_if(arguments.out.as_deref(), "--out")?;
     if arguments.json {
         output::print_json(&plan)?;
     } else {

@@ -175,6 +175,11 @@ impl Root {
         matches!(self.backend, Backend::Capture(_))
     }
 
+    /// Reads a file as [`Root::read_bytes`] does, as text with invalid UTF-8 replaced.
+    pub fn read_lossy(&self, path: &str) -> Reading<String> {
+        self.read_bytes(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+    }
+
     /// Reads the bytes of a regular file, at most [`FILE_BYTES_MAX`].
     pub fn read_bytes(&self, path: &str) -> Reading<Vec<u8>> {
         let result = match &self.backend {

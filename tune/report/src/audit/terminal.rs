@@ -43,9 +43,10 @@ pub fn audit_table(audit: &Audit, options: AuditTableOptions) -> String {
     for group in shown.chunk_by(|a, b| title(a) == title(b)) {
         let heading = group.first().map_or("", |finding| title(finding));
         out.push_str(&format!("{}\n", paint(BOLD, heading)));
-        let folded = if options.show_all { Vec::new() } else { folded(group) };
-        let group = if folded.is_empty() { group.to_vec() } else { folded.iter().map(|of| &**of).collect() };
-        out.push_str(&if width >= WIDE { wide(&group, width) } else { narrow(&group, width) });
+        let rows =
+            if options.show_all { group.iter().copied().map(Cow::Borrowed).collect() } else { folded(group) };
+        let rows: Vec<&Finding> = rows.iter().map(AsRef::as_ref).collect();
+        out.push_str(&if width >= WIDE { wide(&rows, width) } else { narrow(&rows, width) });
         out.push('\n');
     }
     add_wrapped(&mut out, &count_line(audit), 0, width);
@@ -60,8 +61,7 @@ pub fn audit_table(audit: &Audit, options: AuditTableOptions) -> String {
 /// Returns the rows with unknown ones of the same reason as one, at the place of the first.
 fn folded<'a>(group: &[&'a Finding]) -> Vec<Cow<'a, Finding>> {
     let is_like = |a: &Finding, b: &Finding| {
-        a.verdict == Verdict::Unknown
-            && (a.verdict, &a.observed, &a.because) == (b.verdict, &b.observed, &b.because)
+        a.verdict == Verdict::Unknown && (&a.observed, &a.because) == (&b.observed, &b.because)
     };
     let mut rows: Vec<Cow<'_, Finding>> = Vec::new();
     for finding in group {

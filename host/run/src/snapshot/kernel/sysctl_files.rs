@@ -26,7 +26,7 @@ pub(super) fn read(root: &Root) -> Vec<Assignment> {
 
 /// The lines of /etc/sysctl.conf alone, whether or not they are applied at boot: `sysctl -p` applies them.
 pub(in crate::snapshot) fn of_classic(root: &Root) -> Vec<Assignment> {
-    let text = text(root, CLASSIC).into_known().unwrap_or_default();
+    let text = root.read_lossy(CLASSIC).into_known().unwrap_or_default();
     expand(root, parse(CLASSIC, &text))
 }
 
@@ -45,7 +45,7 @@ fn files(root: &Root) -> Vec<(String, String)> {
                 by_name.insert(name, None);
                 continue;
             }
-            match text(root, &path) {
+            match root.read_lossy(&path) {
                 // A dangling link replaces nothing.
                 Reading::Absent => {}
                 reading => {
@@ -59,10 +59,6 @@ fn files(root: &Root) -> Vec<(String, String)> {
     files
 }
 
-fn text(root: &Root, path: &str) -> Reading<String> {
-    root.read_bytes(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
-}
-
 /// /etc/sysctl.conf as a separate file. `sysctl --system`, which configures hosts without systemd, applies it
 /// last. systemd-sysctl does not know it. There it counts only through a link in sysctl.d (Debian up to 12,
 /// RHEL), and is then already among the files.
@@ -72,7 +68,11 @@ fn classic(root: &Root, files: &[(String, String)]) -> Option<(String, String)> 
     }
     let place = root.real_path(CLASSIC).into_known()?;
     let is_linked = files.iter().any(|(path, _)| root.real_path(path).text() == place);
-    if is_linked { None } else { text(root, CLASSIC).into_known().map(|text| (CLASSIC.to_owned(), text)) }
+    if is_linked {
+        None
+    } else {
+        root.read_lossy(CLASSIC).into_known().map(|text| (CLASSIC.to_owned(), text))
+    }
 }
 
 /// Booted by systemd, or an image that will be.

@@ -79,8 +79,7 @@ impl<'a> Vendors<'a> {
 }
 
 fn first_list(root: &Root) -> Reading<String> {
-    let text = |path: &str| root.read_bytes(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-    LISTS.iter().fold(Reading::Absent, |found, path| found.or(|| text(path)))
+    LISTS.iter().fold(Reading::Absent, |found, path| found.or(|| root.read_lossy(path)))
 }
 
 fn prefix_of(mac: &str) -> Option<Prefix> {
