@@ -51,7 +51,11 @@ impl HostWithRole {
     }
 
     fn files(&self, format: &str) -> Vec<ExportedFile> {
-        Format::find(format).expect("a format").files(&self.context(), "0.0.0")
+        Self::files_of(&self.context(), format)
+    }
+
+    fn files_of(context: &Context<'_>, format: &str) -> Vec<ExportedFile> {
+        Format::find(format).expect("a format").files(context, "0.0.0")
     }
 
     fn plan(&self) -> Plan {
@@ -121,15 +125,16 @@ fn constant_parts() -> Vec<(String, String)> {
     parts
 }
 
-/// Golden files contain only the names of constant parts.
+/// Golden files contain the names of constant parts, and a sample of settings.
 #[test]
 fn exports_read_as_they_did() {
     let parts = constant_parts();
     for profile in Profile::ALL {
         let desk = HostWithRole::of(&stock(), profile, false);
+        let context = Context { catalogue: common::sample(), ..desk.context() };
         for format in FORMATS {
             let mut text = String::new();
-            for file in desk.files(format.name) {
+            for file in HostWithRole::files_of(&context, format.name) {
                 let named = parts
                     .iter()
                     .fold(file.text, |text, (name, part)| text.replace(part, &format!("[sh/{name}]\n")));

@@ -136,7 +136,8 @@ fn plans_read_as_they_did() {
         let role = Role { profile, ..Role::default() };
         let allocation = Allocation::choose(&host, &role);
         let desk = NamedHost { name: name.to_owned(), host, role, allocation };
-        let text = lowlat_tune_report::plan_text(&desk.plan(), 80);
+        let context = Context { catalogue: common::sample(), ..desk.context() };
+        let text = lowlat_tune_report::plan_text(&Plan::of(&context, "0.0.0"), 80);
         let plain = anstream::adapter::strip_str(&text).to_string();
         for line in plain.lines() {
             assert!(line.chars().count() <= 80 && line == line.trim_end(), "{name}: \"{line}\"");

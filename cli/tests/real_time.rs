@@ -16,7 +16,7 @@ use std::{
 /// Longer than a test waits: a command that ends only with it has hung.
 const HOG_S: &str = "120";
 /// Time in which a command may end without a signal.
-const BY_ITSELF: Duration = Duration::from_millis(1_500);
+const BY_ITSELF: Duration = Duration::from_millis(700);
 /// Time in which it must end after the signal.
 const ON_SIGNAL: Duration = Duration::from_secs(60);
 

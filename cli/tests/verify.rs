@@ -10,7 +10,7 @@ use lowlat_plan::{
     verify::{Evidence, Input, Outcome, Row, Standing, TickCount, TickLoad, TickProof, Verification},
 };
 use lowlat_settings::{
-    Context,
+    Catalogue, Context,
     change::{Change, Target},
 };
 use lowlat_tune_report::{VerificationTextOptions, verification_lines, verification_text};
@@ -22,16 +22,14 @@ struct PlannedHost {
     plan: Plan,
 }
 
-fn desk(name: &str, profile: Profile, takes_all: bool) -> PlannedHost {
+fn desk(name: &str, profile: Profile, takes_all: bool, catalogue: Catalogue) -> PlannedHost {
     let path = common::capture(name);
     let host = snapshot::read(&Root::open(&path).unwrap_or_else(|error| panic!("{error}")), CATALOGUE);
     let accepted = CATALOGUE.settings().filter(|_| takes_all).map(|setting| setting.id.to_owned());
     let role = Role { profile, accepted_risks: accepted.collect(), ..Role::default() };
     let allocation = Allocation::choose(&host, &role);
-    let plan = Plan::of(
-        &Context { host: &host, role: &role, allocation: &allocation, profile, catalogue: CATALOGUE },
-        "0.0.0",
-    );
+    let plan =
+        Plan::of(&Context { host: &host, role: &role, allocation: &allocation, profile, catalogue }, "0.0.0");
     PlannedHost { name: format!("{name}, {profile}, all risks accepted: {takes_all}"), host, plan }
 }
 
@@ -39,7 +37,7 @@ fn desks() -> Vec<PlannedHost> {
     let mut desks = Vec::new();
     for (name, _) in common::fixtures() {
         for profile in Profile::ALL {
-            desks.extend([false, true].map(|takes_all| desk(&name, profile, takes_all)));
+            desks.extend([false, true].map(|takes_all| desk(&name, profile, takes_all, CATALOGUE)));
         }
     }
     assert!(desks.len() >= 16, "the captured hosts of fixtures/hosts");
@@ -306,7 +304,7 @@ fn verifications_read_as_they_did() {
         ),
     ];
     for (fate, name, profile, after, applied) in fates {
-        let desk = desk(name, profile, false);
+        let desk = desk(name, profile, false, common::sample());
         let (mut host, evidence) = after(&desk);
         if fate != "pending" {
             host.kernel.boot_id = Reading::Known("this boot".into());
@@ -387,7 +385,7 @@ fn a_plan_in_force_is_found_below_the_root_and_waits_for_its_reboot() {
     write("sys/devices/system/cpu/online", "0-3\n");
     write("sys/devices/system/cpu/nohz_full", "\n");
     write("sys/devices/system/cpu/isolated", "\n");
-    let mut plan = desk("epyc-7f32-stock", Profile::Trading, false).plan;
+    let mut plan = desk("epyc-7f32-stock", Profile::Trading, false, CATALOGUE).plan;
     plan.changes.retain(|change| matches!(change.target, Target::CommandLine { .. }));
     let host = snapshot::read(&Root::open(dir.path()).expect("the tree"), CATALOGUE);
     plan.host = lowlat_plan::HostMark::of(&host);

@@ -5,10 +5,13 @@ pub mod programs;
 pub mod running;
 pub mod venv;
 
+use lowlat_catalogue::CATALOGUE;
+use lowlat_settings::{Catalogue, Setting};
 use std::{
     ffi::OsStr,
     path::{Path, PathBuf},
     process::{Command, Output},
+    sync::LazyLock,
 };
 
 /// The captured hosts of the project, by name and file.
@@ -20,6 +23,52 @@ pub fn fixtures() -> Vec<(String, PathBuf)> {
 pub fn capture(name: &str) -> PathBuf {
     let found = fixtures().into_iter().find(|(found, _)| found == name);
     found.unwrap_or_else(|| panic!("no captured host {name}")).1
+}
+
+/// Some rows of each family, for texts that do not change with each new row.
+pub fn sample() -> Catalogue {
+    const IDS: &[&str] = &[
+        "boot.default_hugepagesz",
+        "boot.hugepagesz",
+        "boot.irqaffinity",
+        "boot.isolcpus",
+        "boot.nohz_full",
+        "boot.processor.max_cstate",
+        "boot.rcu_nocbs",
+        "boot.selinux",
+        "boot.skew_tick",
+        "debugfs.sched.migration_cost_ns",
+        "irq.affinity",
+        "irq.default_affinity",
+        "irq.irqbalance_banned",
+        "irq.spread_nic_queues",
+        "kthread.ksoftirqd",
+        "kthread.kswapd",
+        "kthread.workqueue.global",
+        "kthread.workqueue.writeback_numa",
+        "memory.thp_enabled",
+        "nic.queue_count",
+        "nic.rx_usecs",
+        "service.fstrim",
+        "service.netfilter",
+        "service.tuned.housekeeping_cpus",
+        "service.tuned.profile",
+        "service.tuned.rollback",
+        "sysctl.kernel.hung_task_timeout_secs",
+        "sysctl.kernel.numa_balancing",
+        "sysctl.kernel.sched_rt_runtime_us",
+        "sysctl.kernel.timer_migration",
+        "sysctl.kernel.watchdog_cpumask",
+        "sysctl.net.core.busy_read",
+        "sysctl.vm.dirty_ratio",
+        "sysctl.vm.stat_interval",
+        "sysfs.machinecheck.check_interval",
+    ];
+    static ROWS: LazyLock<Vec<&[Setting]>> = LazyLock::new(|| {
+        let row = |id: &&str| CATALOGUE.find(id).map_or_else(|| panic!("no {id}"), std::slice::from_ref);
+        IDS.iter().map(row).collect()
+    });
+    Catalogue::new(&ROWS)
 }
 
 /// Captures of other people's hosts beside the checkout; empty without them.

@@ -28,53 +28,54 @@ pub fn tree_of(desk: &HostWithRole, plan: &Plan) -> Tree {
 /// Every change of the plan is in force on the tree; after `undo` the tree is as before, byte for byte.
 #[test]
 fn the_script_carries_the_plan_out_and_takes_it_back() {
-    for shell in SHELLS {
-        for (profile, takes_all) in
-            [(Profile::Trading, false), (Profile::Guide57037, false), (Profile::Guide57037, true)]
-        {
-            let desk = HostWithRole::of(&stock(), profile, takes_all);
-            let mut plan = desk.plan();
-            // The script leaves TuneD's profile alone: only lowlat could restore it.
-            plan.changes.retain(|change| change.settings != ["service.tuned.profile"]);
-            let script = &desk.files("shell")[0].text;
-            let tree = tree_of(&desk, &plan);
-            let before = tree.places();
+    let [dash, bash] = SHELLS;
+    for (shell, profile, takes_all) in [
+        (dash, Profile::Trading, false),
+        (bash, Profile::Guide57037, false),
+        (dash, Profile::Guide57037, true),
+        (bash, Profile::Guide57037, true),
+    ] {
+        let desk = HostWithRole::of(&stock(), profile, takes_all);
+        let mut plan = desk.plan();
+        // The script leaves TuneD's profile alone: only lowlat could restore it.
+        plan.changes.retain(|change| change.settings != ["service.tuned.profile"]);
+        let script = &desk.files("shell")[0].text;
+        let tree = tree_of(&desk, &plan);
+        let before = tree.places();
 
-            let output = tree.run(shell, script, "show");
-            assert_success(&output);
-            assert!(tree.places() == before, "{shell}: `show` changes nothing");
+        let output = tree.run(shell, script, "show");
+        assert_success(&output);
+        assert!(tree.places() == before, "{shell}: `show` changes nothing");
 
-            let output = tree.run(shell, script, "apply");
-            let said = common::text(&output.stdout) + &common::text(&output.stderr);
-            assert!(output.status.success(), "{shell} {profile}: {said}");
-            let mut checked = 0;
-            for change in &plan.changes {
-                let Some(shows) = tree.shows(&change.target) else { continue };
-                assert_eq!(shows, change.after, "{shell} {profile}: {:?}\n{said}", change.target);
-                checked += 1;
-            }
-            assert!(checked + 1 >= plan.changes.len(), "all but the command line: {checked}");
-            let grub = tree.read("/boot/grub/grub.cfg");
-            let tokens = plan.changes.iter().filter_map(|change| match &change.target {
-                Target::CommandLine { tokens } => Some(tokens),
-                _ => None,
-            });
-            for token in tokens.flatten() {
-                let value = token.value.as_deref().expect("nothing is taken off a stock line");
-                let word =
-                    if value.is_empty() { token.name.clone() } else { format!("{}={value}", token.name) };
-                assert!(grub.split_whitespace().any(|found| found == word), "{word}: {grub}");
-            }
-
-            let applied = tree.places();
-            let output = tree.run(shell, script, "apply");
-            assert_success(&output);
-            assert!(tree.places() == applied, "{shell}: a second `apply` changes nothing");
-
-            let output = tree.run(shell, script, "undo");
-            assert_success(&output);
-            differ(&before, &tree.places(), &format!("{shell} {profile}"));
+        let output = tree.run(shell, script, "apply");
+        let said = common::text(&output.stdout) + &common::text(&output.stderr);
+        assert!(output.status.success(), "{shell} {profile}: {said}");
+        let mut checked = 0;
+        for change in &plan.changes {
+            let Some(shows) = tree.shows(&change.target) else { continue };
+            assert_eq!(shows, change.after, "{shell} {profile}: {:?}\n{said}", change.target);
+            checked += 1;
         }
+        assert!(checked + 1 >= plan.changes.len(), "all but the command line: {checked}");
+        let grub = tree.read("/boot/grub/grub.cfg");
+        let tokens = plan.changes.iter().filter_map(|change| match &change.target {
+            Target::CommandLine { tokens } => Some(tokens),
+            _ => None,
+        });
+        for token in tokens.flatten() {
+            let value = token.value.as_deref().expect("nothing is taken off a stock line");
+            let word = if value.is_empty() { token.name.clone() } else { format!("{}={value}", token.name) };
+            assert!(grub.split_whitespace().any(|found| found == word), "{word}: {grub}");
+        }
+
+        let applied = tree.places();
+        let output = tree.run(shell, script, "apply");
+        assert_success(&output);
+        assert!(tree.places() == applied, "{shell}: a second `apply` changes nothing");
+
+        let output = tree.run(shell, script, "undo");
+        assert_success(&output);
+        differ(&before, &tree.places(), &format!("{shell} {profile}"));
     }
 }
 

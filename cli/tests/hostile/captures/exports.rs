@@ -193,7 +193,7 @@ fn exported(host: &Host, profile: Profile) -> Vec<(String, String)> {
 /// Files whose invalid content may leave no CPU to plan for, which would hide the effect of the other files of a batch.
 const SHAPE: &[&str] = &["sys/devices/system/", "proc/cpuinfo", "proc/stat", "proc/self/", ".lowlat/"];
 /// Other files that are changed at once.
-const BATCH: usize = 8;
+const BATCH: usize = 16;
 
 /// One file of each kind, those of [`SHAPE`] alone and the others in batches.
 fn batches(host: &Host) -> Vec<Vec<usize>> {

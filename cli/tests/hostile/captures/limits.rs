@@ -209,10 +209,10 @@ fn chain_of_links() -> Vec<u8> {
     host.tar()
 }
 
-/// Every small file a link to one of 15 MB, which readers would keep as often.
+/// Every small file a link to one of 5 MB, which readers would keep as often.
 fn one_file_everywhere() -> Vec<u8> {
     let mut host = Host::fixture("epyc-7f32-stock");
-    let large = vec![b'7'; 15_000_000];
+    let large = vec![b'7'; 5_000_000];
     for (path, node) in &mut host.nodes {
         if path.starts_with("proc/sys/") || path.starts_with("sys/") || path.starts_with("proc/irq/") {
             *node = Node::Link("/large".to_owned());

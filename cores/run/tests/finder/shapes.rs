@@ -161,7 +161,7 @@ fn a_rate_is_that_of_the_clock_or_a_least_one() {
 fn lines_without_conflicts_are_not_found() {
     for name in ["clean", "only_read", "one_cpu", "turns"] {
         let Some(shape) = Shape::start(name) else { return };
-        let Some(record) = shape.watch(name, 5) else { return };
+        let Some(record) = shape.watch(name, 2) else { return };
         assert!(falsely_shared(&record).is_empty() && record.suspects().is_empty(), "{name}: {record:?}");
     }
 }

@@ -38,7 +38,7 @@ const SEND: u32 = 64;
 /// Largest packet that fits into a frame of 2,048 bytes, behind the kernel's room and the Ethernet header.
 const SMALL_MTU_BYTES: u32 = 2_048 - 256 - 18;
 /// Longest wait for a queue that another socket has: the kernel releases the queue of a closed socket a moment later.
-const RELEASE_TIME_MAX: Duration = Duration::from_secs(2);
+const RELEASE_TIME_MAX: Duration = Duration::from_secs(5);
 /// Most queues with a socket each; the memory of more would be out of proportion.
 const QUEUES_MAX: u32 = 64;
 /// Longest wait for the carrier, which some drivers drop when a program is attached.
