@@ -1,7 +1,7 @@
 //! Parts of round trips over two namespaces: they add up, and a planted delay is in the right one.
 
 use super::{
-    alone, check, check_warnings, client, short,
+    alone, beside_others, check, check_warnings, client, short,
     veth::{ADDRESSES_V6, pair},
 };
 use lowlat_net::pingpong::{
@@ -225,7 +225,7 @@ fn lied_to(lie: impl Fn(u64) -> Vec<Message> + Send + 'static) -> PingpongRecord
 
 #[test]
 fn wrong_counts_of_stamps_end_the_run() {
-    let _alone = alone();
+    let _beside = beside_others();
     let rows = |count: usize| Message::Stamps { rows: vec![Stamps::default(); count] };
     let usual = |count: u64| usize::try_from(count).unwrap();
     let lies: [(&str, Lie); 4] = [
@@ -243,7 +243,7 @@ fn wrong_counts_of_stamps_end_the_run() {
 
 #[test]
 fn wrong_stamps_are_counted_and_their_messages_are_not() {
-    let _alone = alone();
+    let _beside = beside_others();
     let record = lied_to(|count| {
         let row = |place: u64| Stamps {
             arrived_ns: Some(u64::MAX),

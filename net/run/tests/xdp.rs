@@ -7,7 +7,7 @@ use super::{
     veth::{ADDRESSES, ADDRESSES_V6, INTERFACE, Pair, inside, ip, pair, pair_of},
 };
 // Not beside real-time samplers: the kernel releases a closed socket's queue in a thread of ordinary priority.
-use crate::alone;
+use crate::beside_others;
 use lowlat_net::{
     pingpong::{PingpongRecord, Scenario, Transport, Waiting},
     xdp::{Flow, XdpEnds, XdpFacts, XdpMode, XdpOptions, program},
@@ -48,7 +48,7 @@ fn facts(record: &PingpongRecord) -> [&XdpFacts; 2] {
 
 #[test]
 fn every_mode_that_veth_has_passes_frames_and_leaves_nothing() {
-    let _alone = alone();
+    let _beside = beside_others();
     let Some(pair) = pair("every_mode_that_veth_has_passes_frames_and_leaves_nothing") else { return };
     for mode in [XdpMode::Native, XdpMode::Generic, XdpMode::Auto] {
         for waiting in [Waiting::Block, Waiting::BusyPoll, Waiting::Spin] {
@@ -72,7 +72,7 @@ fn every_mode_that_veth_has_passes_frames_and_leaves_nothing() {
 
 #[test]
 fn frames_pass_over_ipv6_too() {
-    let _alone = alone();
+    let _beside = beside_others();
     let Some(pair) = pair("frames_pass_over_ipv6_too") else { return };
     let address = format!("[{}]", ADDRESSES_V6[1]);
     check(&pair.try_measure(scenario(XdpMode::Native, Waiting::Block), &address).unwrap());
@@ -80,7 +80,7 @@ fn frames_pass_over_ipv6_too() {
 
 #[test]
 fn every_queue_has_a_socket() {
-    let _alone = alone();
+    let _beside = beside_others();
     let Some(pair) = pair_of("every_queue_has_a_socket", "3") else { return };
     for waiting in [Waiting::Block, Waiting::BusyPoll] {
         let record = pair.measure(scenario(XdpMode::Native, waiting));
@@ -91,7 +91,7 @@ fn every_queue_has_a_socket() {
 
 #[test]
 fn one_end_alone_reaches_a_socket_of_the_kernel() {
-    let _alone = alone();
+    let _beside = beside_others();
     let Some(pair) = pair("one_end_alone_reaches_a_socket_of_the_kernel") else { return };
     for mode in [XdpMode::Native, XdpMode::Generic] {
         let xdp = Some(XdpOptions { mode, ends: XdpEnds::Client });
@@ -103,7 +103,7 @@ fn one_end_alone_reaches_a_socket_of_the_kernel() {
 
 #[test]
 fn what_veth_lacks_is_refused_with_a_hint_and_leaves_nothing() {
-    let _alone = alone();
+    let _beside = beside_others();
     let Some(pair) = pair("what_veth_lacks_is_refused_with_a_hint_and_leaves_nothing") else { return };
     let refused = |scenario| pair.try_measure(scenario, ADDRESSES[1]).unwrap_err().to_string();
     assert_eq!(
@@ -125,7 +125,7 @@ fn set_mtu(pair: &Pair, bytes: &str) {
 
 #[test]
 fn a_driver_that_refuses_long_packets_is_used_in_the_generic_mode() {
-    let _alone = alone();
+    let _beside = beside_others();
     let Some(pair) = pair_of("a_driver_that_refuses_long_packets_is_used_in_the_generic_mode", "2") else {
         return;
     };
@@ -184,7 +184,7 @@ fn interface_index() -> u32 {
 
 #[test]
 fn a_queue_of_another_socket_is_awaited_and_nothing_else_is_blamed() {
-    let _alone = alone();
+    let _beside = beside_others();
     let Some(pair) = pair("a_queue_of_another_socket_is_awaited_and_nothing_else_is_blamed") else { return };
     for (held_ms, is_served) in [(700, true), (20_000, false)] {
         let (sender, is_bound) = std::sync::mpsc::channel();
@@ -215,7 +215,7 @@ fn a_queue_of_another_socket_is_awaited_and_nothing_else_is_blamed() {
 
 #[test]
 fn only_a_program_that_is_attached_is_to_be_detached() {
-    let _alone = alone();
+    let _beside = beside_others();
     let Some(pair) = pair("only_a_program_that_is_attached_is_to_be_detached") else { return };
     for (place, mode) in [
         (XdpPlace::Driver, XdpMode::Native),
@@ -246,7 +246,7 @@ fn only_a_program_that_is_attached_is_to_be_detached() {
 
 #[test]
 fn loopback_is_refused() {
-    let _alone = alone();
+    let _beside = beside_others();
     let server = super::Server::start();
     let error =
         super::client(scenario(XdpMode::Auto, Waiting::Block), &server.address.to_string()).unwrap_err();

@@ -339,7 +339,13 @@ mod tests {
         let rounds = Rounds { warm_up: 100, measured: 1_000 };
         let scale = TickScale::new(1_000_000_000);
         for method in Method::ALL {
-            let samples = bounce(method, (first, second), rounds, scale).unwrap();
+            // A busy machine may leave the two threads no turn at the same time.
+            let samples = (0..10)
+                .find_map(|_| match bounce(method, (first, second), rounds, scale) {
+                    Err(BounceError::Slow { .. }) => None,
+                    measured => Some(measured.unwrap()),
+                })
+                .expect("a turn on both CPUs");
             let expected =
                 if matches!(method, Method::Store | Method::CompareExchange) { 100 } else { 1_000 };
             assert_eq!(samples.len(), expected, "{method}");

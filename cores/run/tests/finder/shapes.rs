@@ -104,7 +104,7 @@ fn watch_until(
 ) -> Option<(Shape, FinderRecord)> {
     let shape = Shape::start(name)?;
     let mut last = None;
-    for seconds in [3, 10, 45] {
+    for seconds in [3, 10, 45, 120] {
         let record =
             shape.watch_to(name, seconds, &|said| seconds == 3 && !said.ends_with(" 0 lines shared"))?;
         let is_done = is_found(&shape, &record);
