@@ -1,6 +1,9 @@
 //! The pipeline's clock.
 
-use rustix::time::{ClockId, clock_gettime};
+use rustix::{
+    thread::clock_nanosleep_absolute,
+    time::{ClockId, Timespec, clock_gettime},
+};
 
 /// Now, in nanoseconds of CLOCK_MONOTONIC: the same clock in all processes of a host, never set back, and
 /// slewed only by NTP. Not comparable across hosts. Makes no system call if the kernel's vDSO supports the
@@ -10,6 +13,17 @@ pub fn now_ns() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
     let part = |value: i64| u64::try_from(value).unwrap_or(0);
     part(now.tv_sec) * 1_000_000_000 + part(now.tv_nsec)
+}
+
+/// Sleeps until that time. A signal ends it early.
+pub(crate) fn sleep_until(then_ns: u64) {
+    clock_nanosleep_absolute(ClockId::Monotonic, &timespec(then_ns)).ok();
+}
+
+/// Nanoseconds as the type of system calls.
+pub(crate) fn timespec(ns: u64) -> Timespec {
+    let part = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
+    Timespec { tv_sec: part(ns / 1_000_000_000), tv_nsec: part(ns % 1_000_000_000) }
 }
 
 #[cfg(test)]

@@ -284,29 +284,21 @@ impl Answer {
     #[inline]
     pub fn decode(payload: &[u8]) -> Result<Self, PayloadError> {
         let [order_number, outcome, received_ns, price, quantity, side, instrument, _] = words_of(payload)?;
-        let instrument = u32::try_from(instrument).map_err(|_| PayloadError::Value {
-            field: "instrument",
-            found: instrument,
-            expected: "a 32-bit number",
-        })?;
+        let instrument = short("instrument", instrument)?;
         Ok(Self {
             order_number,
             outcome: Outcome::of(outcome)?,
             received_ns,
             price: price.cast_signed(),
-            quantity: quantity_of(quantity)?,
+            quantity: short("quantity", quantity)?,
             instrument,
             side: Side::of(side)?,
         })
     }
 }
 
-fn quantity_of(word: u64) -> Result<u32, PayloadError> {
-    u32::try_from(word).map_err(|_| PayloadError::Value {
-        field: "quantity",
-        found: word,
-        expected: "a 32-bit number",
-    })
+fn short(field: &'static str, found: u64) -> Result<u32, PayloadError> {
+    u32::try_from(found).map_err(|_| PayloadError::Value { field, found, expected: "a 32-bit number" })
 }
 
 #[cfg(test)]

@@ -2,8 +2,7 @@
 //!
 //! ```text
 //! words, for each stage
-//!   0  shortest latency + 1, or 0 if there is none
-//!   1  longest latency + 1, or 0
+//!   1  longest latency + 1, or 0 if there is none
 //!   2  sum of all latencies, wrapping
 //!   8  cells: counts
 //! ```
@@ -25,7 +24,6 @@ const HALF: u32 = EXACT / 2;
 const EXACT_BITS: u32 = EXACT.ilog2();
 const DOUBLINGS: u32 = LATENCY_NS_MAX.ilog2() - EXACT_BITS + 1;
 const CELLS: u32 = EXACT + DOUBLINGS * HALF;
-const SHORTEST: usize = 0;
 const LONGEST: usize = 1;
 const SUM: usize = 2;
 /// The cells start on a separate cache line.
@@ -101,14 +99,8 @@ impl<R: Region> StageRecorder<R> {
         if let Some(longest) = words.get(LONGEST)
             && longest.load(Ordering::Relaxed) < counted
         {
-            // Pairs with the load in `word`, as do the stores below. Relaxed: one writer, and each word is
-            // independent.
+            // Pairs with the load in `load`. Relaxed: one writer, and each word is independent.
             longest.store(counted, Ordering::Relaxed);
-        }
-        if let Some(shortest) = words.get(SHORTEST)
-            && shortest.load(Ordering::Relaxed).wrapping_sub(1) > latency_ns
-        {
-            shortest.store(counted, Ordering::Relaxed);
         }
     }
 
@@ -159,12 +151,8 @@ impl<R: Region> StageRecorder<R> {
 
     /// Figures of all stages so far.
     pub fn stages(&self) -> Stages {
-        Stages {
-            md: self.figures(Stage::Md),
-            order: self.figures(Stage::Order),
-            t2o: self.figures(Stage::T2o),
-            t2o_scheduled: self.figures(Stage::T2oScheduled),
-        }
+        let [md, order, t2o, t2o_scheduled] = Stage::ALL.map(|stage| self.figures(stage));
+        Stages { md, order, t2o, t2o_scheduled }
     }
 
     /// Figures of tick to trade so far.

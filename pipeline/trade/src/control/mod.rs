@@ -18,7 +18,6 @@
 
 mod wire;
 
-pub(crate) use wire::timespec;
 pub use wire::{Lent, ReceiveOutcome, Socket, parse};
 
 use crate::node::{Keys, Overrun, Strategies, Wait, Writes};

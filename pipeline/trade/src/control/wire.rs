@@ -1,12 +1,15 @@
 //! One end of a control socket.
 
-use crate::{clock::now_ns, refusal::Refusal};
+use crate::{
+    clock::{now_ns, timespec},
+    refusal::Refusal,
+};
 use lowlat_ipc::{
     passing::{self, MESSAGE_BYTES_MAX, Received},
     region::{Access, Memfd},
 };
 use rustix::{
-    event::{PollFd, PollFlags, Timespec, poll},
+    event::{PollFd, PollFlags, poll},
     io::Errno,
 };
 use serde::{Serialize, de::DeserializeOwned};
@@ -176,12 +179,6 @@ pub enum ReceiveOutcome {
     Nothing,
     Message(Received),
     Closed,
-}
-
-/// A duration in nanoseconds as the type of system calls.
-pub(crate) fn timespec(ns: u64) -> Timespec {
-    let part = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
-    Timespec { tv_sec: part(ns / 1_000_000_000), tv_nsec: part(ns % 1_000_000_000) }
 }
 
 pub fn parse<M: DeserializeOwned>(bytes: &[u8]) -> Result<M, Refusal> {

@@ -92,7 +92,7 @@ impl Master {
             &ToNode::Welcome { version: control::VERSION, number, epoch, without_master, markers },
             memory,
         );
-        for part in self.give_strategies(&strategies, number).chunks(control::TURNS_MAX) {
+        for part in self.claims.give(&strategies, number).chunks(control::TURNS_MAX) {
             self.tell(number, &ToNode::Strategies { turns: part.to_vec() }, Vec::new());
         }
         Ok(())

@@ -4,10 +4,6 @@ use super::{Happened, Master, Standing, member::Stream};
 use crate::control::ToNode;
 
 impl Master {
-    pub(super) fn leave(&mut self, number: u32) {
-        self.bury(number, "it left", Standing::Left);
-    }
-
     /// A node has ended or is dropped: its stream is fenced, delivery of its last record is completed, and its
     /// place is kept for its successor.
     pub(super) fn bury(&mut self, number: u32, reason: &str, standing: Standing) {

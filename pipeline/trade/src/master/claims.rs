@@ -99,8 +99,8 @@ impl Claims {
         }
     }
 
-    /// Assigns numbers to a node's new process. Returns each with its turn.
-    fn give(&mut self, numbers: &[u32], node: u32) -> Vec<(u32, u32)> {
+    /// Assigns numbers to a node's new process. Returns each with its turn: the number of processes that had it before.
+    pub(super) fn give(&mut self, numbers: &[u32], node: u32) -> Vec<(u32, u32)> {
         let mut give = |number: u32| {
             let Claim { before, turns, .. } = self.claims.get(&number).copied().unwrap_or_default();
             self.set(number, Claim { owner: Some(node), before, turns: turns + 1 });
@@ -157,12 +157,6 @@ impl Master {
                 STRATEGIES_MAX - 1
             ),
         })
-    }
-
-    /// Assigns the strategies to a node. Returns each with its turn: the number of processes that had it
-    /// before.
-    pub(super) fn give_strategies(&mut self, numbers: &[u32], node: u32) -> Vec<(u32, u32)> {
-        self.claims.give(numbers, node)
     }
 
     /// A node sends no more orders of a strategy.

@@ -133,9 +133,9 @@ impl Master {
         let is_new = self.accept_ns == 0;
         self.accept_ns = now_ns() + ACCEPT_PAUSE_NS;
         if is_new {
-            self.strain(format!(
-                "nodes cannot join: {errno}\nhint: raise the limit of open files (ulimit -n)"
-            ));
+            let reason =
+                format!("nodes cannot join: {errno}\nhint: raise the limit of open files (ulimit -n)");
+            self.happened.push(Happened::Strained { reason });
         }
     }
 
@@ -212,7 +212,7 @@ impl Master {
                 self.happened.push(Happened::Said { name, text });
             }
             ToMaster::Release { strategy } => self.release(number, strategy),
-            ToMaster::Leave => self.leave(number),
+            ToMaster::Leave => self.bury(number, "it left", Standing::Left),
             other => return Err(format!("unexpected {other:?} from a node that has joined")),
         }
         Ok(())

@@ -1,7 +1,7 @@
 //! Limits the master's open files, so that nodes cannot exhaust them.
 
 use super::{
-    Happened, Master,
+    Master,
     connection::{Connection, ConnectionPhase},
 };
 use rustix::process::{Resource, getrlimit};
@@ -38,7 +38,7 @@ impl Master {
     /// Limits further memory to the remaining files.
     pub(super) fn limit_pieces(&mut self, is_program: bool) {
         let left = Self::descriptors_max(is_program).saturating_sub(self.descriptors_of_nodes());
-        self.maker.limit_pieces(usize::try_from(left).unwrap_or(usize::MAX));
+        self.maker.pieces_max = usize::try_from(left).unwrap_or(usize::MAX);
     }
 
     /// Closes the connection that has been silent for longest; returns false if there is none. The master's own
@@ -58,11 +58,6 @@ impl Master {
         }
         self.connections.remove(&id);
         true
-    }
-
-    /// Reports that a resource is short.
-    pub(super) fn strain(&mut self, reason: String) {
-        self.happened.push(Happened::Strained { reason });
     }
 }
 

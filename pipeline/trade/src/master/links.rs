@@ -1,6 +1,6 @@
 //! Rings between publishers and subscribers.
 
-use crate::node::{Memory, Overrun};
+use crate::node::{Memory, MemoryBehind, Overrun};
 use lowlat_ipc::{index_ring, latest};
 use std::collections::BTreeMap;
 
@@ -20,21 +20,23 @@ pub(super) struct LinkChannel {
 }
 
 impl LinkChannel {
+    /// The reader's side of a ring; `None` for a table, or if its memory is damaged.
+    fn taker(&self) -> Option<index_ring::Taker<&MemoryBehind>> {
+        (self.overrun != Overrun::Conflate).then(|| index_ring::open(&*self.ring)).flatten()
+    }
+
     fn is_drained(&self) -> bool {
         // A running reader keeps the table of a writer that has ended; the successor gets a newer one.
-        self.overrun == Overrun::Conflate
-            || index_ring::open(&*self.ring).is_none_or(|mut taker| !taker.has_more())
+        self.taker().is_none_or(|mut taker| !taker.has_more())
     }
 
     /// True if the publisher has evicted its reader.
     pub(super) fn is_evicted(&self) -> bool {
-        self.overrun != Overrun::Conflate
-            && index_ring::open(&*self.ring).is_some_and(|taker| taker.is_evicted())
+        self.taker().is_some_and(|taker| taker.is_evicted())
     }
 
     fn waiting(&self) -> u64 {
-        let is_ring = self.overrun != Overrun::Conflate;
-        is_ring.then(|| index_ring::open(&*self.ring)).flatten().map_or(0, |taker| taker.waiting())
+        self.taker().map_or(0, |taker| taker.waiting())
     }
 
     /// Delivers the last record of a writer that has ended, unless it was delivered.

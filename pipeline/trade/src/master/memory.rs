@@ -58,11 +58,13 @@ pub(super) enum WrittenBy {
 #[derive(Debug)]
 pub(super) struct Maker {
     may_use_huge_pages: bool,
-    backing_bytes: BTreeMap<String, u64>,
-    unlocked_bytes: u64,
+    /// Bytes allocated so far, by kind of page.
+    pub(super) backing_bytes: BTreeMap<String, u64>,
+    /// Bytes allocated so far that could not be locked in memory.
+    pub(super) unlocked_bytes: u64,
     budget_bytes: u64,
     /// Maximum number of pieces, because each takes a descriptor.
-    pieces_max: usize,
+    pub(super) pieces_max: usize,
     made: Vec<(ChargedTo, Weak<Memfd>)>,
     /// Bytes per account, including some already freed: see [`Maker::recount`].
     used: BTreeMap<ChargedTo, u64>,
@@ -106,11 +108,6 @@ impl Maker {
         }
         self.check(whom, name, bytes)?;
         self.make_unasked(whom, kind, name, bytes).map_err(|error| error.to_string())
-    }
-
-    /// Sets the maximum number of pieces from now on.
-    pub(super) fn limit_pieces(&mut self, pieces_max: usize) {
-        self.pieces_max = pieces_max;
     }
 
     pub(super) fn pieces(&mut self) -> usize {
@@ -189,16 +186,6 @@ impl Maker {
         self.made.push((whom, Arc::downgrade(&memory)));
         Ok(memory)
     }
-
-    /// Bytes allocated so far that could not be locked in memory.
-    pub(super) fn unlocked_bytes(&self) -> u64 {
-        self.unlocked_bytes
-    }
-
-    /// Bytes allocated so far, by kind of page.
-    pub(super) fn backing_bytes(&self) -> &BTreeMap<String, u64> {
-        &self.backing_bytes
-    }
 }
 
 /// The default budget, from the kernel's report of available memory.
@@ -262,7 +249,7 @@ mod tests {
     #[test]
     fn pieces_are_limited_by_descriptors() {
         let mut maker = Maker::new(false, None);
-        maker.limit_pieces(2);
+        maker.pieces_max = 2;
         let first = maker.make_for(ChargedTo::Guest(1), WrittenBy::Shared, "ring", 1).unwrap();
         let second = maker.make_for(ChargedTo::Guest(1), WrittenBy::Shared, "ring", 1).unwrap();
         let error = maker.make_for(ChargedTo::Program(1), WrittenBy::Shared, "ring", 1).unwrap_err();

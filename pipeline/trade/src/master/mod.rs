@@ -181,12 +181,12 @@ impl Master {
 
     /// Allocated memory by kind of page, in bytes.
     pub fn backing_bytes(&self) -> &BTreeMap<String, u64> {
-        self.maker.backing_bytes()
+        &self.maker.backing_bytes
     }
 
     /// Bytes of it that could not be locked, because the limit on locked memory is too low.
     pub fn unlocked_bytes(&self) -> u64 {
-        self.maker.unlocked_bytes()
+        self.maker.unlocked_bytes
     }
 
     /// All nodes have joined: notifies every node, and each that joins from now on.

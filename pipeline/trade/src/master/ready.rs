@@ -1,8 +1,10 @@
 //! Events of the master's listener, connections and processes, most of which are silent most of the time.
 
 use super::{Master, connection::Connection, socket_error};
-use crate::refusal::Refusal;
-use crate::{clock::now_ns, control::timespec};
+use crate::{
+    clock::{now_ns, timespec},
+    refusal::Refusal,
+};
 use rustix::{
     buffer::spare_capacity,
     event::epoll::{self, CreateFlags, Event, EventData, EventFlags},

@@ -99,7 +99,7 @@ impl Node {
                 }
             }
             ToNode::Out { subscriber, place, entries, generation, overrun } => {
-                let (ring, inbox) = (map(next()?)?, map(next()?)?);
+                let (ring, inbox) = (map(next()?, Access::Write)?, map(next()?, Access::Write)?);
                 let overrun = overrun.give(ring, entries).ok_or("a ring that is too small")?;
                 let inbox = Inbox::new(inbox).ok_or("an inbox that is too small")?;
                 let (position, sequence) = self
@@ -116,7 +116,7 @@ impl Node {
             }
             ToNode::Area { name, is_writable } => {
                 let access = if is_writable { Access::Write } else { Access::Read };
-                self.areas.insert(name, map_for(next()?, access)?);
+                self.areas.insert(name, map(next()?, access)?);
             }
             _ => {}
         }
@@ -146,11 +146,8 @@ impl Node {
     }
 }
 
-fn map(fd: OwnedFd) -> Result<Memory, String> {
-    map_for(fd, Access::Write)
-}
-
-fn map_for(fd: OwnedFd, access: Access) -> Result<Memory, String> {
+/// Maps what the master sent; the error is a sentence.
+pub(super) fn map(fd: OwnedFd, access: Access) -> Result<Memory, String> {
     Memfd::open(fd, access).map(Arc::new).map_err(|error| error.to_string())
 }
 

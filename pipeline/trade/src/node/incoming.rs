@@ -6,13 +6,14 @@
 
 use super::{
     Memory,
+    control::map,
     counters::CountedAs,
     overrun::{Overrun, Taking},
 };
 use lowlat_ipc::{
     index_ring::Taken,
     layout,
-    region::{Access, Memfd},
+    region::Access,
     stream::{Reader, Record, Segment},
 };
 use std::{collections::VecDeque, fmt, os::fd::OwnedFd, sync::Arc};
@@ -56,7 +57,6 @@ pub(super) struct Source {
 impl Source {
     /// Maps what the master sent; the error is a sentence.
     pub(super) fn open(segment: OwnedFd, ring: OwnedFd, overrun: Overrun) -> Result<Self, String> {
-        let map = |fd, access| Memfd::open(fd, access).map(Arc::new).map_err(|error| error.to_string());
         let memory = map(segment, Access::Read)?;
         Segment::open(Arc::clone(&memory)).map_err(|error| error.to_string())?;
         Self::of(memory, map(ring, Access::Write)?, overrun)

@@ -1,8 +1,11 @@
 //! Joins a master.
 
 use super::{
-    Counters, Join, Keys, Memory, Node, Publisher, Strategies, Wait, control::say, publisher::Own,
-    rehearsal::Rehearsal, waiting::Waiting,
+    Counters, Join, Keys, Node, Publisher, Strategies, Wait,
+    control::{map, say},
+    publisher::Own,
+    rehearsal::Rehearsal,
+    waiting::Waiting,
 };
 use crate::{
     address::is_name,
@@ -16,7 +19,7 @@ use lowlat_ipc::{
     inbox::{Inbox, STREAMS_MAX},
     interest::Interest,
     passing::Received,
-    region::{Access, Memfd},
+    region::Access,
     router::Router,
     stream::{Owner, Segment, Stamp, Writer},
 };
@@ -30,7 +33,7 @@ use std::{collections::BTreeMap, os::fd::OwnedFd, path::Path, sync::Arc};
 use thiserror::Error;
 
 /// Time limit of the whole join.
-const ANSWER_NS_MAX: u64 = 30_000_000_000;
+pub(super) const ANSWER_NS_MAX: u64 = 30_000_000_000;
 
 /// Reason why a node could not join.
 #[derive(Debug, Error)]
@@ -73,11 +76,7 @@ pub enum JoinError {
     Other(#[from] Refusal),
 }
 
-pub(super) fn join(path: &Path, join: &Join) -> Result<Node, JoinError> {
-    join_within(path, join, ANSWER_NS_MAX)
-}
-
-fn join_within(path: &Path, join: &Join, time_ns: u64) -> Result<Node, JoinError> {
+pub(super) fn join_within(path: &Path, join: &Join, time_ns: u64) -> Result<Node, JoinError> {
     check(join)?;
     raise_open_files();
     let owner = Owner::current()
@@ -292,10 +291,7 @@ impl JoinDialog<'_> {
         without_master: WithoutMaster,
     ) -> Result<Node, String> {
         let mut memory = memory.into_iter();
-        let mut map = |access| -> Result<Memory, String> {
-            let fd = memory.next().ok_or("a welcome without its memory")?;
-            Memfd::open(fd, access).map(Arc::new).map_err(|error| error.to_string())
-        };
+        let mut map = |access| map(memory.next().ok_or("a welcome without its memory")?, access);
         let inbox = Inbox::new(map(Access::Write)?).ok_or("an inbox that is too small")?;
         let counters = Counters::new(map(Access::Write)?);
         let master = map(Access::Read)?;
@@ -394,10 +390,10 @@ mod tests {
                 }
             });
             let _over = Over(&is_over);
-            let mut writer = join(&socket, &writer).unwrap();
+            let mut writer = Node::join(&socket, &writer).unwrap();
             let join_beside = |writer: &mut Node| {
                 thread::scope(|scope| {
-                    let joining = scope.spawn(|| join(&socket, &reader).unwrap());
+                    let joining = scope.spawn(|| Node::join(&socket, &reader).unwrap());
                     while !joining.is_finished() {
                         writer.poll(&mut |_, _| ());
                         thread::sleep(Duration::from_millis(1));

@@ -43,6 +43,7 @@ pub(crate) use join::raise_open_files;
 use crate::{
     clock::now_ns,
     control::{COMMAND_BYTES_MAX, CONTROL_STREAM, Socket, ToMaster, WithoutMaster},
+    refusal::Refusal,
 };
 use incoming::{ReadOutcome, Source, Sources};
 use lowlat_ipc::{
@@ -269,7 +270,7 @@ impl Node {
     /// ms each; of one that does not, it gets what that one publishes after its next poll, and a successor
     /// everything that was kept for its predecessor.
     pub fn join(master: &Path, join: &Join) -> Result<Self, JoinError> {
-        join::join(master, join)
+        join::join_within(master, join, join::ANSWER_NS_MAX)
     }
 
     /// From here on, only a stop request ends the node in order. If it is dropped before, it dies, and what it
@@ -376,6 +377,11 @@ impl Node {
         }
     }
 
+    /// The result of a role whose work has ended, unless the node has ended without a request of its master.
+    pub(crate) fn result<T>(&self, done: T) -> Result<T, Refusal> {
+        self.ended().map_or(Ok(done), |ended| Err(Refusal::of(ended)))
+    }
+
     /// Handles what is available and never blocks. Returns the number of events.
     #[inline]
     pub fn poll(&mut self, take: &mut impl FnMut(&mut Publisher, Event<'_>)) -> usize {
@@ -423,20 +429,7 @@ impl Node {
     /// Waits, as defined by [`Join::wait`], until something is available or the pipeline's clock shows
     /// `until_ns`.
     pub fn wait(&mut self, until_ns: Option<u64>) {
-        waiting::wait(self, until_ns, &mut |_, _| ());
-    }
-
-    /// Like [`Node::wait`], with rehearsals. An idle node that spins keeps the path of a record warm: now and
-    /// then it publishes a quote of instrument 0 to itself, in private memory, and reads it. `rehearsed` gets
-    /// that quote as from a poll, with a publisher that reaches no other node, and then, once, what it
-    /// published there itself. It must send it through the same functions as real records and change nothing
-    /// else.
-    pub fn wait_rehearsing(
-        &mut self,
-        until_ns: Option<u64>,
-        rehearsed: &mut dyn FnMut(&mut Publisher, Event<'_>),
-    ) {
-        waiting::wait(self, until_ns, rehearsed);
+        self.wait_rehearsing(until_ns, &mut |_, _| ());
     }
 
     /// Rehearses, for idle programs that read the clock themselves: see [`Node::wait_rehearsing`]. Does nothing

@@ -46,32 +46,39 @@ impl Waiting {
     }
 }
 
-pub(super) fn wait(
-    node: &mut Node,
-    until_ns: Option<u64>,
-    rehearsed: &mut dyn FnMut(&mut Publisher, Event<'_>),
-) {
-    if node.is_forked() {
-        return;
-    }
-    let until_ns = until_ns.unwrap_or(u64::MAX);
-    // A node that always finds something needs a heartbeat too.
-    if node.polls.is_multiple_of(POLLS_PER_BEAT) {
-        node.beat(now_ns());
-    }
-    if node.direct != 0 {
-        if !node.is_ready_beside() {
-            node.wait_directly(until_ns, rehearsed);
-        }
-        return;
-    }
-    while !node.is_ready() {
-        let now_ns = now_ns();
-        node.beat(now_ns);
-        if now_ns >= until_ns {
+impl Node {
+    /// Like [`Node::wait`], with rehearsals. An idle node that spins keeps the path of a record warm: now and
+    /// then it publishes a quote of instrument 0 to itself, in private memory, and reads it. `rehearsed` gets
+    /// that quote as from a poll, with a publisher that reaches no other node, and then, once, what it
+    /// published there itself. It must send it through the same functions as real records and change nothing
+    /// else.
+    pub fn wait_rehearsing(
+        &mut self,
+        until_ns: Option<u64>,
+        rehearsed: &mut dyn FnMut(&mut Publisher, Event<'_>),
+    ) {
+        if self.is_forked() {
             return;
         }
-        let longest = Duration::from_nanos((until_ns - now_ns).min(node.waiting.slice_ns));
-        node.waiting.waiter.wait(&node.inbox, &Futex, longest);
+        let until_ns = until_ns.unwrap_or(u64::MAX);
+        // A node that always finds something needs a heartbeat too.
+        if self.polls.is_multiple_of(POLLS_PER_BEAT) {
+            self.beat(now_ns());
+        }
+        if self.direct != 0 {
+            if !self.is_ready_beside() {
+                self.wait_directly(until_ns, rehearsed);
+            }
+            return;
+        }
+        while !self.is_ready() {
+            let now_ns = now_ns();
+            self.beat(now_ns);
+            if now_ns >= until_ns {
+                return;
+            }
+            let longest = Duration::from_nanos((until_ns - now_ns).min(self.waiting.slice_ns));
+            self.waiting.waiter.wait(&self.inbox, &Futex, longest);
+        }
     }
 }

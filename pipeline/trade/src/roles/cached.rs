@@ -85,7 +85,7 @@ pub fn run(
     if cached.state.unsaved() > 0 {
         cached.flush().map_err(Refusal::of)?;
     }
-    node.ended().map_or(Ok(done), |ended| Err(Refusal::of(ended)))
+    node.result(done)
 }
 
 struct Saver {

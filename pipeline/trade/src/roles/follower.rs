@@ -46,5 +46,5 @@ pub fn run(mut node: Node) -> Result<FollowerDone, Refusal> {
             thread::sleep(NAP);
         }
     }
-    node.ended().map_or(Ok(done), |ended| Err(Refusal::of(ended)))
+    node.result(done)
 }

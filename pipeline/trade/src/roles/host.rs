@@ -3,7 +3,7 @@
 use super::{
     numbers_of,
     sink::{OrderStream, note},
-    strategy::{StrategyInput, gap},
+    strategy::gap,
     undecoded,
 };
 use crate::{
@@ -12,8 +12,8 @@ use crate::{
     records::PayloadError,
     refusal::Refusal,
     strategy::{
-        Numbers, OnEachRecord, OrderSink,
-        host::{SinkOf, StrategyBudget, StrategyHost},
+        Item, Numbers, OnEachRecord, OrderSink,
+        host::{SinkOf, StrategyBudget, StrategyHost, index, made},
     },
 };
 use lowlat_ipc::stream::Record;
@@ -89,10 +89,9 @@ pub fn run(
             node.say(&format!("{MOVE_OUT}{number}"));
         }
     }
-    match (failed, node.ended()) {
-        (Some(error), _) => Err(error),
-        (None, Some(ended)) => Err(Refusal::of(ended)),
-        (None, None) => Ok(done),
+    match failed {
+        Some(error) => Err(error),
+        None => node.result(done),
     }
 }
 
@@ -101,10 +100,10 @@ pub fn run(
 /// Neither this nor [`serve`] is inlined, so that a rehearsal uses the same code.
 #[inline(never)]
 fn tell(host: &mut StrategyHost, record: &Record, payload: &[u8]) -> Result<(), PayloadError> {
-    match StrategyInput::new(record, payload)? {
-        StrategyInput::Quote(seen) => host.take_quote(&seen),
-        StrategyInput::Answer(number, seen) => host.take_answer(number, &seen),
-        StrategyInput::Gap(_) | StrategyInput::Other => {}
+    match Item::of(record, payload)? {
+        Some(Item::Quote(seen)) => host.take_quote(&seen),
+        Some(Item::Answer(seen)) => host.take_answer(record.stamp.instrument, &seen),
+        Some(Item::Gap(_)) | None => {}
     }
     Ok(())
 }
@@ -129,8 +128,7 @@ fn serve(
 fn warm(host: &mut StrategyHost, sinks: &Sinks) {
     for _ in 0..WARMED {
         let Some(number) = host.warm() else { return };
-        let at = usize::try_from(number).unwrap_or(usize::MAX);
-        if let Some(Some(numbers)) = sinks.numbers.get(at) {
+        if let Some(Some(numbers)) = sinks.numbers.get(index(number)) {
             std::hint::black_box(numbers.last());
         }
     }
@@ -180,13 +178,7 @@ impl Sinks {
     fn new(node: &Node, host: &StrategyHost) -> Self {
         let mut numbers = Vec::new();
         for number in host.numbers() {
-            let at = usize::try_from(number).unwrap_or(usize::MAX);
-            if numbers.len() <= at {
-                numbers.resize_with(at + 1, || None);
-            }
-            if let Some(place) = numbers.get_mut(at) {
-                *place = Some(numbers_of(node, number));
-            }
+            *made(&mut numbers, number) = Some(numbers_of(node, number));
         }
         Self { numbers, unsent: None }
     }
@@ -195,8 +187,7 @@ impl Sinks {
 impl SinkOf for WithPublisher<'_> {
     #[inline]
     fn with(&mut self, strategy: u32, then: &mut dyn FnMut(&mut dyn OrderSink)) {
-        let at = usize::try_from(strategy).unwrap_or(usize::MAX);
-        if let Some(Some(numbers)) = self.sinks.numbers.get_mut(at) {
+        if let Some(Some(numbers)) = self.sinks.numbers.get_mut(index(strategy)) {
             let unsent = &mut self.sinks.unsent;
             then(&mut OrderStream::new(self.publisher, numbers, |error| note(unsent, error)));
         }

@@ -1,9 +1,10 @@
 //! md with a feed: publishes the quotes that arrive in packets.
 
+use super::{hear, md};
 use crate::{
     clock::now_ns,
-    node::{Event, Node, Wait},
-    records::{Origin, Quote, SCHEMA, kind},
+    node::{Memory, Node, Wait},
+    records::{Origin, Quote},
     refusal::Refusal,
     run::tally::{self, FeedCounts, Tally},
     scenario::symbols_of,
@@ -14,8 +15,6 @@ use lowlat_feed::{
     quotes::{self, FeedQuote},
     sequence::{Counts, Tracker},
 };
-use lowlat_ipc::{region::Memfd, stream::Stamp};
-use std::sync::Arc;
 
 /// Datagrams between two polls of the master's messages, and empty polls of a spinning md.
 const DATAGRAMS_PER_POLL: u32 = 64;
@@ -75,7 +74,7 @@ pub fn run(node: Node, mut socket: FeedSocket, options: &LiveOptions) -> Result<
 
 struct Live {
     node: Node,
-    tally: Option<Tally<Arc<Memfd>>>,
+    tally: Option<Tally<Memory>>,
     clock: WireClock,
     tracker: Tracker,
     /// Follows the sequence before the begin message.
@@ -107,7 +106,7 @@ struct Arrival {
 
 impl Live {
     fn new(node: Node, options: &LiveOptions) -> Self {
-        let tally = node.area(tally::MD_AREA).and_then(|area| Tally::new(Arc::clone(area)));
+        let tally = node.area(tally::MD_AREA).cloned().and_then(Tally::new);
         // Counts of a previous process of md.
         let (counts, beside) = tally.as_ref().map(Tally::feed).unwrap_or_default();
         Self {
@@ -138,13 +137,8 @@ impl Live {
         self.until_poll = DATAGRAMS_PER_POLL;
         let now_ns = now_ns();
         self.node.wait(Some(now_ns));
-        let (mut has_begun, mut is_stopped) = (false, false);
-        self.node.poll(&mut |_, event| match event {
-            Event::Begin => has_begun = true,
-            Event::Stop => is_stopped = true,
-            _ => {}
-        });
-        if has_begun && self.until_ns.is_none() {
+        let (may_begin, must_stop) = hear(&mut self.node);
+        if may_begin && self.until_ns.is_none() {
             self.until_ns = Some(now_ns.saturating_add(self.duration_ns).saturating_add(END_NS_MAX));
             if self.tracker.counts().sessions == 0 {
                 let Counts { sessions, session, next, .. } = *self.before.counts();
@@ -154,7 +148,7 @@ impl Live {
         let before = self.clock.steps();
         self.clock.check();
         self.beside.clock_steps += self.clock.steps() - before;
-        self.is_stopped |= is_stopped || self.until_ns.is_some_and(|until_ns| now_ns >= until_ns);
+        self.is_stopped |= must_stop || self.until_ns.is_some_and(|until_ns| now_ns >= until_ns);
     }
 
     fn idle(&mut self, wait: Wait) {
@@ -188,9 +182,7 @@ impl Live {
         }
         self.beside.unstamped += u64::from(!is_stamped);
         self.beside.over_loopback += u64::from(packet.is_loopback);
-        if let Some(tally) = &self.tally {
-            tally.set_feed(self.tracker.counts(), &self.beside);
-        }
+        self.tally.iter().for_each(|tally| tally.set_feed(self.tracker.counts(), &self.beside));
         Ok(())
     }
 
@@ -259,23 +251,10 @@ impl Live {
             return Ok(());
         }
         let origin = Origin { packet_ns: arrival.stamp, sequence, read_after_ns: arrival.read_after };
-        let payload =
-            Quote { scheduled_ns: arrival.packet, bid, ask, last, bid_size, ask_size, origin }.encode();
-        let generated = now_ns();
-        let stamp = Stamp {
-            kind: kind::QUOTE,
-            schema: SCHEMA,
-            instrument,
-            source: self.node.number(),
-            generated,
-            trigger: generated,
-            cause: 0,
-        };
-        self.node.publisher().publish(&stamp, &payload).map_err(Refusal::of)?;
+        let quote = Quote { scheduled_ns: arrival.packet, bid, ask, last, bid_size, ask_size, origin };
+        let generated = md::publish(&mut self.node, instrument, &quote)?;
         self.beside.published += 1;
-        if let Some(tally) = &self.tally {
-            tally.published(generated);
-        }
+        self.tally.iter().for_each(|tally| tally.published(generated));
         if !self.has_published {
             self.has_published = true;
             self.until_ns = Some(generated.saturating_add(self.duration_ns).saturating_add(END_NS_MAX));
@@ -289,6 +268,6 @@ impl Live {
             tally.set_scheduled(done.beside.published);
             tally.set_feed(&done.counts, &done.beside);
         }
-        self.node.ended().map_or(Ok(done), |ended| Err(Refusal::of(ended)))
+        self.node.result(done)
     }
 }

@@ -1,20 +1,17 @@
 //! md: publishes quotes at their due times.
 
-use super::MD_STREAM;
+use super::{MD_STREAM, hear};
 use crate::{
-    clock::now_ns,
+    clock::{now_ns, sleep_until},
     md::{Feed, Lateness, Pacer, PacerStep},
-    node::{Event, Join, Node, Wait, Writes},
+    node::{Join, Memory, Node, Wait, Writes},
     records::{Quote, SCHEMA, kind},
     refusal::Refusal,
     run::tally::{self, Tally},
     scenario::{Scenario, Speed, Ticks},
 };
-use lowlat_ipc::{region::Memfd, stream::Stamp};
-use rustix::{
-    thread::{ClockId, clock_nanosleep_absolute, set_current_timer_slack},
-    time::Timespec,
-};
+use lowlat_ipc::stream::Stamp;
+use rustix::thread::set_current_timer_slack;
 use std::{num::NonZeroU64, sync::Arc};
 
 /// Delay from the begin message to the first quote: every node has received it by then.
@@ -96,7 +93,7 @@ pub(super) enum Next {
 /// md between two steps of its loop.
 pub(super) struct Md {
     node: Node,
-    tally: Option<Tally<Arc<Memfd>>>,
+    tally: Option<Tally<Memory>>,
     /// The feed until the begin message.
     feed: Option<Feed>,
     pacer: Option<Pacer>,
@@ -113,7 +110,7 @@ impl Md {
         };
         // Sleeps should end on time, not up to 50 µs later. If this is refused, the default slack remains.
         set_current_timer_slack(NonZeroU64::new(1)).ok();
-        let tally = node.area(tally::MD_AREA).and_then(|area| Tally::new(Arc::clone(area)));
+        let tally = node.area(tally::MD_AREA).cloned().and_then(Tally::new);
         if let Some(tally) = &tally {
             tally.set_scheduled(feed.records());
         }
@@ -137,9 +134,7 @@ impl Md {
         if let Some(PacerStep::Publish(due)) = step {
             self.until_poll -= 1;
             let now = publish(&mut self.node, due.instrument, &due.quote)?;
-            if let Some(tally) = &self.tally {
-                tally.published(now);
-            }
+            self.tally.iter().for_each(|tally| tally.published(now));
             return Ok(Next::Now);
         }
         self.until_poll = 0;
@@ -160,12 +155,9 @@ impl Md {
     }
 
     fn hear(&mut self) {
-        let (has_begun, is_over) = (&mut self.has_begun, &mut self.is_over);
-        self.node.poll(&mut |_, event| match event {
-            Event::Begin => *has_begun = true,
-            Event::Stop => *is_over = true,
-            _ => {}
-        });
+        let (may_begin, must_stop) = hear(&mut self.node);
+        self.has_begun |= may_begin;
+        self.is_over |= must_stop;
         if self.has_begun
             && let Some(feed) = self.feed.take()
         {
@@ -176,11 +168,12 @@ impl Md {
     /// Leaves its master.
     pub(super) fn end(self) -> Result<MdDone, Refusal> {
         let lateness = self.pacer.as_ref().map(Pacer::lateness).unwrap_or_default();
-        self.node.ended().map_or(Ok(MdDone { lateness }), |ended| Err(Refusal::of(ended)))
+        self.node.result(MdDone { lateness })
     }
 }
 
 /// Returns when it was written.
+#[inline]
 pub(super) fn publish(node: &mut Node, instrument: u32, quote: &Quote) -> Result<u64, Refusal> {
     let payload = quote.encode();
     let source = node.number();
@@ -216,12 +209,7 @@ fn wait(node: &mut Node, wait: Wait, then_ns: u64) {
             node.rehearse(now_ns, then_ns, &mut |_, _| ());
             lowlat_ipc::relax();
         },
-        Wait::Parked | Wait::Adaptive => {
-            let part = |ns: u64| i64::try_from(ns).unwrap_or(i64::MAX);
-            let then =
-                Timespec { tv_sec: part(then_ns / 1_000_000_000), tv_nsec: part(then_ns % 1_000_000_000) };
-            // A signal ends it early; the caller checks the clock again.
-            clock_nanosleep_absolute(ClockId::Monotonic, &then).ok();
-        }
+        // The caller checks the clock again.
+        Wait::Parked | Wait::Adaptive => sleep_until(then_ns),
     }
 }

@@ -1,21 +1,20 @@
 //! md with a thread for each instrument, as the Kungfu report's md: each sleeps until its next quote is due, and
 //! all write one stream under one lock. For comparison only: [`super::md`] does the same in one loop.
 
-use super::md;
+use super::{hear, md};
 use crate::{
     clock::now_ns,
     md::{Lateness, Walk},
-    node::{Event, Node},
+    node::{Memory, Node},
     refusal::Refusal,
     run::tally::{self, Tally},
     scenario::Scenario,
 };
-use lowlat_ipc::region::Memfd;
 use rustix::thread::set_current_timer_slack;
 use std::{
     num::NonZeroU64,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
     thread::{self, Scope, Thread},
@@ -30,7 +29,7 @@ const LISTEN: Duration = Duration::from_millis(50);
 /// State that the threads share, one at a time.
 struct Desk {
     node: Node,
-    tally: Option<Tally<Arc<Memfd>>>,
+    tally: Option<Tally<Memory>>,
     walk: Walk,
     lateness: Lateness,
     open: u32,
@@ -57,7 +56,7 @@ impl Shared {
 /// Publishes all quotes of a scenario from the begin message on, and returns at the end or when it is stopped. The
 /// same seed gives the same quotes as in one loop.
 pub fn run(node: Node, scenario: &Scenario, seed: u64) -> Result<md::MdDone, Refusal> {
-    let tally = node.area(tally::MD_AREA).and_then(|area| Tally::new(Arc::clone(area)));
+    let tally = node.area(tally::MD_AREA).cloned().and_then(Tally::new);
     if let Some(tally) = &tally {
         tally.set_scheduled(scenario.records());
     }
@@ -89,36 +88,33 @@ pub fn run(node: Node, scenario: &Scenario, seed: u64) -> Result<md::MdDone, Ref
         });
     }
     let desk = shared.desk.into_inner().unwrap_or_else(PoisonError::into_inner);
-    match (desk.failure, desk.node.ended()) {
-        (Some(failure), _) => Err(failure),
-        (None, Some(ended)) => Err(Refusal::of(ended)),
-        (None, None) => Ok(md::MdDone { lateness: desk.lateness }),
+    match desk.failure {
+        Some(failure) => Err(failure),
+        None => desk.node.result(md::MdDone { lateness: desk.lateness }),
     }
 }
 
 /// Returns whether publishing may begin; not if the node is stopped before.
 fn wait_for_begin(shared: &Shared) -> bool {
     let mut desk = shared.desk();
-    let (mut has_begun, mut is_over) = (false, false);
-    while !has_begun && !is_over {
+    loop {
         desk.node.wait(None);
-        desk.node.poll(&mut |_, event| match event {
-            Event::Begin => has_begun = true,
-            Event::Stop => is_over = true,
-            _ => {}
-        });
+        match hear(&mut desk.node) {
+            (_, true) => return false,
+            (true, false) => return true,
+            (false, false) => {}
+        }
     }
-    !is_over
 }
 
 /// Handles the master's messages. Returns whether quotes are left to publish.
 fn listen(shared: &Shared) -> bool {
     let mut desk = shared.desk();
-    let mut is_over = desk.open == 0 || desk.failure.is_some();
+    let is_over = desk.open == 0 || desk.failure.is_some();
     // A heartbeat.
     desk.node.wait(Some(now_ns()));
-    desk.node.poll(&mut |_, event| is_over |= matches!(event, Event::Stop));
-    !is_over
+    let (_, must_stop) = hear(&mut desk.node);
+    !is_over && !must_stop
 }
 
 /// Starts the thread of an instrument.
@@ -171,9 +167,7 @@ fn publish(shared: &Shared, interval_ns: u64, instrument: u32, due_ns: u64) {
     let quote = walk.quote(instrument, due_ns);
     match md::publish(node, instrument, &quote) {
         Ok(at_ns) => {
-            if let Some(tally) = tally {
-                tally.published(at_ns);
-            }
+            tally.iter().for_each(|tally| tally.published(at_ns));
             let late_ns = at_ns.saturating_sub(due_ns);
             lateness.quotes += 1;
             lateness.behind += u64::from(late_ns >= interval_ns);

@@ -25,9 +25,15 @@ mod sink;
 pub mod strategy;
 pub mod td;
 
-pub use sink::{OrderStream, StageSink, numbers_of};
+pub use sink::{OrderStream, numbers_of};
 
-use crate::{master::Area, records::PayloadError, refusal::Refusal, run::tally};
+use crate::{
+    master::Area,
+    node::{Event, Node},
+    records::PayloadError,
+    refusal::Refusal,
+    run::tally,
+};
 use lowlat_ipc::region::Access;
 
 pub const MD_STREAM: &str = "md";
@@ -55,6 +61,18 @@ pub fn areas() -> Vec<Area> {
         access: Access::Write,
     })
     .to_vec()
+}
+
+/// Handles the master's messages to a node that reads nothing. Returns whether it may publish from now on, and whether
+/// it must stop.
+fn hear(node: &mut Node) -> (bool, bool) {
+    let (mut may_begin, mut must_stop) = (false, false);
+    node.poll(&mut |_, event| match event {
+        Event::Begin => may_begin = true,
+        Event::Stop => must_stop = true,
+        _ => {}
+    });
+    (may_begin, must_stop)
 }
 
 /// The refusal of a record that does not match its kind.

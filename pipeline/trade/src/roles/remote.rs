@@ -1,12 +1,9 @@
 //! td with an exchange of another process: orders leave over a connection, and its answers become td's.
 
-use super::{
-    StageSink,
-    td::{Gateway, taken_over},
-};
+use super::td::{Gateway, taken_over};
 use crate::{
     clock::now_ns,
-    node::Publisher,
+    node::{Memory, Publisher},
     records::{Origin, Outcome, Reject, Side},
     refusal::Refusal,
     run::tally::Tally,
@@ -15,7 +12,7 @@ use crate::{
     wire::{Connection, Flight, Flights, GatewayAddress, Trip},
 };
 use lowlat_feed::gateway::{Kind, Message};
-use lowlat_ipc::{interest::SUBSCRIBERS_MAX, region::Region};
+use lowlat_ipc::interest::SUBSCRIBERS_MAX;
 use lowlat_pipeline::GatewayFigures;
 
 /// Messages of the exchange that are handled before the next orders.
@@ -68,7 +65,7 @@ impl Remote {
     }
 
     /// Enters the figures in the run's counts.
-    pub(super) fn show<R: Region>(&mut self, tally: &Tally<R>) {
+    pub(super) fn show(&mut self, tally: &Tally<Memory>) {
         self.figures.is_lost |= self.connection.lost().is_some();
         self.figures.unstamped += std::mem::take(&mut self.connection.unstamped);
         tally.set_gateway(&self.figures);
@@ -167,7 +164,7 @@ impl Remote {
     }
 }
 
-impl<R: Region, S: StageSink> Gateway<R, S> {
+impl Gateway {
     /// Checks an order and sends it to the exchange. An order that cannot be sent is rejected.
     #[inline]
     pub(super) fn forward(
@@ -240,12 +237,13 @@ impl<R: Region, S: StageSink> Gateway<R, S> {
 
     fn take_stamps(&mut self) {
         let Some(remote) = &mut self.remote else { return };
+        let record = |stage, ns| self.stages.iter().for_each(|stages| stages.record(stage, ns));
         while let Some((trip, stamp_ns)) = remote.connection.next_stamp() {
             let wire_ns = remote.connection.clock.to_pipeline_ns(stamp_ns);
             let sent = (Stage::SendToWire, wire_ns.saturating_sub(trip.send_ns));
             let Origin { packet_ns, read_after_ns, .. } = trip.origin;
             if packet_ns == 0 {
-                self.stages.record(sent.0, sent.1);
+                record(sent.0, sent.1);
                 continue;
             }
             let read_after_ns = u64::from(read_after_ns);
@@ -264,7 +262,7 @@ impl<R: Region, S: StageSink> Gateway<R, S> {
             remote.figures.measured += 1;
             remote.figures.adding_up += u64::from(GatewayFigures::adds_up(sum_ns, whole_ns));
             for (stage, ns) in parts.into_iter().chain([(Stage::TickToTrade, whole_ns)]) {
-                self.stages.record(stage, ns);
+                record(stage, ns);
             }
         }
     }

@@ -4,36 +4,9 @@ use crate::{
     clock::now_ns,
     node::{Node, NodePublishError, Publisher},
     records::PAYLOAD_BYTES,
-    stages::{Stage, StageRecorder},
     strategy::{Numbers, OrderSink, SendError},
 };
-use lowlat_ipc::{
-    region::Region,
-    stream::{self, Stamp},
-};
-
-pub trait StageSink {
-    fn record(&self, stage: Stage, latency_ns: u64);
-}
-
-impl<R: Region> StageSink for StageRecorder<R> {
-    fn record(&self, stage: Stage, latency_ns: u64) {
-        Self::record(self, stage, latency_ns);
-    }
-}
-
-/// Discards all latencies.
-impl StageSink for () {
-    fn record(&self, _: Stage, _: u64) {}
-}
-
-impl<S: StageSink> StageSink for Option<S> {
-    fn record(&self, stage: Stage, latency_ns: u64) {
-        if let Some(sink) = self {
-            sink.record(stage, latency_ns);
-        }
-    }
-}
+use lowlat_ipc::stream::{self, Stamp};
 
 /// The order numbers of a strategy in this node. Numbers of a foreign strategy are useless: td refuses them.
 pub fn numbers_of(node: &Node, strategy: u32) -> Numbers {

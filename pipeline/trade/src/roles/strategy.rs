@@ -5,11 +5,10 @@ use crate::{
     cached::Store,
     clock::now_ns,
     node::{Event, Join, Keys, Node, Overrun, Reads, Strategies, Wait, Writes},
-    records::{Answer, Quote, kind},
+    records::kind,
     refusal::Refusal,
-    strategy::{AnswerSeen, OrderCause, Orders, QuoteSeen, Strategy, StrategyGap},
+    strategy::{Item, Strategy, StrategyGap},
 };
-use lowlat_ipc::stream::Record;
 use std::path::Path;
 
 /// Options of a strategy's process.
@@ -96,87 +95,39 @@ pub fn run(
             if let Event::Record { record, payload, .. } = event
                 && record.stamp.kind == kind::QUOTE
             {
-                std::hint::black_box(StrategyInput::new(record, payload).is_ok());
+                std::hint::black_box(Item::of(record, payload).is_ok());
                 strategy.warm();
             }
         });
         node.poll(&mut |publisher, event| {
             let mut sink = OrderStream::new(publisher, &mut numbers, |error| note(&mut unsent, error));
-            let seen = match event {
-                Event::Record { stream, record, payload } => match StrategyInput::new(record, payload) {
-                    Ok(seen) => seen,
+            let item = match event {
+                Event::Record { stream, record, payload } => match Item::of(record, payload) {
+                    Ok(Some(item)) => item,
+                    Ok(None) => return,
                     Err(error) => {
                         failed.get_or_insert_with(|| undecoded(stream.as_str(), record.sequence, &error));
                         return;
                     }
                 },
-                Event::Lost { stream, count } => StrategyInput::Gap(gap(stream.as_str(), count)),
+                Event::Lost { stream, count } => Item::Gap(gap(stream.as_str(), count)),
                 Event::Stop => {
                     is_over = true;
                     return;
                 }
                 Event::Begin | Event::Command(_) => return,
             };
-            match seen {
-                StrategyInput::Quote(seen) => {
-                    done.quotes += 1;
-                    strategy.on_quote(&mut Orders::new(&mut sink, number, OrderCause::from(&seen)), &seen);
-                }
-                StrategyInput::Answer(_, seen) => {
-                    done.answers += 1;
-                    strategy.on_answer(&mut Orders::new(&mut sink, number, OrderCause::from(&seen)), &seen);
-                }
-                StrategyInput::Gap(gap) => {
-                    let (StrategyGap::Quotes(count) | StrategyGap::Answers(count)) = gap;
-                    done.lost += count;
-                    strategy.on_gap(&mut Orders::new(&mut sink, number, OrderCause::at(now_ns())), gap);
-                }
-                StrategyInput::Other => {}
+            match item {
+                Item::Quote(_) => done.quotes += 1,
+                Item::Answer(_) => done.answers += 1,
+                Item::Gap(StrategyGap::Quotes(count) | StrategyGap::Answers(count)) => done.lost += count,
             }
+            item.tell(strategy, number, &mut sink, now_ns);
         });
     }
-    match (failed, unsent, node.ended()) {
-        (Some(error), ..) => Err(error),
-        (_, Some(error), _) => Err(Refusal::of(error)),
-        (.., Some(ended)) => Err(Refusal::of(ended)),
-        _ => Ok(done),
-    }
-}
-
-/// A record as seen by strategies.
-pub(super) enum StrategyInput {
-    Quote(QuoteSeen),
-    /// With the number of the strategy.
-    Answer(u32, AnswerSeen),
-    Gap(StrategyGap),
-    Other,
-}
-
-impl StrategyInput {
-    /// Not inlined, so that a rehearsal uses the same code as a record.
-    #[inline(never)]
-    pub(super) fn new(record: &Record, payload: &[u8]) -> Result<Self, crate::records::PayloadError> {
-        let received_ns = now_ns();
-        let Record { sequence, stamp, .. } = *record;
-        Ok(match stamp.kind {
-            kind::QUOTE => Self::Quote(QuoteSeen {
-                instrument: stamp.instrument,
-                sequence,
-                generated_ns: stamp.generated,
-                received_ns,
-                quote: Quote::decode(payload)?,
-            }),
-            kind::ANSWER => Self::Answer(
-                stamp.instrument,
-                AnswerSeen {
-                    sequence,
-                    generated_ns: stamp.generated,
-                    received_ns,
-                    answer: Answer::decode(payload)?,
-                },
-            ),
-            _ => Self::Other,
-        })
+    match failed.or(unsent.map(Refusal::of)) {
+        Some(error) => Err(error),
+        None => node.result(done),
     }
 }
 

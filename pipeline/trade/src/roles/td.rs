@@ -1,11 +1,9 @@
 //! td: answers orders, and measures their latency.
 
-use super::{
-    MD_STREAM, ORDERS_PREFIX, STAGES_AREA, STRATEGIES_MAX, StageSink, TD_STREAM, remote::Remote, undecoded,
-};
+use super::{MD_STREAM, ORDERS_PREFIX, STAGES_AREA, STRATEGIES_MAX, TD_STREAM, remote::Remote, undecoded};
 use crate::{
     clock::now_ns,
-    node::{Event, Join, Keys, Node, Overrun, Publisher, Reads, StreamName, Wait, Writes},
+    node::{Event, Join, Keys, Memory, Node, Overrun, Publisher, Reads, StreamName, Wait, Writes},
     records::{Order, Quote, kind},
     refusal::Refusal,
     run::tally::{self, Tally},
@@ -14,11 +12,7 @@ use crate::{
     td::{Decision, Exchange, Limits, Pending, ReadOrder, Rules, ledger::AREA},
     wire::GatewayAddress,
 };
-use lowlat_ipc::{
-    region::{Memfd, Region},
-    stream::{Record, Stamp},
-};
-use std::sync::Arc;
+use lowlat_ipc::stream::{Record, Stamp};
 
 /// Time that td continues after the stop request while orders are pending.
 const LAST_ORDERS_NS: u64 = 1_000_000_000;
@@ -93,7 +87,7 @@ pub fn run(node: Node, options: &TdOptions) -> Result<TdDone, Refusal> {
 
 pub(super) struct Td {
     node: Node,
-    gateway: Gateway<Arc<Memfd>, Option<StageRecorder<Arc<Memfd>>>>,
+    gateway: Gateway,
     /// Latest time of its end; `None` before the stop request.
     end_ns: Option<u64>,
     events: usize,
@@ -112,11 +106,11 @@ impl Td {
                 "the master has no area {name:?}, which td needs\nhint: start it with the areas that the roles use"
             ))
         };
-        let area = node.area(AREA).map(Arc::clone).ok_or_else(|| no_area(AREA))?;
+        let area = node.area(AREA).cloned().ok_or_else(|| no_area(AREA))?;
         let exchange = Exchange::new(area, node.epoch(), options.rules.clone())?;
-        let stages = node.area(STAGES_AREA).and_then(|area| StageRecorder::new(Arc::clone(area)));
-        let tally = node.area(tally::TD_AREA).and_then(|area| Tally::new(Arc::clone(area)));
-        let owners = node.area(OWNERS_AREA).and_then(|area| Owners::new(Arc::clone(area)));
+        let stages = node.area(STAGES_AREA).cloned().and_then(StageRecorder::new);
+        let tally = node.area(tally::TD_AREA).cloned().and_then(Tally::new);
+        let owners = node.area(OWNERS_AREA).cloned().and_then(Owners::new);
         let owners = owners.ok_or_else(|| no_area(OWNERS_AREA))?;
         let done = TdDone::default();
         let figures = tally.as_ref().map(Tally::gateway).unwrap_or_default();
@@ -207,16 +201,16 @@ impl Td {
             remote.end();
             remote.show(tally);
         }
-        self.node.ended().map_or(Ok(self.gateway.done), |ended| Err(Refusal::of(ended)))
+        self.node.result(self.gateway.done)
     }
 }
 
 /// The exchange with its node and counters.
-pub(super) struct Gateway<R, S> {
-    pub(super) exchange: Exchange<R>,
-    owners: Owners<R>,
-    pub(super) stages: S,
-    pub(super) tally: Option<Tally<R>>,
+pub(super) struct Gateway {
+    pub(super) exchange: Exchange<Memory>,
+    owners: Owners<Memory>,
+    pub(super) stages: Option<StageRecorder<Memory>>,
+    pub(super) tally: Option<Tally<Memory>>,
     pub(super) td: u32,
     /// The strategy and stream of a refused order, until it is reported to the master.
     foreign: Option<(u32, StreamName)>,
@@ -227,7 +221,7 @@ pub(super) struct Gateway<R, S> {
     pub(super) is_limited: bool,
 }
 
-impl<R: Region, S: StageSink> Gateway<R, S> {
+impl Gateway {
     fn finish_what_is_left(&mut self, publisher: &mut Publisher) -> Result<(), Refusal> {
         if let Some(pending) = self.exchange.recover(self.td, publisher.published())? {
             self.done.finished = u64::try_from(pending.answers().count()).unwrap_or(u64::MAX);
@@ -320,6 +314,7 @@ impl<R: Region, S: StageSink> Gateway<R, S> {
     }
 
     pub(super) fn count(&self, now: u64, stamp: &Stamp, order: &Order) {
+        let Some(stages) = &self.stages else { return };
         let latencies = [
             (Stage::Md, order.received_ns.saturating_sub(stamp.trigger)),
             (Stage::Order, now.saturating_sub(stamp.generated)),
@@ -327,7 +322,7 @@ impl<R: Region, S: StageSink> Gateway<R, S> {
             (Stage::T2oScheduled, now.saturating_sub(order.scheduled_ns)),
         ];
         for (stage, latency_ns) in latencies {
-            self.stages.record(stage, latency_ns);
+            stages.record(stage, latency_ns);
         }
     }
 }

@@ -20,7 +20,13 @@ const RESTARTS_PER_MINUTE_MAX: u32 = 3;
 /// The processes of a run in starting order: readers before the writers whose records they read. `program` is
 /// `lowlat` itself.
 pub fn programs(parameters: &PipelineParameters, options: &PipelineOptions, program: &Path) -> Vec<Program> {
-    let waits = waits_of(parameters.mode);
+    let [md_wait, td_wait, strategy_wait] = match parameters.mode {
+        Mode::Fast => ["fast"; 3],
+        Mode::Parked => ["parked"; 3],
+        Mode::Adaptive => ["adaptive"; 3],
+        Mode::Mixed => ["fast", "parked", "parked"],
+        Mode::PlatformFast => ["fast", "fast", "parked"],
+    };
     let count = parameters.strategies;
     let role = |role: &str, name: &str, wait: &str, cpus: Vec<u32>, more: &[(&str, String)]| {
         let mut arguments: Vec<String> =
@@ -68,9 +74,9 @@ pub fn programs(parameters: &PipelineParameters, options: &PipelineOptions, prog
         // It ends like td, when the master stops it; its md leaves the master before.
         desk.append(&mut feed);
         let cpus = pins(PipelineParameters::PLATFORM);
-        programs.push(role(PipelineParameters::PLATFORM, "td", waits.md, cpus, &desk));
+        programs.push(role(PipelineParameters::PLATFORM, "td", md_wait, cpus, &desk));
     } else {
-        programs.push(role("td", "td", waits.td, pins("td"), &desk));
+        programs.push(role("td", "td", td_wait, pins("td"), &desk));
     }
     let overrun = match options.overrun {
         QuoteOverrun::Gap => "gap",
@@ -96,12 +102,12 @@ pub fn programs(parameters: &PipelineParameters, options: &PipelineOptions, prog
             more.extend(options.cached_store.clone().map(|store| ("store", store)));
             more.extend(work.clone());
             let name = format!("s{number}");
-            programs.push(role("strategy", &name, waits.strategies, cpu.into_iter().collect(), &more));
+            programs.push(role("strategy", &name, strategy_wait, cpu.into_iter().collect(), &more));
         }
     }
     if !is_colocated {
         feed.insert(0, ("strategies", count.to_string()));
-        let mut md = role("md", "md", waits.md, pins("md"), &feed);
+        let mut md = role("md", "md", md_wait, pins("md"), &feed);
         md.arguments.extend(parameters.has_md_threads.then(|| "--md-threads".to_owned()));
         programs.push(md);
     }
@@ -161,24 +167,6 @@ pub fn moved_out(host: &Program, number: u32) -> Program {
         arguments,
         cpus: Vec::new(),
         ..host.clone()
-    }
-}
-
-/// Waiting modes of the processes.
-struct Waits {
-    md: &'static str,
-    td: &'static str,
-    strategies: &'static str,
-}
-
-fn waits_of(mode: Mode) -> Waits {
-    let all = |word| Waits { md: word, td: word, strategies: word };
-    match mode {
-        Mode::Fast => all("fast"),
-        Mode::Parked => all("parked"),
-        Mode::Adaptive => all("adaptive"),
-        Mode::Mixed => Waits { md: "fast", ..all("parked") },
-        Mode::PlatformFast => Waits { strategies: "parked", ..all("fast") },
     }
 }
 

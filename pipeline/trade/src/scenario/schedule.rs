@@ -23,9 +23,7 @@ pub struct Due {
 pub struct Schedule {
     /// The next quote of each instrument that has one left.
     next: BinaryHeap<Reverse<Due>>,
-    interval_ns: u64,
-    records_per_instrument: u64,
-    instruments_with_one_more: u32,
+    scenario: Scenario,
 }
 
 impl Schedule {
@@ -36,12 +34,7 @@ impl Schedule {
             let due_ns = scenario.start_delay_ns.saturating_mul(u64::from(instrument));
             Reverse(Due { due_ns, instrument, number: 0 })
         };
-        Self {
-            next: instruments.map(first).collect(),
-            interval_ns: scenario.interval_ns,
-            records_per_instrument: scenario.records_per_instrument,
-            instruments_with_one_more: scenario.instruments_with_one_more,
-        }
+        Self { next: instruments.map(first).collect(), scenario: scenario.clone() }
     }
 }
 
@@ -51,10 +44,10 @@ impl Iterator for Schedule {
     fn next(&mut self) -> Option<Due> {
         let mut top = self.next.peek_mut()?;
         let due = top.0;
-        let more = u64::from(due.instrument < self.instruments_with_one_more);
-        if due.number + 1 < self.records_per_instrument + more {
-            top.0 =
-                Due { due_ns: due.due_ns.saturating_add(self.interval_ns), number: due.number + 1, ..due };
+        let number = due.number + 1;
+        if number < self.scenario.records_of(due.instrument) {
+            let due_ns = due.due_ns.saturating_add(self.scenario.interval_ns);
+            top.0 = Due { due_ns, number, ..due };
         } else {
             PeekMut::pop(top);
         }

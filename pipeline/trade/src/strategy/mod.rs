@@ -14,8 +14,10 @@ pub use owners::{AREA as OWNERS_AREA, BYTES as OWNERS_BYTES, Owners};
 
 use crate::{
     cached::State,
-    records::{Answer, Quote},
+    clock::now_ns,
+    records::{Answer, PayloadError, Quote, kind},
 };
+use lowlat_ipc::stream::{Record, Stamp};
 
 /// A quote as delivered to a strategy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,24 +75,54 @@ pub trait Strategy: Send {
     fn warm(&mut self) {}
 }
 
-impl<S: Strategy + ?Sized> Strategy for Box<S> {
-    fn on_quote(&mut self, orders: &mut Orders<'_>, seen: &QuoteSeen) {
-        (**self).on_quote(orders, seen);
+/// What a strategy is called with.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Item {
+    Quote(QuoteSeen),
+    Answer(AnswerSeen),
+    Gap(StrategyGap),
+}
+
+impl Item {
+    /// The item of a record; `None` for a kind that strategies do not get.
+    ///
+    /// Not inlined, so that a rehearsal uses the same code as a record.
+    #[inline(never)]
+    pub(crate) fn of(record: &Record, payload: &[u8]) -> Result<Option<Self>, PayloadError> {
+        let received_ns = now_ns();
+        let Record { sequence, stamp: Stamp { kind, instrument, generated: generated_ns, .. }, .. } = *record;
+        Ok(match kind {
+            kind::QUOTE => {
+                let quote = Quote::decode(payload)?;
+                Some(Self::Quote(QuoteSeen { instrument, sequence, generated_ns, received_ns, quote }))
+            }
+            kind::ANSWER => {
+                let answer = Answer::decode(payload)?;
+                Some(Self::Answer(AnswerSeen { sequence, generated_ns, received_ns, answer }))
+            }
+            _ => None,
+        })
     }
 
-    fn on_answer(&mut self, orders: &mut Orders<'_>, seen: &AnswerSeen) {
-        (**self).on_answer(orders, seen);
-    }
-
-    fn on_gap(&mut self, orders: &mut Orders<'_>, gap: StrategyGap) {
-        (**self).on_gap(orders, gap);
-    }
-
-    fn on_restart(&mut self, strategy: u32, state: &State) {
-        (**self).on_restart(strategy, state);
-    }
-
-    fn warm(&mut self) {
-        (**self).warm();
+    /// Calls the strategy with this number. The cause of orders after a gap is the time.
+    #[inline]
+    pub(crate) fn tell(
+        &self,
+        strategy: &mut dyn Strategy,
+        number: u32,
+        sink: &mut dyn OrderSink,
+        now_ns: impl FnOnce() -> u64,
+    ) {
+        let cause = match self {
+            Self::Quote(seen) => OrderCause::from(seen),
+            Self::Answer(seen) => OrderCause::from(seen),
+            Self::Gap(_) => OrderCause::at(now_ns()),
+        };
+        let orders = &mut Orders::new(sink, number, cause);
+        match self {
+            Self::Quote(seen) => strategy.on_quote(orders, seen),
+            Self::Answer(seen) => strategy.on_answer(orders, seen),
+            Self::Gap(gap) => strategy.on_gap(orders, *gap),
+        }
     }
 }

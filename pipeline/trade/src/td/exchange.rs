@@ -1,6 +1,6 @@
 //! The simulated exchange.
 
-use super::ledger::{InHand, Ledger, Totals};
+use super::ledger::{InHand, Ledger};
 use crate::{
     records::{Answer, Order, Outcome, Price, Quote, Reject, SCHEMA, Side, kind},
     refusal::Refusal,
@@ -121,6 +121,18 @@ impl Pending {
     }
 }
 
+impl InHand {
+    /// Enters an answer, and the fills that follow it, in the values after the order.
+    fn decide(&mut self, outcome: Outcome, fills: u32) {
+        let answered = u64::from(outcome != Outcome::Filled);
+        self.outcome = outcome;
+        self.answered_of_after += answered;
+        self.totals_after.answered += answered;
+        self.totals_after.rejected += u64::from(matches!(outcome, Outcome::Rejected(_)));
+        self.totals_after.fills += u64::from(fills);
+    }
+}
+
 /// Part `number` of a quantity that is split as evenly as possible; the parts add up to it.
 fn part(quantity: u32, number: u32, parts: u32) -> u32 {
     let [size, more] =
@@ -161,9 +173,8 @@ impl<R: Region> Exchange<R> {
     /// and the position that all of its orders in flight add up to.
     pub fn check(&self, taken: &ReadOrder, in_flight: (u64, i64)) -> Result<(), Reject> {
         let ReadOrder { stamp, order, .. } = taken;
-        let last_number = self.ledger.last_number(stamp.source);
         let open = self.ledger.open_orders(stamp.source) + in_flight.0;
-        self.judge(stamp, order, last_number, open + 1, in_flight.1).map(|_| ())
+        self.judge(stamp, order, open + 1, in_flight.1).map(|_| ())
     }
 
     /// Writes the answer of another process's exchange to the ledger, as [`Exchange::begin`] writes a decision. An
@@ -176,18 +187,10 @@ impl<R: Region> Exchange<R> {
         read_ns: u64,
         published: u64,
     ) -> Decision {
-        let (strategy, outcome) =
-            (taken.stamp.source, verdict.map_or_else(Outcome::Rejected, |()| Outcome::Accepted));
-        self.write(
-            InHand {
-                open_after: self.ledger.open_orders(strategy) + u64::from(verdict.is_ok()),
-                outcome,
-                answered_of_after: self.ledger.answered_of(taken.writer) + 1,
-                totals_after: self.totals_with(outcome, 0),
-                ..self.in_hand(taken, read_ns, published)
-            },
-            td,
-        )
+        let mut order = self.in_hand(taken, read_ns, published);
+        order.open_after += u64::from(verdict.is_ok());
+        order.decide(verdict.map_or_else(Outcome::Rejected, |()| Outcome::Accepted), 0);
+        self.write(order, td)
     }
 
     /// Writes a fill by another process's exchange to the ledger; the last one closes the order.
@@ -200,22 +203,12 @@ impl<R: Region> Exchange<R> {
         read_ns: u64,
         published: u64,
     ) -> Decision {
-        let (quantity, price) = fill;
-        let order = Order { price, quantity, ..taken.order };
-        let row = self.ledger.position_row(taken.stamp.source, taken.stamp.instrument);
-        let open = self.ledger.open_orders(taken.stamp.source);
-        self.write(
-            InHand {
-                order,
-                outcome: Outcome::Filled,
-                open_after: open.saturating_sub(u64::from(is_last)),
-                position_after: row
-                    .map(|row| (row, self.ledger.position_at(row).saturating_add(signed(&order)))),
-                totals_after: self.totals_with(Outcome::Filled, 1),
-                ..self.in_hand(taken, read_ns, published)
-            },
-            td,
-        )
+        let mut order = self.in_hand(taken, read_ns, published);
+        (order.order.quantity, order.order.price) = fill;
+        order.open_after = order.open_after.saturating_sub(u64::from(is_last));
+        order.position_after = self.moved(&order.stamp, &order.order);
+        order.decide(Outcome::Filled, 1);
+        self.write(order, td)
     }
 
     /// An order with one answer, which changes nothing else.
@@ -236,16 +229,6 @@ impl<R: Region> Exchange<R> {
             position_after: None,
             answered_of_after: self.ledger.answered_of(writer),
             totals_after: self.ledger.totals(),
-        }
-    }
-
-    /// The totals with an order's outcome and fills.
-    fn totals_with(&self, outcome: Outcome, fills: u32) -> Totals {
-        let totals = self.ledger.totals();
-        Totals {
-            answered: totals.answered + u64::from(outcome != Outcome::Filled),
-            rejected: totals.rejected + u64::from(matches!(outcome, Outcome::Rejected(_))),
-            fills: totals.fills + u64::from(fills),
         }
     }
 
@@ -270,42 +253,22 @@ impl<R: Region> Exchange<R> {
         if self.ledger.last_sequence(writer).is_some_and(|last| sequence <= last) {
             return Decision::Known;
         }
-        let last_number = self.ledger.last_number(stamp.source);
-        let mut open_after = self.ledger.open_orders(stamp.source);
-        let mut position_after = None;
-        let (outcome, answers) =
-            match self.judge(&stamp, &order, last_number, open_after + u64::from(self.rules.fills == 0), 0) {
-                Err(reject) => (Outcome::Rejected(reject), 1),
-                Ok(moved) => {
-                    let fills = self.rules.fills.min(FILLS_MAX).min(order.quantity);
-                    if fills == 0 {
-                        open_after += 1;
-                    } else {
-                        position_after = moved;
-                    }
-                    (Outcome::Accepted, 1 + fills)
+        let mut in_hand = self.in_hand(taken, now_ns, published);
+        let open = in_hand.open_after + u64::from(self.rules.fills == 0);
+        match self.judge(&stamp, &order, open, 0) {
+            Err(reject) => in_hand.decide(Outcome::Rejected(reject), 0),
+            Ok(moved) => {
+                let fills = self.rules.fills.min(FILLS_MAX).min(order.quantity);
+                if fills == 0 {
+                    in_hand.open_after += 1;
+                } else {
+                    in_hand.position_after = moved;
                 }
-            };
-        let number_after = last_number.max(order.number);
-        let answered_of_after = self.ledger.answered_of(writer) + 1;
-        let totals_after = self.totals_with(outcome, answers - 1);
-        let order = InHand {
-            first_answer: published,
-            answers,
-            writer,
-            sequence,
-            stamp,
-            order,
-            read_ns: now_ns,
-            outcome,
-            number_after,
-            open_after,
-            position_after,
-            answered_of_after,
-            totals_after,
-        };
-        self.ledger.take_in_hand(&order);
-        Decision::Answers(Pending { order, first: 0, td })
+                in_hand.answers += fills;
+                in_hand.decide(Outcome::Accepted, fills);
+            }
+        }
+        self.write(in_hand, td)
     }
 
     /// Completes an order whose answers are all published. Returns false if another td has taken over.
@@ -332,13 +295,12 @@ impl<R: Region> Exchange<R> {
         &self,
         stamp: &Stamp,
         order: &Order,
-        last_number: u64,
         open: u64,
         in_flight: i64,
     ) -> Result<Option<(usize, i64)>, Reject> {
         let limits = &self.rules.limits;
         let is_over = |value: u64, limit: Option<u32>| limit.is_some_and(|limit| value > u64::from(limit));
-        if order.number <= last_number {
+        if order.number <= self.ledger.last_number(stamp.source) {
             return Err(Reject::DuplicateNumber);
         }
         if stamp.instrument >= self.rules.instruments {
@@ -353,16 +315,21 @@ impl<R: Region> Exchange<R> {
         if is_over(open, limits.open_orders_max) {
             return Err(Reject::OverLimit);
         }
-        let Some(row) = self.ledger.position_row(stamp.source, stamp.instrument) else {
+        let Some((row, position)) = self.moved(stamp, order) else {
             // A position that cannot be stored cannot be limited.
             return if limits.position_max.is_some() { Err(Reject::OverLimit) } else { Ok(None) };
         };
-        let position = self.ledger.position_at(row).saturating_add(signed(order));
         let at_most = position.saturating_add(in_flight);
         if is_over(at_most.unsigned_abs(), limits.position_max) {
             return Err(Reject::OverLimit);
         }
         Ok(Some((row, position)))
+    }
+
+    /// The position's row and its value after an order; `None` if it cannot be stored.
+    fn moved(&self, stamp: &Stamp, order: &Order) -> Option<(usize, i64)> {
+        let row = self.ledger.position_row(stamp.source, stamp.instrument)?;
+        Some((row, self.ledger.position_at(row).saturating_add(signed(order))))
     }
 
     fn is_good_price(&self, instrument: u32, price: Price) -> bool {

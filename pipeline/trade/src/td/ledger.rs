@@ -15,7 +15,7 @@
 //! last, and the values entered afterwards are absolute, so entering them again is harmless.
 
 use crate::{
-    records::{Answer, Order, Origin, Outcome, PAYLOAD_BYTES, Side},
+    records::{Order, Outcome, SCHEMA, Side, kind},
     refusal::Refusal,
     roles::STRATEGIES_MAX,
 };
@@ -171,7 +171,6 @@ impl<R: Region> Ledger<R> {
     pub fn take_in_hand(&self, order: &InHand) {
         let [price, quantity] = [order.order.price.cast_unsigned(), u64::from(order.order.quantity)];
         let (row, position) = order.position_after.map_or((0, 0), |(row, position)| (row + 1, position));
-        let outcome = word_of(order.outcome);
         let Totals { answered, rejected, fills } = order.totals_after;
         let words: [u64; IN_HAND_WORDS] = [
             order.first_answer,
@@ -188,7 +187,7 @@ impl<R: Region> Ledger<R> {
             price,
             quantity << 1 | u64::from(order.order.side == Side::Sell),
             order.read_ns,
-            outcome,
+            order.outcome.code(),
             order.number_after,
             order.open_after,
             u64::try_from(row).unwrap_or(0),
@@ -209,72 +208,56 @@ impl<R: Region> Ledger<R> {
         if self.get(IN_HAND) == 0 {
             return Ok(None);
         }
-        let mut words = [0; IN_HAND_WORDS];
-        for (at, word) in (IN_HAND + 1..).zip(&mut words) {
-            *word = self.get(at);
-        }
-        let [
-            first_answer,
-            answers,
-            writer,
-            sequence,
-            who,
-            generated,
-            trigger,
-            cause,
-            number,
-            scheduled_ns,
-            received_ns,
-            price,
-            size,
-            read_ns,
-            outcome,
-            number_after,
-            open_after,
-            row,
-            position,
-            answered,
-            rejected,
-            fills,
-            answered_of_after,
-        ] = words;
+        // In the order of `take_in_hand`: fields are evaluated as they are written.
+        let mut words = (IN_HAND + 1..).map(|at| self.get(at));
+        let mut next = || words.next().unwrap_or_default();
         let short =
             |what: &str, word: u64| u32::try_from(word).map_err(|_| damaged(&format!("{what}: {word:#x}")));
-        let row = usize::try_from(row).unwrap_or(usize::MAX);
-        if row > POSITIONS_MAX {
-            return Err(damaged(&format!("row {row}")));
-        }
+        let sized = |size: u64| -> Result<Order, Refusal> {
+            let side = if size & 1 == 1 { Side::Sell } else { Side::Buy };
+            // Answers do not need its origin.
+            Ok(Order { quantity: short("quantity", size >> 1)?, side, ..Order::default() })
+        };
         Ok(Some(InHand {
-            first_answer,
-            answers: short("answers", answers)?,
-            writer: short("writer", writer)?,
-            sequence,
-            stamp: Stamp {
-                kind: crate::records::kind::ORDER,
-                schema: crate::records::SCHEMA,
-                instrument: short("instrument", who & u64::from(u32::MAX))?,
-                source: short("source", who >> 32)?,
-                generated,
-                trigger,
-                cause,
+            first_answer: next(),
+            answers: short("answers", next())?,
+            writer: short("writer", next())?,
+            sequence: next(),
+            stamp: {
+                let who = next();
+                Stamp {
+                    kind: kind::ORDER,
+                    schema: SCHEMA,
+                    instrument: short("instrument", who & u64::from(u32::MAX))?,
+                    source: short("source", who >> 32)?,
+                    generated: next(),
+                    trigger: next(),
+                    cause: next(),
+                }
             },
             order: Order {
-                number,
-                scheduled_ns,
-                received_ns,
-                price: price.cast_signed(),
-                quantity: short("quantity", size >> 1)?,
-                side: if size & 1 == 1 { Side::Sell } else { Side::Buy },
-                // Answers do not need it.
-                origin: Origin::default(),
+                number: next(),
+                scheduled_ns: next(),
+                received_ns: next(),
+                price: next().cast_signed(),
+                ..sized(next())?
             },
-            read_ns,
-            outcome: outcome_of(outcome).ok_or_else(|| damaged(&format!("outcome {outcome:#x}")))?,
-            number_after,
-            open_after,
-            position_after: row.checked_sub(1).map(|row| (row, position.cast_signed())),
-            answered_of_after,
-            totals_after: Totals { answered, rejected, fills },
+            read_ns: next(),
+            outcome: {
+                let outcome = next();
+                Outcome::of(outcome).map_err(|_| damaged(&format!("outcome {outcome:#x}")))?
+            },
+            number_after: next(),
+            open_after: next(),
+            position_after: {
+                let (row, position) = (usize::try_from(next()).unwrap_or(usize::MAX), next());
+                if row > POSITIONS_MAX {
+                    return Err(damaged(&format!("row {row}")));
+                }
+                row.checked_sub(1).map(|row| (row, position.cast_signed()))
+            },
+            totals_after: Totals { answered: next(), rejected: next(), fills: next() },
+            answered_of_after: next(),
         }))
     }
 
@@ -326,19 +309,4 @@ fn row_of(strategy: u32) -> Option<usize> {
 
 fn key(strategy: u32, instrument: u32) -> u64 {
     (u64::from(strategy) << 32 | u64::from(instrument)) + 1
-}
-
-/// An outcome as a word, as in an answer's payload.
-fn word_of(outcome: Outcome) -> u64 {
-    let side = Side::Buy;
-    let answer =
-        Answer { order_number: 0, outcome, received_ns: 0, price: 0, quantity: 0, instrument: 0, side };
-    let bytes = answer.encode();
-    bytes.get(8..16).and_then(|word| word.try_into().ok()).map_or(0, u64::from_le_bytes)
-}
-
-fn outcome_of(word: u64) -> Option<Outcome> {
-    let mut bytes = [0; PAYLOAD_BYTES];
-    bytes.get_mut(8..16)?.copy_from_slice(&word.to_le_bytes());
-    Answer::decode(&bytes).ok().map(|answer| answer.outcome)
 }

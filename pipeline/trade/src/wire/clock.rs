@@ -13,7 +13,7 @@ const STEP_NS_MIN: u64 = 1_000;
 
 /// Difference between CLOCK_REALTIME and the pipeline's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct WireClock {
+pub(crate) struct WireClock {
     difference: Difference,
     steps: u64,
 }
@@ -33,12 +33,6 @@ impl Difference {
         let realtime = now.tv_sec.saturating_mul(1_000_000_000).saturating_add(now.tv_nsec);
         let width_ns = after.saturating_sub(before);
         Self { ns: realtime.saturating_sub_unsigned(before + width_ns / 2), width_ns }
-    }
-}
-
-impl Default for WireClock {
-    fn default() -> Self {
-        Self::new()
     }
 }
 

@@ -1,6 +1,6 @@
 //! The pipeline's ends on the network: the socket of a feed, the connection to an exchange, and a simulated exchange.
 //!
-//! Packets carry the kernel's stamps, in CLOCK_REALTIME. [`WireClock`] converts them to the pipeline's clock.
+//! Packets carry the kernel's stamps, in CLOCK_REALTIME. `WireClock` converts them to the pipeline's clock.
 
 mod address;
 mod clock;
@@ -10,7 +10,7 @@ mod flights;
 mod receiver;
 
 pub use address::{FeedAddress, Format, GatewayAddress};
-pub use clock::WireClock;
+pub(crate) use clock::WireClock;
 pub(crate) use connection::{Connection, Trip};
 pub(crate) use flights::{Flight, Flights};
 pub use receiver::{FeedSocket, Packet, ReceiverOptions};

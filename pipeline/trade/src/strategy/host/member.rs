@@ -1,23 +1,15 @@
 //! One strategy of a host, with its queue.
 
 use super::{StrategyBudget, Usage};
-use crate::strategy::{AnswerSeen, QuoteSeen, Strategy, StrategyGap};
+use crate::strategy::{Item, Strategy, StrategyGap};
 use std::{collections::VecDeque, hint::black_box};
-
-/// A pending item for a strategy.
-#[derive(Debug, Clone, Copy)]
-pub enum Waiting {
-    Quote(QuoteSeen),
-    Answer(AnswerSeen),
-    Gap(StrategyGap),
-}
 
 /// A strategy with its queue.
 pub struct HostedStrategy {
     pub number: u32,
     pub strategy: Box<dyn Strategy>,
     pub usage: Usage,
-    queue: VecDeque<Waiting>,
+    queue: VecDeque<Item>,
     queue_max: usize,
     /// Records lost since the last one in the queue: quotes, answers.
     lost: [u64; 2],
@@ -43,33 +35,28 @@ impl HostedStrategy {
     }
 
     /// Queues an item; returns true if it must be scheduled and was not before.
-    pub fn take(&mut self, waiting: Waiting) -> bool {
+    pub fn take(&mut self, item: Item) -> bool {
         if self.usage.is_moved_out {
             self.usage.dropped += 1;
             return false;
         }
         let was_idle = !self.has_more();
         if self.queue.len() >= self.queue_max {
-            match waiting {
-                Waiting::Quote(_) => self.lose(0, 1, 1),
-                Waiting::Answer(_) => self.lose(1, 1, 1),
-                Waiting::Gap(StrategyGap::Quotes(count)) => self.lose(0, count, 0),
-                Waiting::Gap(StrategyGap::Answers(count)) => self.lose(1, count, 0),
+            let [quotes, answers] = &mut self.lost;
+            match item {
+                Item::Quote(_) => *quotes += 1,
+                Item::Answer(_) => *answers += 1,
+                Item::Gap(StrategyGap::Quotes(count)) => *quotes += count,
+                Item::Gap(StrategyGap::Answers(count)) => *answers += count,
             }
+            self.usage.dropped += u64::from(!matches!(item, Item::Gap(_)));
         } else {
             while let Some(gap) = self.take_lost() {
-                self.queue.push_back(Waiting::Gap(gap));
+                self.queue.push_back(Item::Gap(gap));
             }
-            self.queue.push_back(waiting);
+            self.queue.push_back(item);
         }
         was_idle
-    }
-
-    fn lose(&mut self, kind: usize, count: u64, dropped: u64) {
-        if let Some(lost) = self.lost.get_mut(kind) {
-            *lost += count;
-        }
-        self.usage.dropped += dropped;
     }
 
     fn take_lost(&mut self) -> Option<StrategyGap> {
@@ -80,8 +67,8 @@ impl HostedStrategy {
         (*answers > 0).then(|| StrategyGap::Answers(std::mem::take(answers)))
     }
 
-    pub fn next(&mut self) -> Option<Waiting> {
-        let next = self.queue.pop_front().or_else(|| self.take_lost().map(Waiting::Gap));
+    pub fn next(&mut self) -> Option<Item> {
+        let next = self.queue.pop_front().or_else(|| self.take_lost().map(Item::Gap));
         if self.queue.is_empty() {
             // The first place is reused while it is in the cache; in a ring each place would be cold.
             self.queue.clear();
@@ -93,7 +80,7 @@ impl HostedStrategy {
     pub fn warm(&mut self) {
         // An item put into the first place is taken out again: an empty queue has no place to touch.
         if !self.has_more() {
-            self.queue.push_back(Waiting::Gap(StrategyGap::Quotes(0)));
+            self.queue.push_back(Item::Gap(StrategyGap::Quotes(0)));
             black_box(self.queue.front());
             self.queue.clear();
         }

@@ -9,8 +9,8 @@ mod member;
 #[cfg(test)]
 mod tests;
 
-use super::{AnswerSeen, OrderCause, OrderSink, Orders, QuoteSeen, Strategy, StrategyGap};
-use member::{HostedStrategy, Waiting};
+use super::{AnswerSeen, Item, OrderSink, QuoteSeen, Strategy, StrategyGap};
+use member::HostedStrategy;
 use std::{collections::VecDeque, hint::black_box};
 use thiserror::Error;
 
@@ -91,14 +91,10 @@ impl StrategyHost {
             return Err(AddError::Taken { number });
         }
         let place = self.members.len();
-        put(&mut self.by_number, number, Some(place));
+        *made(&mut self.by_number, number) = Some(place);
         for instrument in instruments {
-            let at = index(*instrument);
-            if self.by_instrument.len() <= at {
-                self.by_instrument.resize_with(at + 1, Vec::new);
-            }
-            if let Some(members) = self.by_instrument.get_mut(at).filter(|members| !members.contains(&place))
-            {
+            let members = made(&mut self.by_instrument, *instrument);
+            if !members.contains(&place) {
                 members.push(place);
             }
         }
@@ -129,11 +125,7 @@ impl StrategyHost {
     pub fn take_quote(&mut self, seen: &QuoteSeen) {
         let Some(wanted) = self.by_instrument.get(index(seen.instrument)) else { return };
         for place in wanted {
-            if let Some(member) = self.members.get_mut(*place)
-                && member.take(Waiting::Quote(*seen))
-            {
-                self.ready.push_back(*place);
-            }
+            queue(&mut self.members, &mut self.ready, *place, Item::Quote(*seen));
         }
     }
 
@@ -141,14 +133,14 @@ impl StrategyHost {
     #[inline]
     pub fn take_answer(&mut self, strategy: u32, seen: &AnswerSeen) {
         if let Some(place) = self.place(strategy) {
-            self.wait_at(place, Waiting::Answer(*seen));
+            queue(&mut self.members, &mut self.ready, place, Item::Answer(*seen));
         }
     }
 
     /// This process lost records: notifies all affected strategies, since it is unknown whose they were.
     pub fn take_gap(&mut self, gap: StrategyGap) {
         for place in 0..self.members.len() {
-            self.wait_at(place, Waiting::Gap(gap));
+            queue(&mut self.members, &mut self.ready, place, Item::Gap(gap));
         }
     }
 
@@ -169,20 +161,10 @@ impl StrategyHost {
     ) -> bool {
         let Some(place) = self.ready.pop_front() else { return false };
         let Some(member) = self.members.get_mut(place) else { return true };
-        let Some(waiting) = member.next() else { return true };
+        let Some(item) = member.next() else { return true };
         let before_ns = now_ns();
-        let cause = match &waiting {
-            Waiting::Quote(seen) => OrderCause::from(seen),
-            Waiting::Answer(seen) => OrderCause::from(seen),
-            Waiting::Gap(_) => OrderCause::at(before_ns),
-        };
         sink_of.with(member.number, &mut |sink| {
-            let mut orders = Orders::new(sink, member.number, cause);
-            match &waiting {
-                Waiting::Quote(seen) => member.strategy.on_quote(&mut orders, seen),
-                Waiting::Answer(seen) => member.strategy.on_answer(&mut orders, seen),
-                Waiting::Gap(gap) => member.strategy.on_gap(&mut orders, *gap),
-            }
+            item.tell(&mut *member.strategy, member.number, sink, || before_ns);
         });
         let took_ns = now_ns().saturating_sub(before_ns);
         if member.used(took_ns, &self.budget) {
@@ -208,14 +190,6 @@ impl StrategyHost {
         Some(member.number)
     }
 
-    fn wait_at(&mut self, place: usize, waiting: Waiting) {
-        if let Some(member) = self.members.get_mut(place)
-            && member.take(waiting)
-        {
-            self.ready.push_back(place);
-        }
-    }
-
     fn place(&self, number: u32) -> Option<usize> {
         self.by_number.get(index(number)).copied().flatten()
     }
@@ -227,16 +201,23 @@ pub trait SinkOf {
     fn with(&mut self, strategy: u32, then: &mut dyn FnMut(&mut dyn OrderSink));
 }
 
-fn index(number: u32) -> usize {
+pub(crate) fn index(number: u32) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
 }
 
-fn put(places: &mut Vec<Option<usize>>, number: u32, value: Option<usize>) {
+/// The place of a number, made if it is missing.
+pub(crate) fn made<T: Default>(places: &mut Vec<T>, number: u32) -> &mut T {
     let at = index(number);
     if places.len() <= at {
-        places.resize(at + 1, None);
+        places.resize_with(at + 1, T::default);
     }
-    if let Some(place) = places.get_mut(at) {
-        *place = value;
+    &mut places[at]
+}
+
+/// Queues an item for the strategy at a place.
+#[inline]
+fn queue(members: &mut [HostedStrategy], ready: &mut VecDeque<usize>, place: usize, item: Item) {
+    if members.get_mut(place).is_some_and(|member| member.take(item)) {
+        ready.push_back(place);
     }
 }

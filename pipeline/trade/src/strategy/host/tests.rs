@@ -1,7 +1,7 @@
 use super::*;
 use crate::{
     records::{Answer, Outcome, PAYLOAD_BYTES, Quote, Side},
-    strategy::{SendError, Strategy},
+    strategy::{Orders, SendError, Strategy},
 };
 use lowlat_ipc::stream::Stamp;
 use proptest::prelude::*;

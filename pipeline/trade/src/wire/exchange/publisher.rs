@@ -2,7 +2,7 @@
 
 use super::{ExchangeDone, ExchangeEvent, ItchMessages, Served, Shared};
 use crate::{
-    clock::now_ns,
+    clock::{now_ns, sleep_until},
     md::{DueQuote, Feed, Pacer, PacerStep},
     refusal::Refusal,
     wire::{FeedAddress, receiver::interface_of, refused},
@@ -11,10 +11,7 @@ use lowlat_feed::{
     Content, DATAGRAM_BYTES_MAX, Head, itch,
     quotes::{FeedQuote, QUOTES_MAX, write_head, write_quote},
 };
-use rustix::{
-    thread::{ClockId, clock_nanosleep_absolute},
-    time::{Timespec, clock_gettime},
-};
+use rustix::time::{ClockId, clock_gettime};
 use socket2::{Domain, InterfaceIndexOrAddress, Protocol, Socket, Type};
 use std::{
     io,
@@ -224,11 +221,4 @@ fn open(to: SocketAddr, interface: Option<&str>) -> io::Result<Socket> {
     }
     socket.connect(&to.into())?;
     Ok(socket)
-}
-
-fn sleep_until(then_ns: u64) {
-    let part = |ns: u64| i64::try_from(ns).unwrap_or(i64::MAX);
-    let then = Timespec { tv_sec: part(then_ns / 1_000_000_000), tv_nsec: part(then_ns % 1_000_000_000) };
-    // A signal ends it early; the caller checks the clock again.
-    clock_nanosleep_absolute(ClockId::Monotonic, &then).ok();
 }
