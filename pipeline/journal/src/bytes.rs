@@ -22,6 +22,14 @@ pub fn put(bytes: &mut [u8], at: usize, value: &[u8]) {
     }
 }
 
+/// Writes 64-bit numbers, one after the other, from `at` on.
+#[inline]
+pub fn put_words(bytes: &mut [u8], at: usize, words: &[u64]) {
+    for (at, word) in (at..).step_by(8).zip(words) {
+        put(bytes, at, &word.to_le_bytes());
+    }
+}
+
 /// Converts a size in memory to the 64 bits used in files.
 pub fn wide(count: usize) -> u64 {
     u64::try_from(count).unwrap_or(u64::MAX)

@@ -3,6 +3,7 @@
 use crate::layout::{HeadProblem, VERSION};
 use serde::Serialize;
 use std::{fmt, path::PathBuf};
+use thiserror::Error;
 
 /// A damaged place in a recording.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -17,31 +18,41 @@ pub struct DamagedPlace {
 }
 
 /// Kind of damage.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Error, Serialize)]
 #[serde(rename_all = "snake_case", tag = "problem")]
 pub enum Problem {
     /// The head of a file; its blocks are still read, unless their layout differs.
+    #[error("{}", head_words(why))]
     FileHead {
         #[serde(flatten)]
         why: HeadProblem,
     },
     /// The file has the number of another recording or file.
+    #[error("a file of another recording: found {found:#x}, expected {expected:#x}")]
     Foreign {
         found: u64,
         /// The expected number: that of the recording, or of the file's name.
         expected: u64,
     },
     /// Neither a block nor the end of the data.
+    #[error("no block starts here; reading continues with the next block")]
     NoBlock,
     /// The head of a block; the index has a copy, which was used to read the block.
+    #[error("the head of a block is damaged; its copy in the index was used")]
     BlockHead,
     /// A record's check does not match, or the file ends inside it. Earlier records of the block are intact.
+    #[error(
+        "record {sequence} of stream {stream} is damaged; earlier records of its block are intact, later ones are lost"
+    )]
     Record { stream: u32, sequence: u64 },
     /// Nonzero padding after the records of a block, or a wrong checksum over all of it.
+    #[error("the end of a block is damaged; its records are intact")]
     BlockEnd,
     /// A list of streams that cannot be parsed.
+    #[error("a list of streams is damaged; that of another file, or numbers, are used instead")]
     Manifest,
     /// Records of a stream that follow later ones.
+    #[error("block of stream {stream} skipped: it starts with record {found}, expected {expected} or later")]
     Order {
         stream: u32,
         /// The first sequence of the block.
@@ -50,6 +61,7 @@ pub enum Problem {
         expected: u64,
     },
     /// Blocks whose numbers are missing.
+    #[error("{}", missing_words(*from, *to))]
     BlocksMissing {
         /// Number of the first missing block.
         from: u64,
@@ -57,48 +69,29 @@ pub enum Problem {
         to: u64,
     },
     /// A file that is missing.
+    #[error("the file is missing; other files of the recording refer to it")]
     FileMissing,
     /// The file has no end: its writer was killed or failed, or the file was truncated.
+    #[error(
+        "the file has no end: its recorder was killed or failed, or the file was truncated; later records may be missing"
+    )]
     Unfinished,
     /// The system cannot read it.
+    #[error("cannot be read: {error}")]
     Unreadable { error: String },
 }
 
-impl fmt::Display for Problem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::FileHead { why: why @ HeadProblem::Version { .. } } => write!(f, "{why}"),
-            Self::FileHead { why } => {
-                write!(f, "no head of a data file of layout {VERSION}: {why}; its blocks are read without it")
-            }
-            Self::Foreign { found, expected } => {
-                write!(f, "a file of another recording: found {found:#x}, expected {expected:#x}")
-            }
-            Self::NoBlock => write!(f, "no block starts here; reading continues with the next block"),
-            Self::BlockHead => {
-                write!(f, "the head of a block is damaged; its copy in the index was used")
-            }
-            Self::Record { stream, sequence } => write!(
-                f,
-                "record {sequence} of stream {stream} is damaged; earlier records of its block are intact, later ones are lost"
-            ),
-            Self::BlockEnd => write!(f, "the end of a block is damaged; its records are intact"),
-            Self::Manifest => {
-                write!(f, "a list of streams is damaged; that of another file, or numbers, are used instead")
-            }
-            Self::Order { stream, found, expected } => write!(
-                f,
-                "block of stream {stream} skipped: it starts with record {found}, expected {expected} or later"
-            ),
-            Self::BlocksMissing { from, to } if to - from == 1 => write!(f, "block {from} is missing"),
-            Self::BlocksMissing { from, to } => write!(f, "blocks {from} to {} are missing", to - 1),
-            Self::FileMissing => write!(f, "the file is missing; other files of the recording refer to it"),
-            Self::Unfinished => write!(
-                f,
-                "the file has no end: its recorder was killed or failed, or the file was truncated; later records may be missing"
-            ),
-            Self::Unreadable { error } => write!(f, "cannot be read: {error}"),
-        }
+fn head_words(why: &HeadProblem) -> String {
+    match why {
+        HeadProblem::Version { .. } => why.to_string(),
+        _ => format!("no head of a data file of layout {VERSION}: {why}; its blocks are read without it"),
+    }
+}
+
+fn missing_words(from: u64, to: u64) -> String {
+    match to - from {
+        1 => format!("block {from} is missing"),
+        _ => format!("blocks {from} to {} are missing", to - 1),
     }
 }
 

@@ -75,9 +75,7 @@ pub fn replay(
             JournalRead::Ended | JournalRead::Nothing => break,
             JournalRead::Gap(gap) => {
                 replayed.lost = replayed.lost.saturating_add(gap.count());
-                if !gap.is_loss() {
-                    replayed.missed = replayed.missed.saturating_add(gap.count());
-                }
+                replayed.missed = replayed.missed.saturating_add(gap.missed());
             }
             JournalRead::Damaged(_) => replayed.damages += 1,
             JournalRead::Record(record) => {

@@ -61,20 +61,6 @@ pub trait PayloadDecoder {
     fn decode(&self, stream_schema: &str, record: &Record, payload: &[u8], cells: &mut [Cell]) -> bool;
 }
 
-/// A decoder without columns: payloads are exported as hexadecimal bytes.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct NoDecoder;
-
-impl PayloadDecoder for NoDecoder {
-    fn columns(&self) -> &'static [ExportColumn] {
-        &[]
-    }
-
-    fn decode(&self, _: &str, _: &Record, _: &[u8], _: &mut [Cell]) -> bool {
-        false
-    }
-}
-
 const fn unsigned(name: &'static str) -> ExportColumn {
     ExportColumn { name, kind: ColumnKind::Unsigned }
 }
@@ -173,9 +159,7 @@ pub fn export(
             }
             JournalRead::Gap(gap) => {
                 out.lost = out.lost.saturating_add(gap.count());
-                if !gap.is_loss() {
-                    out.missed = out.missed.saturating_add(gap.count());
-                }
+                out.missed = out.missed.saturating_add(gap.missed());
                 if out.gaps.len() < NAMED_MAX {
                     out.gaps.push(*gap);
                 }

@@ -1,21 +1,21 @@
 //! The head of a block.
 
 use super::{BLOCK_HEAD_BYTES, BLOCK_MAGIC, BODY_BYTES_MAX, RECORD_HEAD_BYTES, STREAMS_MAX, block_bytes};
-use crate::bytes::{is_zero, put, u32_at, u64_at};
+use crate::bytes::{is_zero, put, put_words, u32_at, u64_at};
 use serde::Serialize;
-use std::fmt;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BlockKind {
     /// Consecutive records of one stream.
-    Records,
+    #[default]
+    Records = 1,
     /// A gap, without a body: the records of its range are missing.
-    Gap,
+    Gap = 2,
     /// The streams of the recording.
-    Manifest,
+    Manifest = 3,
     /// The end of the file, without a body, as intended by its writer.
-    End,
+    End = 4,
 }
 
 /// Reason why records are missing from a recording.
@@ -23,15 +23,15 @@ pub enum BlockKind {
 #[serde(rename_all = "snake_case")]
 pub enum GapReason {
     /// They were overwritten in shared memory before they were recorded.
-    Overwritten,
+    Overwritten = 1,
     /// The bytes in shared memory were not a record.
-    DamagedInMemory,
+    DamagedInMemory = 2,
     /// Their writer died, and its successor's segment starts after them.
-    BetweenSegments,
+    BetweenSegments = 3,
     /// They were published while no recorder ran, and overwritten before one resumed.
-    NotRecording,
+    NotRecording = 4,
     /// Longer than a recording allows ([`super::PAYLOAD_BYTES_MAX`]).
-    TooLong,
+    TooLong = 5,
 }
 
 impl GapReason {
@@ -40,13 +40,7 @@ impl GapReason {
 
     /// The reason as detail of a block.
     pub fn code(self) -> u64 {
-        match self {
-            Self::Overwritten => 1,
-            Self::DamagedInMemory => 2,
-            Self::BetweenSegments => 3,
-            Self::NotRecording => 4,
-            Self::TooLong => 5,
-        }
+        self as u64
     }
 
     /// The reason of a block's detail.
@@ -66,31 +60,16 @@ impl GapReason {
     }
 }
 
-impl fmt::Display for GapReason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.words())
-    }
-}
-
 impl BlockKind {
-    fn code(self) -> u32 {
-        match self {
-            Self::Records => 1,
-            Self::Gap => 2,
-            Self::Manifest => 3,
-            Self::End => 4,
-        }
-    }
-
     fn of(code: u32) -> Option<Self> {
-        [Self::Records, Self::Gap, Self::Manifest, Self::End].into_iter().find(|kind| kind.code() == code)
+        [Self::Records, Self::Gap, Self::Manifest, Self::End].into_iter().find(|kind| *kind as u32 == code)
     }
 }
 
 /// Detail of an end that is followed by another file.
 pub const END_GOES_ON: u64 = 1;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct BlockHead {
     /// The recording that it belongs to.
     pub recording: u64,
@@ -142,16 +121,11 @@ impl BlockHead {
     pub fn encode(&self) -> [u8; BLOCK_HEAD_BYTES] {
         let mut bytes = [0; BLOCK_HEAD_BYTES];
         put(&mut bytes, 0, &BLOCK_MAGIC);
-        for (at, word) in (8..).step_by(8).zip([self.recording, self.file, self.offset, self.number]) {
-            put(&mut bytes, at, &word.to_le_bytes());
-        }
-        put(&mut bytes, 40, &self.kind.code().to_le_bytes());
+        put_words(&mut bytes, 8, &[self.recording, self.file, self.offset, self.number]);
+        put(&mut bytes, 40, &(self.kind as u32).to_le_bytes());
         put(&mut bytes, 44, &self.stream.to_le_bytes());
-        let words =
-            [self.epoch, self.first_sequence, self.last_sequence, self.generated_min, self.generated_max];
-        for (at, word) in (48..).step_by(8).zip(words) {
-            put(&mut bytes, at, &word.to_le_bytes());
-        }
+        put_words(&mut bytes, 48, &[self.epoch, self.first_sequence, self.last_sequence]);
+        put_words(&mut bytes, 72, &[self.generated_min, self.generated_max]);
         put(&mut bytes, 88, &self.records.to_le_bytes());
         put(&mut bytes, 92, &self.body_bytes.to_le_bytes());
         put(&mut bytes, 96, &self.detail.to_le_bytes());

@@ -1,7 +1,7 @@
 //! The head of a data file.
 
 use super::{FILE_HEAD_BYTES, FILE_MAGIC, VERSION};
-use crate::bytes::{is_zero, put, u32_at, u64_at};
+use crate::bytes::{is_zero, put, put_words, u32_at, u64_at};
 use serde::Serialize;
 use thiserror::Error;
 
@@ -59,9 +59,7 @@ impl FileHead {
         put(&mut bytes, 8, &VERSION.to_le_bytes());
         put(&mut bytes, 12, &u32::try_from(FILE_HEAD_BYTES).unwrap_or(0).to_le_bytes());
         let words = [self.recording, self.file, self.first_block, self.monotonic_ns, self.realtime_ns];
-        for (at, word) in (16..).step_by(8).zip(words) {
-            put(&mut bytes, at, &word.to_le_bytes());
-        }
+        put_words(&mut bytes, 16, &words);
         put(&mut bytes, 56, &self.boot_id);
         let check = crc32c::crc32c(bytes.get(..CHECK).unwrap_or_default());
         put(&mut bytes, CHECK, &check.to_le_bytes());

@@ -72,7 +72,7 @@ mod record;
 
 pub use block::{BlockHead, BlockKind, END_GOES_ON, GapReason};
 pub use head::{FileHead, HeadProblem};
-pub use record::{RecordProblem, body_seed, check_of, decode_record, encode_record};
+pub use record::{body_seed, check_of, decode_record, encode_record};
 
 /// First bytes of a data file.
 pub const FILE_MAGIC: [u8; 8] = *b"LLJOURNL";
@@ -136,17 +136,17 @@ pub fn index_name(number: u64) -> String {
 
 /// The number of a data file from its name; `None` for other files.
 pub fn number_of(name: &str) -> Option<u64> {
-    numbered(name, DATA_ENDING).filter(|number| data_name(*number) == name)
+    numbered(name, DATA_ENDING, data_name)
 }
 
 /// The number of an index file from its name; `None` for other files.
 pub fn index_number_of(name: &str) -> Option<u64> {
-    numbered(name, INDEX_ENDING).filter(|number| index_name(*number) == name)
+    numbered(name, INDEX_ENDING, index_name)
 }
 
-fn numbered(name: &str, ending: &str) -> Option<u64> {
+fn numbered(name: &str, ending: &str, name_of: fn(u64) -> String) -> Option<u64> {
     let digits = name.strip_suffix(ending)?.strip_suffix('.')?;
-    digits.parse().ok().filter(|number| (1..=FILE_NUMBER_MAX).contains(number))
+    digits.parse().ok().filter(|number| (1..=FILE_NUMBER_MAX).contains(number) && name_of(*number) == name)
 }
 
 #[cfg(test)]

@@ -1,22 +1,11 @@
 //! A record in a block's body.
 
 use super::{RECORD_HEAD_BYTES, record_bytes};
-use crate::bytes::{is_zero, put, u16_at, u32_at, u64_at};
+use crate::bytes::{is_zero, put, put_words, u16_at, u32_at, u64_at};
 use lowlat_ipc::stream::{Record, Stamp};
 
 /// Bytes of the head covered by the check: all except the check.
 const CHECKED: usize = 60;
-
-/// Reason why bytes are not a record.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RecordProblem {
-    /// The body ends inside it.
-    Cut,
-    /// The check does not match.
-    Check,
-    /// Bytes that must be 0 are not.
-    Fill,
-}
 
 /// The check before the first record of a body. Because of it, a body under the head of another recording,
 /// stream or epoch (a lost or misdirected write) has no intact record, even if its sequences match.
@@ -35,10 +24,7 @@ pub fn check_of(before: u32, head: &[u8], rest: &[u8]) -> u32 {
 pub fn encode_record(place: &mut [u8], record: &Record, payload: &[u8], before: u32) -> u32 {
     let Some((head, rest)) = place.split_at_mut_checked(RECORD_HEAD_BYTES) else { return before };
     let stamp = &record.stamp;
-    let words = [record.position, record.sequence, stamp.generated, stamp.trigger, stamp.cause];
-    for (at, word) in (0..).step_by(8).zip(words) {
-        put(head, at, &word.to_le_bytes());
-    }
+    put_words(head, 0, &[record.position, record.sequence, stamp.generated, stamp.trigger, stamp.cause]);
     put(head, 40, &stamp.instrument.to_le_bytes());
     put(head, 44, &stamp.source.to_le_bytes());
     put(head, 48, &stamp.kind.to_le_bytes());
@@ -54,20 +40,18 @@ pub fn encode_record(place: &mut [u8], record: &Record, payload: &[u8], before: 
     check
 }
 
-/// The record at the start of `body`: its fields, payload, check and size in bytes.
+/// The record at the start of `body`: its fields, payload, check and size in bytes. `None` if the body ends inside it,
+/// its check does not match, or bytes that must be 0 are not.
 #[inline]
-pub fn decode_record(body: &[u8], before: u32) -> Result<(Record, &[u8], u32, usize), RecordProblem> {
-    let (head, rest) = body.split_at_checked(RECORD_HEAD_BYTES).ok_or(RecordProblem::Cut)?;
+pub fn decode_record(body: &[u8], before: u32) -> Option<(Record, &[u8], u32, usize)> {
+    let (head, rest) = body.split_at_checked(RECORD_HEAD_BYTES)?;
     let length = u32_at(head, 52) as usize;
     let bytes = record_bytes(length);
-    let rest = rest.get(..bytes - RECORD_HEAD_BYTES).ok_or(RecordProblem::Cut)?;
+    let rest = rest.get(..bytes - RECORD_HEAD_BYTES)?;
     let check = check_of(before, head, rest);
-    if check != u32_at(head, CHECKED) {
-        return Err(RecordProblem::Check);
-    }
-    let (payload, fill) = rest.split_at_checked(length).ok_or(RecordProblem::Cut)?;
-    if !is_zero(fill) || u32_at(head, 56) != 0 {
-        return Err(RecordProblem::Fill);
+    let (payload, fill) = rest.split_at_checked(length)?;
+    if check != u32_at(head, CHECKED) || !is_zero(fill) || u32_at(head, 56) != 0 {
+        return None;
     }
     let stamp = Stamp {
         kind: u16_at(head, 48),
@@ -78,7 +62,7 @@ pub fn decode_record(body: &[u8], before: u32) -> Result<(Record, &[u8], u32, us
         trigger: u64_at(head, 24),
         cause: u64_at(head, 32),
     };
-    Ok((Record { position: u64_at(head, 0), sequence: u64_at(head, 8), stamp }, payload, check, bytes))
+    Some((Record { position: u64_at(head, 0), sequence: u64_at(head, 8), stamp }, payload, check, bytes))
 }
 
 #[cfg(test)]
@@ -99,10 +83,10 @@ mod tests {
             let record = Record { position: words[0], sequence: words[1], stamp };
             let mut bytes = vec![0xff; record_bytes(payload.len())];
             let check = encode_record(&mut bytes, &record, &payload, before);
-            prop_assert_eq!(decode_record(&bytes, before), Ok((record, &payload[..], check, bytes.len())));
+            prop_assert_eq!(decode_record(&bytes, before), Some((record, &payload[..], check, bytes.len())));
             let bit = bit % (bytes.len() * 8);
             bytes[bit / 8] ^= 1 << (bit % 8);
-            prop_assert!(decode_record(&bytes, before).is_err());
+            prop_assert!(decode_record(&bytes, before).is_none());
         }
     }
 }

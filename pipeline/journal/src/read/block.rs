@@ -68,7 +68,7 @@ impl Block {
         }
         let sequence = head.first_sequence + u64::from(self.done);
         let here = self.bytes.get(self.at..body_end.min(self.bytes.len())).unwrap_or_default();
-        let decoded = decode_record(here, self.check).ok().filter(|(record, ..)| record.sequence == sequence);
+        let decoded = decode_record(here, self.check).filter(|(record, ..)| record.sequence == sequence);
         let Some((record, payload, check, bytes)) = decoded else {
             self.head = None;
             let problem = Problem::Record { stream: head.stream, sequence };

@@ -6,10 +6,7 @@ use super::{
 };
 use crate::{
     bytes::wide,
-    layout::{
-        self, BlockHead, BlockKind, FILE_HEAD_BYTES, FileHead,
-        index::{self, IndexProblem},
-    },
+    layout::{self, BlockHead, BlockKind, FILE_HEAD_BYTES, FileHead, index},
     record::{CachedDisk, Storage},
 };
 use std::{
@@ -17,14 +14,14 @@ use std::{
     io::{self, Read},
 };
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum IndexOrigin {
     /// Read from the index file.
     Stored,
     /// The data file was scanned, because there is no index file.
     Missing,
     /// The data file was scanned, because the index file is unusable.
-    Rebuilt(IndexProblem),
+    Rebuilt(String),
 }
 
 /// The blocks of a file.
@@ -98,9 +95,9 @@ impl FileIndex {
     }
 }
 
-fn stored(file: &DataFile, head: &FileHead) -> Result<Option<Scan>, IndexProblem> {
+fn stored(file: &DataFile, head: &FileHead) -> Result<Option<Scan>, String> {
     let path = file.path.with_file_name(layout::index_name(file.number));
-    let unreadable = |error: io::Error| IndexProblem::Unreadable { kind: error.kind() };
+    let unreadable = |error: io::Error| format!("it cannot be read: {}", error.kind());
     let stored = match open_regular(&path) {
         Ok((stored, _)) => stored,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -109,7 +106,7 @@ fn stored(file: &DataFile, head: &FileHead) -> Result<Option<Scan>, IndexProblem
     let mut bytes = Vec::new();
     stored.take(index::BYTES_MAX).read_to_end(&mut bytes).map_err(unreadable)?;
     let blocks = index::decode(&mut bytes, head.recording, file.number, file.bytes)?;
-    let Some(end) = end_of(&blocks) else { return Err(IndexProblem::Other) };
+    let Some(end) = end_of(&blocks) else { return Err(index::OTHER.to_owned()) };
     let behind = end.offset + end.bytes();
     let damages = behind_end(file, behind, Some(head.recording)).into_iter().collect();
     Ok(Some(Scan { end: FileEnd::Ended { goes_on: end.goes_on() }, blocks, damages }))
@@ -133,14 +130,9 @@ fn end_of(blocks: &[BlockHead]) -> Option<BlockHead> {
 pub fn write_missing_indexes(recording: &Recording) -> Result<u64, OpenError> {
     let mut written = 0;
     for at in 0..recording.files().len() {
-        let Ok(file) = recording.open_file(at) else { continue };
-        let index = recording.index(at, &file);
-        let is_stored = index.origin == IndexOrigin::Stored;
-        let Some(bytes) =
-            recording.number().filter(|_| !is_stored).and_then(|number| index.encode(&file, number))
-        else {
-            continue;
-        };
+        let Ok((file, index)) = recording.open_indexed(at) else { continue };
+        let number = recording.number().filter(|_| index.origin != IndexOrigin::Stored);
+        let Some(bytes) = number.and_then(|number| index.encode(&file, number)) else { continue };
         let path = recording.folder().join(layout::index_name(file.number));
         CachedDisk.write_whole(&path, &bytes).map_err(|source| OpenError::Index { path, source })?;
         written += 1;

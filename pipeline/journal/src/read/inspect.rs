@@ -65,9 +65,8 @@ impl<'r> Inspector<'r> {
         let mut damages: Vec<_> = missing(recording.folder(), self.next_file..start.number).collect();
         self.next_file = start.number.saturating_add(1);
         self.goes_on = false;
-        match recording.open_file(at) {
-            Ok(file) => {
-                let index = recording.index(at, &file);
+        match recording.open_indexed(at) {
+            Ok((file, index)) => {
                 self.inspect(&file, &index, recording.is_growing(at), &mut damages);
                 self.index = Some(index);
             }

@@ -31,9 +31,7 @@ pub fn last_records(
         lowest = lowest.min(file);
     }
     let of_files = of_files(recording, streams, lowest).into_iter();
-    all.extend(of_files.map(|(time, damage)| {
-        ((time, u32::MAX, u64::MAX), JournalRead::Damaged(Box::new(damage)), Vec::new())
-    }));
+    all.extend(of_files.map(|(time, damage)| ((time, u32::MAX, u64::MAX), damage.into(), Vec::new())));
     all.sort_by_key(|(key, ..)| *key);
     let mut records = 0;
     let from = all.iter().rposition(|(_, read, _)| {
@@ -59,26 +57,23 @@ fn of_stream(
         if records >= count {
             return (found, at + 1);
         }
-        let Ok(file) = recording.open_file(at) else { continue };
-        let index = recording.index(at, &file);
+        let Ok((file, index)) = recording.open_indexed(at) else { continue };
         for nth in (0..index.blocks_of(stream)).rev() {
             if records >= count {
                 return (found, at);
             }
             let Some(head) = index.block_of(stream, nth) else { break };
             if head.kind == BlockKind::Gap {
-                let (from, to) = (head.first_sequence, head.last_sequence + 1);
-                let gap = Gap { stream, from, to, reason: head.gap_reason() };
                 if is_chosen(head.generated_max..=after, None) {
-                    found.push(((head.generated_max, stream, from), JournalRead::Gap(gap), Vec::new()));
+                    let key = (head.generated_max, stream, head.first_sequence);
+                    found.push((key, JournalRead::Gap(Gap::of(head)), Vec::new()));
                 }
                 continue;
             }
             after = head.generated_min;
             let mut last = head.first_sequence;
             if let Some(damage) = block.load(&file, head) {
-                let key = (head.generated_max, stream, last);
-                found.push((key, JournalRead::Damaged(Box::new(damage)), Vec::new()));
+                found.push(((head.generated_max, stream, last), damage.into(), Vec::new()));
             }
             while let Some(read) = block.next(&file) {
                 match read {
@@ -87,17 +82,13 @@ fn of_stream(
                         last = sequence;
                         let record = Record { stream, epoch: head.epoch, record };
                         if is_chosen(time..=time, Some((&record, payload))) {
-                            found.push((
-                                (time, stream, sequence),
-                                JournalRead::Record(record),
-                                payload.to_vec(),
-                            ));
+                            let key = (time, stream, sequence);
+                            found.push((key, JournalRead::Record(record), payload.to_vec()));
                             records += 1;
                         }
                     }
                     Err(damage) => {
-                        let key = (head.generated_max, stream, last);
-                        found.push((key, JournalRead::Damaged(Box::new(damage)), Vec::new()));
+                        found.push(((head.generated_max, stream, last), damage.into(), Vec::new()));
                     }
                 }
             }
@@ -113,11 +104,10 @@ fn of_files(recording: &Recording, streams: &[u32], from: usize) -> Vec<(u64, Da
     for at in from..recording.files().len() {
         let begin = time_before(recording, streams, at);
         let damages = inspector.next_file().unwrap_or_default();
-        let Ok(file) = recording.open_file(at) else {
+        let Ok((file, index)) = recording.open_indexed(at) else {
             out.extend(damages.into_iter().map(|damage| (begin, damage)));
             continue;
         };
-        let index = recording.index(at, &file);
         for damage in damages {
             let is_before = |head: &&BlockHead| {
                 damage.file == file.path && head.offset < damage.offset && streams.contains(&head.stream)

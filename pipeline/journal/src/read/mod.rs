@@ -27,7 +27,10 @@ pub use stream::StreamReader;
 pub use tail::TailReader;
 pub use verify::{FileReport, GapTotal, JournalVerification, StreamReport, verify};
 
-use crate::{damage::DamagedPlace, layout::GapReason};
+use crate::{
+    damage::DamagedPlace,
+    layout::{BlockHead, GapReason},
+};
 use serde::Serialize;
 
 /// A record of a recording; its payload is in the caller's buffer.
@@ -64,6 +67,17 @@ impl Gap {
         self.to.saturating_sub(self.from)
     }
 
+    /// Records that were published while no recorder ran.
+    pub fn missed(&self) -> u64 {
+        if self.is_loss() { 0 } else { self.count() }
+    }
+
+    /// The gap that a block says.
+    fn of(head: &BlockHead) -> Self {
+        let (from, to) = (head.first_sequence, head.last_sequence + 1);
+        Self { stream: head.stream, from, to, reason: head.gap_reason() }
+    }
+
     /// Text of the reason, for reports.
     pub fn why(&self) -> &'static str {
         match self.reason {
@@ -86,4 +100,10 @@ pub enum JournalRead {
     Damaged(Box<DamagedPlace>),
     /// The end of the recording.
     Ended,
+}
+
+impl From<DamagedPlace> for JournalRead {
+    fn from(damage: DamagedPlace) -> Self {
+        Self::Damaged(Box::new(damage))
+    }
 }

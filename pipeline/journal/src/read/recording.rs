@@ -118,14 +118,11 @@ impl Recording {
                 }
             }
         }
-        match first_damage {
-            _ if numbers.is_empty() && last_index == 0 => {
-                return Err(OpenError::Nothing { path: folder.to_owned() });
-            }
-            Some(damage) if !is_any_open => {
-                return Err(OpenError::Damaged { damage: Box::new(damage) });
-            }
-            _ => {}
+        if numbers.is_empty() && last_index == 0 {
+            return Err(OpenError::Nothing { path: folder.to_owned() });
+        }
+        if let Some(damage) = first_damage.filter(|_| !is_any_open) {
+            return Err(OpenError::Damaged { damage: Box::new(damage) });
         }
         recording.indexes = Mutex::new(recording.files.iter().map(|_| Weak::new()).collect());
         recording.find_streams();
@@ -156,8 +153,8 @@ impl Recording {
             if self.files.get(at + 1).is_some_and(|next| next.streams.is_some()) {
                 continue;
             }
-            let Ok(file) = self.open_file(at) else { continue };
-            for head in &self.index(at, &file).scan.blocks {
+            let Ok((file, index)) = self.open_indexed(at) else { continue };
+            for head in &index.scan.blocks {
                 match head.kind {
                     BlockKind::Manifest => streams_of(&file, head).iter().for_each(|more| add(more)),
                     BlockKind::End => {}
@@ -253,6 +250,13 @@ impl Recording {
         DataFile::open_of(&self.folder, number, self.number)
     }
 
+    /// One of its files and its index.
+    pub(super) fn open_indexed(&self, at: usize) -> Result<(DataFile, Arc<FileIndex>), DamagedPlace> {
+        let file = self.open_file(at)?;
+        let index = self.index(at, &file);
+        Ok((file, index))
+    }
+
     /// The index of one of its files. Readers of several streams share it.
     pub fn index(&self, at: usize, file: &DataFile) -> Arc<FileIndex> {
         // A panic of another reader leaves the list consistent.
@@ -274,16 +278,9 @@ impl Recording {
     pub(crate) fn find_file(&self, stream: u32, is_before: impl Fn(&StreamEntry) -> bool) -> usize {
         let stream = crate::bytes::narrow(stream.into());
         // A file with a damaged first block might contain it: that only makes the search longer.
-        let is_later = |file: &FileStart| {
-            let entry = file.streams.as_ref().and_then(|streams| streams.get(stream));
-            entry.is_some_and(|entry| !is_before(entry))
-        };
-        let first_later = self.files.iter().position(is_later).unwrap_or(self.files.len());
-        let known_before = |file: &FileStart| {
-            file.streams.as_ref().is_some_and(|streams| streams.get(stream).is_some_and(&is_before))
-        };
-        let files = self.files.get(..first_later).unwrap_or_default();
-        files.iter().rposition(known_before).unwrap_or(0)
+        let is_before = |file: &FileStart| file.streams.as_ref()?.get(stream).map(&is_before);
+        let earlier = self.files.iter().take_while(|file| is_before(file) != Some(false));
+        earlier.enumerate().filter(|(_, file)| is_before(file) == Some(true)).last().map_or(0, |(at, _)| at)
     }
 }
 

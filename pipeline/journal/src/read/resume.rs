@@ -19,8 +19,7 @@ use std::{
 /// Returns the identity of the recording in a directory and the place where it resumes: a new file, after the last
 /// record proven intact. `None` if the directory holds no recording.
 pub fn resume(folder: &Path) -> Result<Option<(Identity, Place)>, RecordError> {
-    let listing =
-        list(folder).map_err(|source| RecordError::refused(folder, "read the directory", &source))?;
+    let listing = list(folder).map_err(RecordError::refused(folder, "read the directory"))?;
     // A missing file keeps its number if its index exists.
     let last_file = listing.data.last().copied().unwrap_or(0).max(listing.last_index);
     if last_file == 0 {
@@ -45,8 +44,7 @@ pub fn resume(folder: &Path) -> Result<Option<(Identity, Place)>, RecordError> {
     let mut streams: Vec<StreamEntry> = recording.streams().to_vec();
     let mut block = 1;
     for (at, file) in recording.files().iter().enumerate().rev() {
-        let Ok(data) = recording.open_file(at) else { continue };
-        let index = recording.index(at, &data);
+        let Ok((_, index)) = recording.open_indexed(at) else { continue };
         if let Some(head) = index.scan.blocks.last() {
             block = block.max(head.number + 1);
             read_on(&recording, &mut streams, at);
@@ -68,7 +66,7 @@ pub fn name_next_file(folder: &Path, file: u64, recording: u64) -> Result<(), Re
     let index = FileIndex::load(&data, Some(recording), false);
     let end = index.scan.blocks.last().filter(|last| last.kind == BlockKind::End && !last.goes_on());
     let Some(end) = end else { return Ok(()) };
-    let refused = |source| RecordError::refused(&data.path, "update the end of", &source);
+    let refused = |source| RecordError::refused(&data.path, "update the end of")(source);
     let index_path = folder.join(index_name(file));
     match fs::remove_file(&index_path) {
         Err(source) if source.kind() != io::ErrorKind::NotFound => return Err(refused(source)),
@@ -88,8 +86,7 @@ pub fn name_next_file(folder: &Path, file: u64, recording: u64) -> Result<(), Re
 /// Advances streams to the last intact record of a file. In files with an end the heads of blocks are reliable;
 /// in one without an end the last block may be torn, so each stream's last block is read.
 fn read_on(recording: &Recording, streams: &mut [StreamEntry], at: usize) {
-    let Ok(data) = recording.open_file(at) else { return };
-    let index = recording.index(at, &data);
+    let Ok((data, index)) = recording.open_indexed(at) else { return };
     let start = recording.files().get(at).and_then(|file| file.streams.clone()).unwrap_or_default();
     let mut block = Block::default();
     for (number, stream) in (0_u32..).zip(streams) {

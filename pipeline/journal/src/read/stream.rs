@@ -11,18 +11,13 @@ use crate::{
 };
 use std::{collections::VecDeque, sync::Arc};
 
-struct IndexedFile {
-    data: DataFile,
-    index: Arc<FileIndex>,
-}
-
 /// Reads one stream of a recording.
 pub struct StreamReader<'r> {
     recording: &'r Recording,
     stream: u32,
     /// Index of the present file in the recording.
     at: usize,
-    open: Option<IndexedFile>,
+    open: Option<(DataFile, Arc<FileIndex>)>,
     /// The stream's next block in the file.
     nth: usize,
     block: Block,
@@ -65,9 +60,9 @@ impl<'r> StreamReader<'r> {
         self.go_to(from);
         self.from_time = generated;
         let stream = self.stream;
-        while let Some(open) = self.opened() {
-            let nth = open.index.find_time(stream, generated);
-            if nth < open.index.blocks_of(stream) {
+        while let Some((_, index)) = self.opened() {
+            let nth = index.find_time(stream, generated);
+            if nth < index.blocks_of(stream) {
                 self.nth = nth;
                 break;
             }
@@ -75,7 +70,7 @@ impl<'r> StreamReader<'r> {
         }
         self.expected = None;
         let nth = self.nth;
-        let found = self.opened().and_then(|open| open.index.block_of(stream, nth));
+        let found = self.opened().and_then(|(_, index)| index.block_of(stream, nth));
         if found.is_none_or(|head| head.generated_min >= generated) {
             self.step_back_over_gaps();
         }
@@ -98,7 +93,7 @@ impl<'r> StreamReader<'r> {
     /// The stream's block before the present one: index of its file, its place there, and its head.
     fn before(&self) -> Option<(usize, usize, BlockHead)> {
         let at = if self.nth > 0 { self.at } else { self.at.checked_sub(1)? };
-        let index = self.recording.index(at, &self.recording.open_file(at).ok()?);
+        let (_, index) = self.recording.open_indexed(at).ok()?;
         let end = if self.nth > 0 { self.nth } else { index.blocks_of(self.stream) };
         let nth = end.checked_sub(1)?;
         Some((at, nth, *index.block_of(self.stream, nth)?))
@@ -128,29 +123,25 @@ impl<'r> StreamReader<'r> {
     }
 
     /// The present file, if it can be opened.
-    fn opened(&mut self) -> Option<&IndexedFile> {
+    fn opened(&mut self) -> Option<&(DataFile, Arc<FileIndex>)> {
         while self.open.is_none() && self.at < self.recording.files().len() {
-            match self.recording.open_file(self.at) {
-                Ok(data) => {
-                    let index = self.recording.index(self.at, &data);
-                    self.open = Some(IndexedFile { data, index });
-                }
-                Err(_) => self.at += 1,
-            }
+            self.open = self.recording.open_indexed(self.at).ok();
+            self.at += usize::from(self.open.is_none());
         }
         self.open.as_ref()
     }
 
     /// The first sequence of a stream, from the first list with its name, if that precedes its records.
     fn find_beginning(&mut self) {
-        let Some(open) = self.open.as_ref().filter(|_| self.expected.is_none() && self.from_time == 0) else {
+        let Some((data, index)) = &self.open else { return };
+        if self.expected.is_some() || self.from_time > 0 {
             return;
-        };
-        let first = open.index.block_of(self.stream, 0).map_or(u64::MAX, |head| head.offset);
-        let manifests = open.index.scan.blocks.iter().filter(|head| head.kind == BlockKind::Manifest);
+        }
+        let first = index.block_of(self.stream, 0).map_or(u64::MAX, |head| head.offset);
+        let manifests = index.scan.blocks.iter().filter(|head| head.kind == BlockKind::Manifest);
         self.expected = manifests
             .take_while(|head| head.offset < first)
-            .filter_map(|head| streams_of(&open.data, head))
+            .filter_map(|head| streams_of(data, head))
             .find_map(|streams| streams.get(narrow(self.stream.into()))?.next());
     }
 
@@ -175,7 +166,7 @@ impl<'r> StreamReader<'r> {
             if self.open.is_none() {
                 // Report what is missing before the next file, and damage of one that cannot be opened.
                 if let Some(damage) = self.found.pop_front() {
-                    return JournalRead::Damaged(Box::new(damage));
+                    return damage.into();
                 }
                 if self.at >= self.recording.files().len() {
                     if self.inspect() {
@@ -184,10 +175,9 @@ impl<'r> StreamReader<'r> {
                     return self.lost_at_the_end();
                 }
                 self.inspect();
-                match self.recording.open_file(self.at) {
-                    Ok(data) => {
-                        let index = self.recording.index(self.at, &data);
-                        self.open = Some(IndexedFile { data, index });
+                match self.recording.open_indexed(self.at) {
+                    Ok(open) => {
+                        self.open = Some(open);
                         self.find_beginning();
                     }
                     // The inspector reports why.
@@ -203,13 +193,13 @@ impl<'r> StreamReader<'r> {
 
     /// Loads the next block. Returns an item to report before it, or in its place.
     fn next_block(&mut self) -> Option<JournalRead> {
-        let open = self.open.as_ref()?;
-        let next = open.index.block_of(self.stream, self.nth).copied();
+        let (data, index) = self.open.as_ref()?;
+        let next = index.block_of(self.stream, self.nth).copied();
         let is_due = |damage: &DamagedPlace| {
-            damage.file != open.data.path || next.is_none_or(|head| damage.offset <= head.offset)
+            damage.file != data.path || next.is_none_or(|head| damage.offset <= head.offset)
         };
         if self.found.front().is_some_and(is_due) {
-            return self.found.pop_front().map(|damage| JournalRead::Damaged(Box::new(damage)));
+            return self.found.pop_front().map(JournalRead::from);
         }
         let Some(head) = next else {
             self.go_to(self.at + 1);
@@ -219,20 +209,16 @@ impl<'r> StreamReader<'r> {
     }
 
     fn take_up(&mut self, head: &BlockHead) -> Option<JournalRead> {
-        let open = self.open.as_ref()?;
+        let (data, _) = self.open.as_ref()?;
         if let Some(expected) = self.expected {
             if head.first_sequence < expected {
                 self.nth += 1;
-                let problem = Problem::Order { stream: self.stream, found: head.first_sequence, expected };
                 // Of a gap, the rest is still a gap.
                 if head.kind == BlockKind::Gap && head.last_sequence >= expected {
-                    return Some(self.gap(expected, head.last_sequence + 1, head));
+                    return Some(self.gap(expected, head));
                 }
-                return Some(JournalRead::Damaged(Box::new(open.data.damage(
-                    head.offset,
-                    head.bytes(),
-                    problem,
-                ))));
+                let problem = Problem::Order { stream: self.stream, found: head.first_sequence, expected };
+                return Some(data.damage(head.offset, head.bytes(), problem).into());
             }
             if head.first_sequence > expected {
                 self.expected = Some(head.first_sequence);
@@ -242,21 +228,22 @@ impl<'r> StreamReader<'r> {
         }
         self.nth += 1;
         if head.kind == BlockKind::Gap {
-            return Some(self.gap(head.first_sequence, head.last_sequence + 1, head));
+            return Some(self.gap(head.first_sequence, head));
         }
-        self.block.load(&open.data, head).map(|damage| JournalRead::Damaged(Box::new(damage)))
+        self.block.load(data, head).map(JournalRead::from)
     }
 
-    fn gap(&mut self, from: u64, to: u64, head: &BlockHead) -> JournalRead {
-        self.expected = Some(to);
-        JournalRead::Gap(Gap { stream: self.stream, from, to, reason: head.gap_reason() })
+    fn gap(&mut self, from: u64, head: &BlockHead) -> JournalRead {
+        let gap = Gap { from, ..Gap::of(head) };
+        self.expected = Some(gap.to);
+        JournalRead::Gap(gap)
     }
 
     fn next_of_block(&mut self, payload: &mut Vec<u8>) -> Option<JournalRead> {
-        let open = self.open.as_ref()?;
+        let (data, _) = self.open.as_ref()?;
         let epoch = self.block.epoch();
         loop {
-            match self.block.next(&open.data)? {
+            match self.block.next(data)? {
                 Ok((record, bytes)) => {
                     if record.stamp.generated < self.from_time {
                         continue;
@@ -267,7 +254,7 @@ impl<'r> StreamReader<'r> {
                     payload.extend_from_slice(bytes);
                     return Some(JournalRead::Record(Record { stream: self.stream, epoch, record }));
                 }
-                Err(damage) => return Some(JournalRead::Damaged(Box::new(damage))),
+                Err(damage) => return Some(damage.into()),
             }
         }
     }

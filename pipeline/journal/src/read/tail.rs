@@ -58,10 +58,9 @@ impl TailReader {
         let last = recording.files().len().saturating_sub(1);
         let number = recording.files().get(last).map_or(1, |file| file.number);
         let begin = wide(FILE_HEAD_BYTES);
-        let Ok(file) = recording.open_file(last) else {
+        let Ok((file, index)) = recording.open_indexed(last) else {
             return Self { is_told: true, ..Self::at(recording, number, begin) };
         };
-        let index = recording.index(last, &file);
         let end = index.scan.blocks.last();
         let at = |number, offset| Self {
             is_told: file.head.is_err(),
@@ -122,13 +121,11 @@ impl TailReader {
     pub fn next(&mut self, payload: &mut Vec<u8>) -> JournalRead {
         loop {
             if let Some(damage) = self.found.pop_front() {
-                return JournalRead::Damaged(Box::new(damage));
+                return damage.into();
             }
             if self.file.is_none() {
-                match self.open() {
-                    Some(read) => return read,
-                    None => continue,
-                }
+                let Some(read) = self.open() else { continue };
+                return read;
             }
             if let Some(read) = self.next_of_block(payload).or_else(|| self.next_block()) {
                 return read;
@@ -151,7 +148,7 @@ impl TailReader {
         } else {
             self.file = Some(file);
         }
-        damage.map(|damage| JournalRead::Damaged(Box::new(damage)))
+        damage.map(JournalRead::from)
     }
 
     /// The file cannot be opened: not created yet, deleted, or unreadable. The latter two are reported once.
@@ -164,7 +161,7 @@ impl TailReader {
         let is_made = self.is_made || later.is_some() || self.is_indexed();
         if !self.is_told && (is_made || !is_missing) {
             self.is_told = true;
-            return Some(JournalRead::Damaged(Box::new(damage)));
+            return Some(damage.into());
         }
         match later {
             Some(later) => {
@@ -227,7 +224,7 @@ impl TailReader {
                 payload.extend_from_slice(bytes);
                 Some(JournalRead::Record(Record { stream: self.stream, epoch, record }))
             }
-            Err(damage) => Some(JournalRead::Damaged(Box::new(damage))),
+            Err(damage) => Some(damage.into()),
         }
     }
 
@@ -243,14 +240,14 @@ impl TailReader {
                 let problem = Problem::Unreadable { error: error.to_string() };
                 let damage = file.damage(self.offset, 0, problem);
                 self.go_to(self.number + 1, false);
-                return Some(JournalRead::Damaged(Box::new(damage)));
+                return Some(damage.into());
             }
         };
         let Some(head) = found else { return self.without_block(is_being_written) };
         let damage = number_damage(file, &head, self.next_block);
         self.next_block = Some(head.number);
         if damage.is_some() {
-            return damage.map(|damage| JournalRead::Damaged(Box::new(damage)));
+            return damage.map(JournalRead::from);
         }
         let damage = self.block.load(file, &head);
         if is_being_written && !self.block.is_whole(file) {
@@ -261,7 +258,7 @@ impl TailReader {
         self.offset += head.bytes();
         if head.kind == BlockKind::Records {
             self.stream = head.stream;
-            return damage.map(|damage| JournalRead::Damaged(Box::new(damage)));
+            return damage.map(JournalRead::from);
         }
         self.block.clear();
         check_plain(file, &head, &mut self.found);
@@ -273,12 +270,7 @@ impl TailReader {
 
     fn take_other(&mut self, head: &BlockHead) -> Option<JournalRead> {
         match head.kind {
-            BlockKind::Gap => Some(JournalRead::Gap(Gap {
-                stream: head.stream,
-                from: head.first_sequence,
-                to: head.last_sequence + 1,
-                reason: head.gap_reason(),
-            })),
+            BlockKind::Gap => Some(JournalRead::Gap(Gap::of(head))),
             BlockKind::Manifest => {
                 let streams = self.file.as_ref().and_then(|file| streams_of(file, head));
                 if let Some(streams) = streams.filter(|streams| streams.len() > self.streams.len()) {

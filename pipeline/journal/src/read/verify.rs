@@ -73,13 +73,11 @@ impl GapTotal {
     fn add(&mut self, gap: &Gap) {
         self.gaps += 1;
         self.records = self.records.saturating_add(gap.count());
-        if !gap.is_loss() {
-            self.missed = self.missed.saturating_add(gap.count());
-        }
+        self.missed = self.missed.saturating_add(gap.missed());
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct JournalVerification {
     pub folder: PathBuf,
     /// Its number in hexadecimal; `None` if unreadable.
@@ -125,12 +123,6 @@ impl JournalVerification {
             self.damages.push(damage);
         }
     }
-
-    fn missing(&mut self, gap: Gap) {
-        if self.gaps.len() < KEPT_MAX {
-            self.gaps.push(gap);
-        }
-    }
 }
 
 /// State of a stream during the verification.
@@ -154,11 +146,7 @@ pub fn verify(
             recording: recording.number().map(|number| format!("{number:016x}")),
             is_live: recording.is_live(),
             is_whole,
-            files: Vec::new(),
-            streams: Vec::new(),
-            gaps: Vec::new(),
-            damages: Vec::new(),
-            damage_count: 0,
+            ..JournalVerification::default()
         },
         seen: BTreeMap::new(),
         block: Block::default(),
@@ -199,8 +187,8 @@ impl Verifier {
         // Uses the same blocks as readers, so that the counts match what they read.
         let index = recording.index(at, file);
         let has_end = matches!(index.scan.end, FileEnd::Ended { .. });
-        let index_problem = match index.origin {
-            IndexOrigin::Rebuilt(problem) => Some(problem.to_string()),
+        let index_problem = match &index.origin {
+            IndexOrigin::Rebuilt(problem) => Some(problem.clone()),
             IndexOrigin::Missing if has_end => Some("it is missing".to_owned()),
             _ => None,
         };
@@ -249,7 +237,7 @@ impl Verifier {
         }
         let behind = head.last_sequence + 1;
         let lost = if head.kind == BlockKind::Gap {
-            self.lost(Gap { stream, from: head.first_sequence, to: behind, reason: head.gap_reason() });
+            self.lost(Gap::of(head));
             0
         } else {
             let good = self.read(file, head);
@@ -313,7 +301,9 @@ impl Verifier {
 
     fn lost(&mut self, gap: Gap) {
         self.seen.entry(gap.stream).or_default().report.gaps.add(&gap);
-        self.out.missing(gap);
+        if self.out.gaps.len() < KEPT_MAX {
+            self.out.gaps.push(gap);
+        }
     }
 
     fn finish(mut self, recording: &Recording) -> JournalVerification {

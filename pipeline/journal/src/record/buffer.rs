@@ -2,7 +2,7 @@
 
 use crate::{
     bytes::wide,
-    layout::{BLOCK_HEAD_BYTES, BlockHead, BlockKind, block_bytes, body_seed, encode_record, record_bytes},
+    layout::{BLOCK_HEAD_BYTES, BlockHead, block_bytes, body_seed, encode_record, record_bytes},
 };
 use lowlat_ipc::stream::Record;
 
@@ -16,36 +16,18 @@ pub struct BlockBuffer {
     head: BlockHead,
 }
 
-/// The head of an empty block; the writer of the file fills in the position.
-pub const EMPTY: BlockHead = BlockHead {
-    recording: 0,
-    file: 0,
-    offset: 0,
-    number: 0,
-    kind: BlockKind::Records,
-    stream: 0,
-    epoch: 0,
-    first_sequence: 0,
-    last_sequence: 0,
-    generated_min: u64::MAX,
-    generated_max: 0,
-    records: 0,
-    body_bytes: 0,
-    detail: 0,
-    body_crc: 0,
-};
-
 impl BlockBuffer {
     /// Allocates blocks of this size. Writes every byte once, so that no page fault occurs later: zeros alone
     /// might only be promised by the allocator.
     pub fn new(block_bytes: usize) -> Self {
-        Self { bytes: vec![1; block_bytes], filled: BLOCK_HEAD_BYTES, head: EMPTY }
+        Self { bytes: vec![1; block_bytes], filled: BLOCK_HEAD_BYTES, head: BlockHead::default() }
     }
 
     /// Clears it for records of this recording, stream and epoch.
     pub fn begin(&mut self, recording: u64, stream: u32, epoch: u64) {
         let body_crc = body_seed(recording, stream, epoch);
-        self.head = BlockHead { recording, stream, epoch, body_crc, ..EMPTY };
+        let generated_min = u64::MAX;
+        self.head = BlockHead { recording, stream, epoch, body_crc, generated_min, ..BlockHead::default() };
         self.filled = BLOCK_HEAD_BYTES;
     }
 

@@ -51,14 +51,6 @@ impl Storage for DirectDisk {
             opened => opened.map(DirectFile::new),
         }
     }
-
-    fn write_whole(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
-        storage::CachedDisk.write_whole(path, bytes)
-    }
-
-    fn sync_folder(&self, folder: &Path) -> io::Result<()> {
-        storage::CachedDisk.sync_folder(folder)
-    }
 }
 
 /// A file that is written sequentially.

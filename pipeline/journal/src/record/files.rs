@@ -1,8 +1,6 @@
 //! Writes the files of a recording: whole blocks, one after the other, by a single writer.
 
-use super::{
-    BlockBuffer, Options, RecordError, Storage, StoredFile, SyncPolicy, buffer::EMPTY, identity::Identity,
-};
+use super::{BlockBuffer, Options, RecordError, Storage, StoredFile, SyncPolicy, identity::Identity};
 use crate::{
     bytes::wide,
     layout::{
@@ -170,7 +168,7 @@ impl<S: Storage> Files<S> {
     pub fn cut_short(&mut self) {
         // If this fails, the buffered records are lost; readers report the missing end anyway.
         self.flush().ok();
-        self.give_up();
+        self.close();
     }
 
     fn note(&mut self, head: &BlockHead) {
@@ -186,12 +184,10 @@ impl<S: Storage> Files<S> {
     /// file.
     fn make_room(&mut self, body_bytes: u32) -> Result<(), RecordError> {
         let needed = block_bytes(body_bytes) + END_BYTES;
-        let is_full = self.open.as_ref().is_none_or(|open| {
-            let has_records = open.heads.len() > BLOCK_HEAD_BYTES;
-            has_records && open.offset + needed > self.options.file_bytes_max
-        });
-        if !is_full || self.open.is_none() {
-            return if is_full { Err(RecordError::ended(&self.folder)) } else { Ok(()) };
+        let Some(open) = &self.open else { return Err(RecordError::ended(&self.folder)) };
+        let has_records = open.heads.len() > BLOCK_HEAD_BYTES;
+        if !has_records || open.offset + needed <= self.options.file_bytes_max {
+            return Ok(());
         }
         // The next file is created before this one ends, so that an end never announces a missing file.
         let (file, block) = (self.place.file + 1, self.place.block + 1);
@@ -210,8 +206,7 @@ impl<S: Storage> Files<S> {
     /// Creates a file and writes its head.
     fn create(&mut self, file: u64, first_block: u64) -> Result<OpenFile<S::File>, RecordError> {
         let path = self.folder.join(layout::data_name(file));
-        let mut out =
-            self.storage.create(&path).map_err(|source| RecordError::refused(&path, "create", &source))?;
+        let mut out = self.storage.create(&path).map_err(RecordError::refused(&path, "create"))?;
         let (monotonic_ns, realtime_ns) = self.identity.clock.now_ns();
         let Identity { recording, boot_id, .. } = self.identity;
         let head = FileHead { recording, file, first_block, monotonic_ns, realtime_ns, boot_id };
@@ -225,12 +220,12 @@ impl<S: Storage> Files<S> {
         if let Err((doing, source)) = begun {
             // Without a block it would be taken for a file emptied by a power cut.
             std::fs::remove_file(&path).ok();
-            return Err(RecordError::refused(&path, doing, &source));
+            return Err(RecordError::refused(&path, doing)(source));
         }
         if self.options.sync != SyncPolicy::None {
             self.storage
                 .sync_folder(&self.folder)
-                .map_err(|source| RecordError::refused(&self.folder, "sync directory", &source))?;
+                .map_err(RecordError::refused(&self.folder, "sync directory"))?;
         }
         Ok(OpenFile { out, path, offset: wide(FILE_HEAD_BYTES), heads: Vec::new(), is_dirty: true })
     }
@@ -243,18 +238,13 @@ impl<S: Storage> Files<S> {
     }
 
     fn end_file(&mut self, detail: u64) -> Result<(), RecordError> {
-        if self.open.is_none() {
-            return Err(RecordError::ended(&self.folder));
-        }
-        self.append_plain(BlockHead { kind: BlockKind::End, detail, ..PLAIN }, &[])?;
+        self.append_plain(BlockHead { kind: BlockKind::End, detail, ..BlockHead::default() }, &[])?;
         self.flush()?;
         if self.options.sync != SyncPolicy::None {
             self.sync()?;
         }
         let Some(mut open) = self.open.take() else { return Err(RecordError::ended(&self.folder)) };
-        open.out
-            .truncate(open.offset)
-            .map_err(|source| RecordError::refused(&open.path, "set the length of", &source))?;
+        open.out.truncate(open.offset).map_err(RecordError::refused(&open.path, "set the length of"))?;
         let index = layout::index::encode(self.identity.recording, self.place.file, open.offset, &open.heads);
         let path = self.folder.join(layout::index_name(self.place.file));
         // An index only saves time, so a failure to write it is not an error of the recording.
@@ -265,25 +255,21 @@ impl<S: Storage> Files<S> {
 
     fn write_manifest(&mut self) -> Result<(), RecordError> {
         let body = manifest::encode(&self.place.streams);
-        self.append_plain(BlockHead { kind: BlockKind::Manifest, ..PLAIN }, &body)
+        self.append_plain(BlockHead { kind: BlockKind::Manifest, ..BlockHead::default() }, &body)
     }
 
     /// Writes a block other than records. There are few of them, so they may allocate.
     fn append_plain(&mut self, head: BlockHead, body: &[u8]) -> Result<(), RecordError> {
         let body_bytes = u32::try_from(body.len()).unwrap_or(u32::MAX);
-        if head.kind == BlockKind::Gap || (head.kind == BlockKind::Manifest && self.open.is_some()) {
-            self.make_room_for_plain(body_bytes)?;
+        // There is always room for an end.
+        if head.kind != BlockKind::End {
+            self.make_room(body_bytes)?;
         }
         let head = self.placed(BlockHead { body_bytes, body_crc: crc32c::crc32c(body), ..head });
         let mut bytes = head.encode().to_vec();
         bytes.extend_from_slice(body);
         bytes.resize(crate::bytes::narrow(head.bytes()), 0);
         self.write_block(&head, &bytes)
-    }
-
-    fn make_room_for_plain(&mut self, body_bytes: u32) -> Result<(), RecordError> {
-        let is_first = self.open.as_ref().is_some_and(|open| open.heads.is_empty());
-        if is_first { Ok(()) } else { self.make_room(body_bytes) }
     }
 
     fn placed(&self, head: BlockHead) -> BlockHead {
@@ -299,9 +285,7 @@ impl<S: Storage> Files<S> {
     fn write_block(&mut self, head: &BlockHead, bytes: &[u8]) -> Result<(), RecordError> {
         let Some(open) = &mut self.open else { return Err(RecordError::ended(&self.folder)) };
         if let Err(source) = open.out.write_at(bytes, open.offset) {
-            let error = RecordError::refused(&open.path, "write a block to", &source);
-            self.give_up();
-            return Err(error);
+            return Err(self.give_up("write a block to", source));
         }
         open.offset += wide(bytes.len());
         open.heads.extend_from_slice(&head.encode());
@@ -314,12 +298,7 @@ impl<S: Storage> Files<S> {
 
     fn flush(&mut self) -> Result<(), RecordError> {
         let Some(open) = &mut self.open else { return Ok(()) };
-        if let Err(source) = open.out.flush() {
-            let error = RecordError::refused(&open.path, "write a block to", &source);
-            self.give_up();
-            return Err(error);
-        }
-        Ok(())
+        open.out.flush().map_err(|source| self.give_up("write a block to", source))
     }
 
     fn sync(&mut self) -> Result<(), RecordError> {
@@ -328,25 +307,23 @@ impl<S: Storage> Files<S> {
         self.synced_bytes = self.written.bytes;
         let Some(open) = self.open.as_mut().filter(|open| open.is_dirty) else { return Ok(()) };
         open.is_dirty = false;
-        if let Err(source) = open.out.sync() {
-            // The kernel may have dropped what it could not write: nothing more is written after it.
-            let error = RecordError::refused(&open.path, "sync", &source);
-            self.give_up();
-            return Err(error);
-        }
-        Ok(())
+        // The kernel may have dropped what it could not write: nothing more is written after it.
+        open.out.sync().map_err(|source| self.give_up("sync", source))
     }
 
-    /// After an error: removes the partial block at the end, if any. The file is left without an end, which
-    /// readers report.
-    fn give_up(&mut self) {
+    /// After an error: closes the file, and returns what to report.
+    fn give_up(&mut self, doing: &str, source: io::Error) -> RecordError {
+        let path = self.open.as_ref().map_or(&self.folder, |open| &open.path);
+        let error = RecordError::refused(path, doing)(source);
+        self.close();
+        error
+    }
+
+    /// Removes the partial block at the end, if any. The file is left without an end, which readers report.
+    fn close(&mut self) {
         if let Some(mut open) = self.open.take() {
-            let cut: io::Result<()> = open.out.truncate(open.whole_to());
             // If this fails too, readers detect the torn block by its checksum.
-            cut.ok();
+            open.out.truncate(open.whole_to()).ok();
         }
     }
 }
-
-/// A block without a stream.
-const PLAIN: BlockHead = BlockHead { generated_min: 0, ..EMPTY };

@@ -117,8 +117,8 @@ pub struct RecordError(pub(crate) String);
 
 impl RecordError {
     /// A system error; `doing` is the attempted operation, a verb that precedes the path.
-    pub(crate) fn refused(path: &Path, doing: &str, source: &io::Error) -> Self {
-        Self(format!("cannot {doing} {}: {source}{}", path.display(), advice(source)))
+    pub(crate) fn refused(path: &Path, doing: &str) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self(format!("cannot {doing} {}: {source}{}", path.display(), advice(&source)))
     }
 
     /// The writing thread has already ended; the first error was reported then.

@@ -3,7 +3,6 @@
 use super::{
     BlockBuffer, CachedDisk, DirectDisk, Files, FolderLock, Options, Place, RecordError, Storage, StoredFile,
     WriteMethod, Written,
-    buffer::EMPTY,
     disk::{self, WriteJob},
     identity::Identity,
     storage,
@@ -86,7 +85,7 @@ impl Recorder {
     /// recorder is running there, it holds no recording, and a first file fits. For callers that start a
     /// recorder as a process and want an early error.
     pub fn check_new(folder: &Path, options: Options) -> Result<(), RecordError> {
-        let refused = |doing| move |source| RecordError::refused(folder, doing, &source);
+        let refused = |doing| RecordError::refused(folder, doing);
         let _lock = Self::lock(folder)?;
         let files = read::list(folder).map_err(refused("read directory"))?;
         if !files.data.is_empty() || files.last_index > 0 {
@@ -104,9 +103,9 @@ impl Recorder {
 
     /// Creates the directory if it is missing, and locks it.
     fn lock(folder: &Path) -> Result<FolderLock, RecordError> {
-        let refused = |doing| move |source| RecordError::refused(folder, doing, &source);
-        storage::make_folder(folder).map_err(refused("create directory"))?;
-        FolderLock::take(folder).map_err(refused("lock directory"))?.ok_or_else(|| {
+        storage::make_folder(folder).map_err(RecordError::refused(folder, "create directory"))?;
+        let lock = FolderLock::take(folder).map_err(RecordError::refused(folder, "lock directory"))?;
+        lock.ok_or_else(|| {
             RecordError(format!(
                 "cannot record into {}: another process is recording there\nhint: stop it, or name another directory",
                 folder.display()
@@ -120,11 +119,13 @@ impl Recorder {
         folder: &Path,
         options: Options,
     ) -> Result<Self, RecordError> {
-        let refused = |doing| move |source| RecordError::refused(folder, doing, &source);
         let lock = Self::lock(folder)?;
         let (identity, place) = match read::resume(folder)? {
             Some(resumed) => resumed,
-            None => (Identity::new().map_err(refused("generate an id for"))?, Place::start()),
+            None => {
+                let identity = Identity::new().map_err(RecordError::refused(folder, "generate an id for"))?;
+                (identity, Place::start())
+            }
         };
         let last_file = place.file - 1;
         let recorder = Self::start(storage, folder, options, lock, identity, place)?;
@@ -155,7 +156,7 @@ impl Recorder {
         let thread = std::thread::Builder::new()
             .name("lowlat-journal".to_owned())
             .spawn(move || disk::run(files, &taken, &emptied))
-            .map_err(|source| RecordError::refused(folder, "start the writing thread for", &source))?;
+            .map_err(RecordError::refused(folder, "start the writing thread for"))?;
         Ok(Self {
             folder: folder.to_owned(),
             recording,
@@ -312,7 +313,7 @@ impl Recorder {
             first_sequence: from,
             last_sequence: to - 1,
             detail: reason.code(),
-            ..EMPTY
+            ..BlockHead::default()
         };
         self.recorded.gaps += 1;
         self.recorded.lost = self.recorded.lost.saturating_add(to - from);

@@ -29,10 +29,18 @@ pub trait Storage: Send {
     fn create(&self, path: &Path) -> io::Result<Self::File>;
 
     /// Writes a small file atomically, replacing an existing one.
-    fn write_whole(&self, path: &Path, bytes: &[u8]) -> io::Result<()>;
+    fn write_whole(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        // A new file with an unpredictable name, readable only by its owner; removed unless it is renamed.
+        let mut unfinished = tempfile::NamedTempFile::new_in(path.parent().unwrap_or(path))?;
+        unfinished.write_all(bytes)?;
+        unfinished.persist(path).map_err(|error| error.error)?;
+        Ok(())
+    }
 
     /// Ensures that the directory's files are found after a power cut.
-    fn sync_folder(&self, folder: &Path) -> io::Result<()>;
+    fn sync_folder(&self, folder: &Path) -> io::Result<()> {
+        File::open(folder)?.sync_all()
+    }
 }
 
 pub trait StoredFile: Send {
@@ -68,18 +76,6 @@ impl Storage for CachedDisk {
 
     fn create(&self, path: &Path) -> io::Result<File> {
         OpenOptions::new().write(true).create_new(true).mode(FILE_MODE).open(path)
-    }
-
-    fn write_whole(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
-        // A new file with an unpredictable name, readable only by its owner; removed unless it is renamed.
-        let mut unfinished = tempfile::NamedTempFile::new_in(path.parent().unwrap_or(path))?;
-        unfinished.write_all(bytes)?;
-        unfinished.persist(path).map_err(|error| error.error)?;
-        Ok(())
-    }
-
-    fn sync_folder(&self, folder: &Path) -> io::Result<()> {
-        File::open(folder)?.sync_all()
     }
 }
 
