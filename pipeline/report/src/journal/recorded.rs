@@ -1,8 +1,7 @@
 //! Summary of a recorder, as text.
 
-use anstyle::Style;
-use lowlat_text::text::{BOLD, GREEN, RED, YELLOW, add_wrapped, paint, usable, wrap};
-use lowlat_text::units::{clean, count, duration, size};
+use lowlat_text::text::{BOLD, GREEN, RED, YELLOW, add_painted, add_wrapped, paint, usable};
+use lowlat_text::units::{clean, duration, plural, size};
 use serde::Serialize;
 
 /// Summary of a recorder's run.
@@ -40,14 +39,12 @@ pub fn journal_recorded_text(recorded: &JournalRecorded, width: usize) -> String
     let folder = clean(&recorded.folder);
     let mut out = paint(BOLD, &folder);
     out.push('\n');
-    let plural =
-        |number: u64, noun: &str| format!("{} {noun}{}", count(number), if number == 1 { "" } else { "s" });
     let records_were =
         |number: u64| format!("{} {}", plural(number, "record"), if number == 1 { "was" } else { "were" });
     let text = format!(
         "{} of {} in {}: {} in {}",
         plural(recorded.records, "record"),
-        lowlat_text::units::plural(recorded.streams, "stream"),
+        plural(recorded.streams, "stream"),
         duration(recorded.took_ns),
         size(recorded.bytes),
         plural(recorded.files, "file"),
@@ -71,7 +68,7 @@ pub fn journal_recorded_text(recorded: &JournalRecorded, width: usize) -> String
     let lost = recorded.lost - recorded.missed.min(recorded.lost);
     if lost > 0 {
         let text = format!("{} lost; `lowlat journal ls {folder}` lists them.", records_were(lost));
-        add_painted(&mut out, RED, &text, width);
+        add_painted(&mut out, RED, &text, 0, width);
     } else {
         out.push_str(&paint(GREEN, "Nothing was lost."));
         out.push('\n');
@@ -81,16 +78,9 @@ pub fn journal_recorded_text(recorded: &JournalRecorded, width: usize) -> String
             "The disk stalled the recorder for {}: the buffer was full. Raise --buffer-mib, or use a faster disk.",
             duration(recorded.disk_waited_ns)
         );
-        add_painted(&mut out, YELLOW, &text, width);
+        add_painted(&mut out, YELLOW, &text, 0, width);
     }
     out
-}
-
-fn add_painted(out: &mut String, style: Style, text: &str, width: usize) {
-    for line in wrap(text, width) {
-        out.push_str(&paint(style, &line));
-        out.push('\n');
-    }
 }
 
 #[cfg(test)]

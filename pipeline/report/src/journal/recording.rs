@@ -2,8 +2,10 @@
 
 use anstyle::Style;
 use lowlat_host::printable::line as one_line;
-use lowlat_text::text::{BOLD, DIM, GREEN, RED, YELLOW, add_heading, add_wrapped, columns, paint, usable};
-use lowlat_text::units::{clean, count, duration, size};
+use lowlat_text::text::{
+    BOLD, DIM, GREEN, RED, YELLOW, add_heading, add_painted, add_wrapped, columns, cut, paint, usable,
+};
+use lowlat_text::units::{clean, count, duration, plural, size};
 
 /// One stream of a recording.
 #[derive(Debug, Clone, Default)]
@@ -54,14 +56,9 @@ pub fn journal_text(view: &JournalView, width: usize) -> String {
     let width = usable(width);
     let mut out = paint(BOLD, &clean(&view.folder));
     let state = if view.is_live { ", being written" } else { "" };
-    let records = view.streams.iter().map(|stream| stream.records).sum();
-    out.push_str(&format!(
-        "\n{} records of {} in {}, {}{state}\n",
-        count(records),
-        lowlat_text::units::plural(view.streams.len(), "stream"),
-        lowlat_text::units::plural(view.files, "file"),
-        size(view.bytes)
-    ));
+    let records = count(view.streams.iter().map(|stream| stream.records).sum());
+    let (streams, files) = (plural(view.streams.len(), "stream"), plural(view.files, "file"));
+    out.push_str(&format!("\n{records} records of {streams} in {files}, {}{state}\n", size(view.bytes)));
     if !view.streams.is_empty() {
         add_heading(&mut out, "Streams");
         out.push_str(&columns(&stream_rows(view), &[1, 2, 3, 4, 5, 6], 2));
@@ -76,9 +73,7 @@ pub fn journal_text(view: &JournalView, width: usize) -> String {
     } else {
         out.push('\n');
         let text = "Counted from block headers; `lowlat journal verify` checks every byte.";
-        for line in lowlat_text::text::wrap(text, width) {
-            out.push_str(&format!("{}\n", paint(DIM, &line)));
-        }
+        add_painted(&mut out, DIM, text, 0, width);
     }
     out
 }
@@ -91,7 +86,7 @@ fn stream_rows(view: &JournalView) -> Vec<Vec<String>> {
             stream.sequences.map_or_else(|| "-".to_owned(), |both| at(both).to_string())
         };
         vec![
-            lowlat_text::text::cut(&clean(&stream.name), NAME_CHARS_MAX),
+            cut(&clean(&stream.name), NAME_CHARS_MAX),
             count(stream.records),
             sequence(|both| both.0),
             sequence(|both| both.1),
@@ -228,22 +223,12 @@ pub struct JournalDifference {
 /// The difference of two recordings.
 pub fn journal_diff_text(difference: &JournalDifference, width: usize) -> String {
     let width = usable(width);
-    let [left, right, both] = difference.counts;
     let what = &difference.what;
     let mut out = String::new();
-    add_wrapped(
-        &mut out,
-        &format!("left:  {}: {} {what}", clean(&difference.names[0]), count(left)),
-        0,
-        width,
-    );
-    add_wrapped(
-        &mut out,
-        &format!("right: {}: {} {what}", clean(&difference.names[1]), count(right)),
-        0,
-        width,
-    );
-    out.push_str(&format!("in both: {}\n", count(both)));
+    for ((side, name), items) in ["left: ", "right:"].iter().zip(&difference.names).zip(difference.counts) {
+        add_wrapped(&mut out, &format!("{side} {}: {} {what}", clean(name), count(items)), 0, width);
+    }
+    out.push_str(&format!("in both: {}\n", count(difference.counts[2])));
     let lists = [
         ("Only on the left", &difference.missing),
         ("Only on the right", &difference.extra),

@@ -1,8 +1,7 @@
 //! Live view of a run, as text.
 
-use crate::pipeline::terminal::stage_columns;
+use crate::pipeline::terminal::{figures_table, stages};
 use lowlat_pipeline::Stages;
-use lowlat_text::columns;
 use lowlat_text::text::cut;
 use lowlat_text::units::{count, duration};
 
@@ -58,7 +57,7 @@ pub fn pipeline_live_lines(view: &PipelineLive<'_>) -> Vec<String> {
         lines.push(format!("tick to order {} at p50", duration(ns)));
     }
     if let Some(stages) = view.stages {
-        lines.extend(columns::lines(stage_columns(stages), width));
+        lines.extend(figures_table(&self::stages(stages)).lines(width));
     }
     // The cursor is on a separate line below the text.
     lines.truncate(view.height.saturating_sub(1).max(1));

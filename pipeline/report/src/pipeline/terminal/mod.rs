@@ -19,9 +19,9 @@ pub use wire::{exchange_text, feed_line, gateway_line, wire_stages};
 
 use crate::pipeline::{MeasuredRow, not_run};
 use lowlat_pipeline::{Mode, PipelineParameters, PipelineRecord, StageFigures, Stages};
-use lowlat_text::columns::{Column, NONE};
-use lowlat_text::text::{BOLD, DIM, add_heading, add_wrapped, paint, wrap};
-use lowlat_text::units::{clean, duration, rate};
+use lowlat_text::columns::{NONE, Table};
+use lowlat_text::text::{BOLD, add_heading, add_painted, add_sentences, add_wrapped};
+use lowlat_text::units::{clean, count, duration, rate};
 
 /// The stages with their names, in the order of a tick's path.
 pub fn stages(stages: &Stages) -> [(&'static str, &StageFigures); 4] {
@@ -33,23 +33,15 @@ pub fn stages(stages: &Stages) -> [(&'static str, &StageFigures); 4] {
     ]
 }
 
-fn stage_columns(of: &Stages) -> Vec<Column> {
-    figure_columns(&stages(of))
-}
-
 /// A table of named figures.
-fn figure_columns(all: &[(&str, &StageFigures)]) -> Vec<Column> {
-    let cells = |ns: &dyn Fn(&StageFigures) -> Option<u64>| -> Vec<String> {
-        all.iter().map(|(_, figures)| ns(figures).map_or_else(|| NONE.to_owned(), duration)).collect()
-    };
-    vec![
-        Column::words("stage", 0, all.iter().map(|(name, _)| (*name).to_owned()).collect()),
-        Column::figures("mean", 1, cells(&|figures| figures.mean_ns.map(whole))),
-        Column::figures("p50", 0, cells(&|figures| figures.p50_ns)),
-        Column::figures("p99", 0, cells(&|figures| figures.p99_ns)),
-        Column::figures("p99.9", 0, cells(&|figures| figures.p99_9_ns)),
-        Column::figures("max", 0, cells(&|figures| figures.max_ns)),
-    ]
+fn figures_table<'a>(all: &'a [(&'a str, &'a StageFigures)]) -> Table<'a, (&'a str, &'a StageFigures)> {
+    Table::of(all)
+        .words("stage", 0, |(name, _)| (*name).to_owned())
+        .figures("mean", 1, |(_, figures)| figures.mean_ns.map(whole).map(duration))
+        .figures("p50", 0, |(_, figures)| figures.p50_ns.map(duration))
+        .figures("p99", 0, |(_, figures)| figures.p99_ns.map(duration))
+        .figures("p99.9", 0, |(_, figures)| figures.p99_9_ns.map(duration))
+        .figures("max", 0, |(_, figures)| figures.max_ns.map(duration))
 }
 
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "`as` saturates, as intended")]
@@ -82,11 +74,7 @@ pub fn record_load_words(record: &PipelineRecord) -> String {
 }
 
 fn load(parameters: &PipelineParameters, reached: &str) -> String {
-    let strategies = usize::try_from(parameters.strategies).unwrap_or(usize::MAX);
-    let strategies = match strategies {
-        1 => "1 strategy".to_owned(),
-        more => format!("{} strategies", lowlat_text::units::count(more as u64)),
-    };
+    let strategies = strategies_words(parameters.strategies);
     let host = if parameters.host_core.is_some() { " in one host" } else { "" };
     let threads = if parameters.has_md_threads { ", md with a thread for each instrument" } else { "" };
     let cost = match parameters.strategy_cost_ns {
@@ -97,10 +85,17 @@ fn load(parameters: &PipelineParameters, reached: &str) -> String {
     format!("{strategies}{host}, {asked} quotes/s{reached}, {mode}{threads}{cost}")
 }
 
+fn strategies_words(strategies: u32) -> String {
+    match strategies {
+        1 => "1 strategy".to_owned(),
+        n => format!("{} strategies", count(u64::from(n))),
+    }
+}
+
 /// A rate without superfluous digits: "0.333", "80", "8,000".
 pub fn trimmed(rate: f64) -> String {
     if rate >= 1.0 && (rate - rate.round()).abs() < 1e-9 {
-        return lowlat_text::units::count(whole(rate));
+        return count(whole(rate));
     }
     let text = format!("{rate:.3}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
@@ -128,31 +123,14 @@ pub fn range(of: Option<(f64, f64)>) -> String {
     let Some((low, high)) = of else { return NONE.to_owned() };
     let (low, high) = (duration(whole(low)), duration(whole(high)));
     match (low.split_once(' '), high.split_once(' ')) {
-        (Some((from, unit)), Some((to, same))) if unit == same => {
-            if from == to {
-                low
-            } else {
-                format!("{from}-{to} {unit}")
-            }
-        }
+        _ if low == high => low,
+        (Some((from, unit)), Some((to, same))) if unit == same => format!("{from}-{to} {unit}"),
         _ => format!("{low}-{high}"),
     }
 }
 
 fn add_headline(out: &mut String, text: &str, width: usize) {
-    for line in wrap(text, width) {
-        out.push_str(&paint(BOLD, &line));
-        out.push('\n');
-    }
-}
-
-fn add_dim(out: &mut String, text: &str, width: usize) {
-    if text.is_empty() {
-        return;
-    }
-    for line in wrap(&clean(text), width.saturating_sub(2)) {
-        out.push_str(&format!("  {}\n", paint(DIM, &line)));
-    }
+    add_painted(out, BOLD, text, 0, width);
 }
 
 /// Rows that did not or will not run, and why; nothing if all ran.
@@ -169,18 +147,7 @@ fn add_not_run(out: &mut String, rows: &[MeasuredRow<'_>], width: usize) {
 
 /// Adds doubts about the figures under a heading; nothing if there are none.
 fn add_warnings(out: &mut String, warnings: &[String], width: usize) {
-    add_sentences(out, "Caveats", warnings, width);
-}
-
-/// Adds sentences under a heading; nothing if there are none.
-fn add_sentences(out: &mut String, heading: &str, sentences: &[String], width: usize) {
-    if sentences.is_empty() {
-        return;
-    }
-    add_heading(out, heading);
-    for sentence in sentences {
-        add_wrapped(out, &clean(sentence), 2, width);
-    }
+    add_sentences(out, (BOLD, "Caveats"), warnings, width);
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use super::add_headline;
 use lowlat_pipeline::NodeRow;
 use lowlat_text::{
-    columns::{self, Column, NONE},
+    columns::Table,
     text::usable,
     units::{clean, count, duration, plural},
 };
@@ -16,28 +16,20 @@ pub fn nodes_text(nodes: &[NodeRow], width: usize) -> String {
     let gone = nodes.len() - there;
     let gone = if gone > 0 { format!(", {gone} gone") } else { String::new() };
     add_headline(&mut out, &format!("{}{gone}", plural(there, "node")), width);
-    let cells = |of: &dyn Fn(&NodeRow) -> String| nodes.iter().map(of).collect::<Vec<_>>();
     // Its age and silence mean nothing for a process that is gone.
-    let since = |node: &NodeRow, ns: u64| if node.is_there { duration(ns) } else { NONE.to_owned() };
-    out.push_str(&columns::table(
-        vec![
-            Column::words("node", 0, cells(&|node| clean(&node.name))),
-            Column::words("role", 2, cells(&|node| clean(&node.role))),
-            Column::figures("pid", 1, cells(&|node| node.pid.to_string())),
-            Column::figures("process", 4, cells(&|node| count(node.epoch))),
-            Column::words("state", 0, cells(&|node| clean(&node.standing))),
-            Column::figures("joined", 3, cells(&|node| since(node, node.joined_ns))),
-            Column::figures("last sign", 0, cells(&|node| since(node, node.silent_ns))),
-            Column::figures(
-                "published",
-                0,
-                cells(&|node| node.published.map_or_else(|| NONE.to_owned(), count)),
-            ),
-            Column::figures("read", 0, cells(&|node| count(node.read))),
-            Column::figures("lost", 0, cells(&|node| count(node.lost))),
-            Column::figures("waiting", 0, cells(&|node| count(node.waiting))),
-        ],
-        width,
-    ));
+    let since = |node: &NodeRow, ns: u64| node.is_there.then(|| duration(ns));
+    let table = Table::of(nodes)
+        .words("node", 0, |node| clean(&node.name))
+        .words("role", 2, |node| clean(&node.role))
+        .figures("pid", 1, |node| node.pid.to_string())
+        .figures("process", 4, |node| count(node.epoch))
+        .words("state", 0, |node| clean(&node.standing))
+        .figures("joined", 3, |node| since(node, node.joined_ns))
+        .figures("last sign", 0, |node| since(node, node.silent_ns))
+        .figures("published", 0, |node| node.published.map(count))
+        .figures("read", 0, |node| count(node.read))
+        .figures("lost", 0, |node| count(node.lost))
+        .figures("waiting", 0, |node| count(node.waiting));
+    out.push_str(&table.text(width));
     out
 }

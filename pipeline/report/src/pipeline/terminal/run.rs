@@ -1,13 +1,12 @@
 //! One run as text.
 
 use crate::pipeline::terminal::{
-    add_dim, add_headline, add_sentences, add_warnings, record_load_words, stage_columns, wire::add_wire,
+    add_headline, add_warnings, figures_table, record_load_words, stages, whole, wire::add_wire,
 };
-use columns::Column;
-use lowlat_pipeline::{Balance, PipelineDocument, PipelineRecord, ProcessUse};
-use lowlat_text::columns;
-use lowlat_text::text::{YELLOW, add_heading, paint, usable};
-use lowlat_text::units::{count, duration, plural, rate, size};
+use lowlat_pipeline::{Balance, PipelineDocument, PipelineRecord};
+use lowlat_text::columns::Table;
+use lowlat_text::text::{BOLD, YELLOW, add_detail, add_heading, add_sentences, paint, usable};
+use lowlat_text::units::{clean, count, duration, plural, rate, size};
 
 /// Results of a run: headline, latencies by stage, resource use, doubts.
 pub fn pipeline_text(document: &PipelineDocument, width: usize) -> String {
@@ -15,8 +14,8 @@ pub fn pipeline_text(document: &PipelineDocument, width: usize) -> String {
     let record = &document.record;
     let mut out = String::new();
     add_headline(&mut out, &run_headline(record), width);
-    add_dim(&mut out, &run_counts(record), width);
-    add_dim(&mut out, &balance(record), width);
+    add_detail(&mut out, &run_counts(record), width);
+    add_detail(&mut out, &balance(record), width);
     if document.is_interrupted {
         out.push_str(&paint(YELLOW, "The run was interrupted; the results so far are shown."));
         out.push('\n');
@@ -24,17 +23,17 @@ pub fn pipeline_text(document: &PipelineDocument, width: usize) -> String {
     // Tick to trade has the stages of tick to order among its parts.
     if record.wire.as_ref().is_none_or(|wire| wire.stages.tick_to_trade.count == 0) {
         add_heading(&mut out, "Latency");
-        out.push_str(&columns::table(stage_columns(&record.stages), width));
+        out.push_str(&figures_table(&stages(&record.stages)).text(width));
     }
     if let Some(wire) = &record.wire {
         add_wire(&mut out, wire, width);
     }
     if !record.uses.is_empty() {
         add_heading(&mut out, "Processes");
-        out.push_str(&columns::table(use_columns(record), width));
+        out.push_str(&uses(record, width));
     }
-    add_dim(&mut out, &wakes(record), width);
-    add_sentences(&mut out, "Findings", &record.findings, width);
+    add_detail(&mut out, &wakes(record), width);
+    add_sentences(&mut out, (BOLD, "Findings"), &record.findings, width);
     add_warnings(&mut out, &record.warnings, width);
     out
 }
@@ -45,20 +44,12 @@ pub fn run_headline(record: &PipelineRecord) -> String {
     let what = if wire.is_some() { "tick to trade" } else { "tick to order" };
     let shown = wire.unwrap_or(&record.stages.t2o);
     let said = match (shown.p50_ns, shown.p99_ns, shown.mean_ns) {
-        (Some(p50), Some(p99), _) => {
-            format!("{what} {} at p50, {} at p99", duration(p50), duration(p99))
-        }
+        (Some(p50), Some(p99), _) => format!("{what} {} at p50, {} at p99", duration(p50), duration(p99)),
         (Some(p50), None, _) => format!("{what} {} at p50", duration(p50)),
-        (None, _, Some(mean)) => {
-            format!("{what} {} on average", duration(crate::pipeline::terminal::whole(mean)))
-        }
+        (None, _, Some(mean)) => format!("{what} {} on average", duration(whole(mean))),
         (None, _, None) => "no order was measured".to_owned(),
     };
     format!("{}: {said}", record_load_words(record))
-}
-
-fn number(count: u64, noun: &str) -> String {
-    plural(usize::try_from(count).unwrap_or(usize::MAX), noun)
 }
 
 /// Counts such as "8,000 ticks in 10.0 s, 8,000 orders".
@@ -67,10 +58,10 @@ pub fn run_counts(record: &PipelineRecord) -> String {
     let late = if late > 0 { format!(" of {} due", count(record.ticks_scheduled)) } else { String::new() };
     format!(
         "{}{late} in {:.1} s, {}, {}; {} rejected, {} lost",
-        number(record.ticks_published, "tick"),
+        plural(record.ticks_published, "tick"),
         record.measured_s,
-        number(record.orders, "order"),
-        number(record.answers, "answer"),
+        plural(record.orders, "order"),
+        plural(record.answers, "answer"),
         count(record.rejected),
         count(record.lost)
     )
@@ -81,9 +72,9 @@ pub fn balance(record: &PipelineRecord) -> String {
     let Balance { quotes, answers, fills, .. } = &record.balance;
     format!(
         "Strategies received {} and {}; {}",
-        number(quotes.received, "quote"),
-        number(answers.received, "answer"),
-        number(*fills, "fill")
+        plural(quotes.received, "quote"),
+        plural(answers.received, "answer"),
+        plural(*fills, "fill")
     )
 }
 
@@ -100,27 +91,16 @@ fn wakes(record: &PipelineRecord) -> String {
     format!("{} wakes{per_tick}, {} missed{memory}{ready}", count(record.wakes), count(record.missed_wakes))
 }
 
-fn use_columns(record: &PipelineRecord) -> Vec<Column> {
-    let cells = |of: &dyn Fn(&ProcessUse) -> String| -> Vec<String> { record.uses.iter().map(of).collect() };
-    let share = |of: &ProcessUse| {
-        if record.busy_by_s() > 0.0 {
-            format!("{:.1} %", of.cpu_s * 100.0 / record.busy_by_s())
-        } else {
-            "-".to_owned()
-        }
-    };
-    vec![
-        Column::words("role", 0, cells(&|of| lowlat_text::units::clean(&of.role))),
-        Column::figures("processes", 2, cells(&|of| count(u64::from(of.processes)))),
-        Column::figures("CPU", 0, cells(&share)),
-        Column::figures("waited", 1, cells(&|of| count(of.voluntary_switches))),
-        Column::figures("displaced", 1, cells(&|of| count(of.involuntary_switches))),
-        Column::figures("faults", 0, cells(&|of| count(of.minor_faults))),
-        Column::figures("from disk", 3, cells(&|of| count(of.major_faults))),
-        Column::figures(
-            "own memory",
-            2,
-            cells(&|of| of.private_bytes_max.map_or_else(|| "-".to_owned(), size)),
-        ),
-    ]
+fn uses(record: &PipelineRecord, width: usize) -> String {
+    let by_s = record.busy_by_s();
+    Table::of(&record.uses)
+        .words("role", 0, |of| clean(&of.role))
+        .figures("processes", 2, |of| count(u64::from(of.processes)))
+        .figures("CPU", 0, |of| (by_s > 0.0).then(|| format!("{:.1} %", of.cpu_s * 100.0 / by_s)))
+        .figures("waited", 1, |of| count(of.voluntary_switches))
+        .figures("displaced", 1, |of| count(of.involuntary_switches))
+        .figures("faults", 0, |of| count(of.minor_faults))
+        .figures("from disk", 3, |of| count(of.major_faults))
+        .figures("own memory", 2, |of| of.private_bytes_max.map(size))
+        .text(width)
 }

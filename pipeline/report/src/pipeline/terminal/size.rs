@@ -1,14 +1,13 @@
 //! Number of strategies that a host carries, as text.
 
-use crate::pipeline::terminal::{add_dim, add_headline, add_warnings, range, size_answer, trimmed, whole};
-use columns::{Column, NONE};
+use crate::pipeline::terminal::{add_headline, add_warnings, range, size_answer, trimmed, whole};
 use lowlat_host::{CpuId, CpuSet};
 use lowlat_pipeline::{
     matrix::SpeedVerdict,
     size::{CheckedPoint, Costs, HugePages, SizeDocument},
 };
-use lowlat_text::columns;
-use lowlat_text::text::{YELLOW, add_field, add_heading, add_wrapped, paint, usable};
+use lowlat_text::columns::Table;
+use lowlat_text::text::{YELLOW, add_detail, add_field, add_heading, add_wrapped, paint, usable};
 use lowlat_text::units::{clean, count, duration, size};
 use std::collections::BTreeMap;
 
@@ -19,9 +18,9 @@ pub fn size_text(document: &SizeDocument, width: usize) -> String {
     let width = usable(width);
     let mut out = String::new();
     add_headline(&mut out, &size_answer::headline(document), width);
-    add_dim(&mut out, &clean(&document.host), width);
+    add_detail(&mut out, &document.host, width);
     for note in size_answer::notes(document) {
-        add_dim(&mut out, &note, width);
+        add_detail(&mut out, &note, width);
     }
     if document.is_interrupted {
         out.push_str(&paint(YELLOW, "The sizing was interrupted; the answer rests on the results so far."));
@@ -33,10 +32,10 @@ pub fn size_text(document: &SizeDocument, width: usize) -> String {
     }
     add_heading(&mut out, "Prediction compared with runs");
     if document.checked.is_empty() {
-        add_dim(&mut out, "no run was checked", width);
+        add_detail(&mut out, "no run was checked", width);
     } else {
-        out.push_str(&columns::table(checked(&document.checked), width));
-        add_dim(&mut out, &fit(document), width);
+        out.push_str(&checked(&document.checked, width));
+        add_detail(&mut out, &fit(document), width);
     }
     if let Some(tried) = &document.huge_pages {
         add_heading(&mut out, "Huge pages");
@@ -50,14 +49,11 @@ pub fn size_text(document: &SizeDocument, width: usize) -> String {
         add_field(&mut out, role, &format!("{set:#}"), LABEL_WIDTH, width);
     }
     for step in &document.placement.steps {
-        add_dim(&mut out, step, width);
+        add_detail(&mut out, step, width);
     }
     if document.placement.pins.contains_key("md") {
-        add_dim(
-            &mut out,
-            "To use it, write it with --write-pins FILE and run lowlat pipeline run --pins FILE.",
-            width,
-        );
+        let use_it = "To use it, write it with --write-pins FILE and run lowlat pipeline run --pins FILE.";
+        add_detail(&mut out, use_it, width);
     }
     let mut warnings = document.placement.warnings.clone();
     warnings.extend(document.warnings.iter().cloned());
@@ -99,32 +95,22 @@ fn in_order(pins: &BTreeMap<String, Vec<CpuId>>) -> Vec<(&String, &Vec<CpuId>)> 
 
 fn costs(costs: &Costs, work_ns: u64) -> Vec<(&'static str, String)> {
     let ns = |ns: f64| duration(whole(ns));
-    let wake = if costs.transfer_ns > 0.0 {
-        format!(
-            "{} from process to process, {} more if the reader sleeps",
-            ns(costs.transfer_ns),
-            ns(costs.wake_ns)
-        )
+    let (transfer, wake) = (ns(costs.transfer_ns), ns(costs.wake_ns));
+    let hop = if costs.transfer_ns > 0.0 {
+        format!("{transfer} from process to process, {wake} more if the reader sleeps")
     } else {
-        format!("{} to a sleeping process; the transfer alone was not measured", ns(costs.wake_ns))
+        format!("{wake} to a sleeping process; the transfer alone was not measured")
     };
     let extra = match work_ns {
         0 => String::new(),
         work_ns => format!(", {} of it for --strategy-cost", duration(work_ns)),
     };
+    let [md, strategy, td] = [costs.md_cpu_ns, costs.strategy_cpu_ns, costs.td_cpu_ns].map(ns);
     vec![
-        ("hop", wake),
+        ("hop", hop),
         ("decision", format!("{}{extra}", ns(costs.decide_ns))),
         ("tail", tail(costs)),
-        (
-            "CPU/tick",
-            format!(
-                "md {}, strategy {}, td {}",
-                ns(costs.md_cpu_ns),
-                ns(costs.strategy_cpu_ns),
-                ns(costs.td_cpu_ns)
-            ),
-        ),
+        ("CPU/tick", format!("md {md}, strategy {strategy}, td {td}")),
     ]
 }
 
@@ -137,23 +123,18 @@ fn tail(costs: &Costs) -> String {
     }
 }
 
-fn checked(points: &[CheckedPoint]) -> Vec<Column> {
-    let cells = |of: &dyn Fn(&CheckedPoint) -> Option<String>| -> Vec<String> {
-        points.iter().map(|point| of(point).unwrap_or_else(|| NONE.to_owned())).collect()
-    };
-    let t2o = |point: &CheckedPoint| point.measured.stages.t2o.clone();
-    let factor =
-        |which: usize| move |point: &CheckedPoint| point.ratios()[which].map(|of| format!("x {of:.2}"));
-    vec![
-        Column::figures("strategies", 0, cells(&|point| Some(count(u64::from(point.load.strategies))))),
-        Column::figures("rate/s", 0, cells(&|point| Some(trimmed(point.load.rate_per_s)))),
-        Column::figures("p50 model", 1, cells(&|point| point.predicted.map(|of| duration(whole(of.p50_ns))))),
-        Column::figures("p50 run", 1, cells(&|point| t2o(point).p50_ns.map(duration))),
-        Column::figures("ratio", 2, cells(&factor(0))),
-        Column::figures("p99 model", 0, cells(&|point| point.predicted.map(|of| duration(whole(of.p99_ns))))),
-        Column::figures("p99 run", 0, cells(&|point| t2o(point).p99_ns.map(duration))),
-        Column::figures("ratio", 0, cells(&factor(1))),
-    ]
+fn checked(points: &[CheckedPoint], width: usize) -> String {
+    let factor = |point: &CheckedPoint, which: usize| point.ratios()[which].map(|of| format!("x {of:.2}"));
+    Table::of(points)
+        .figures("strategies", 0, |point| count(u64::from(point.load.strategies)))
+        .figures("rate/s", 0, |point| trimmed(point.load.rate_per_s))
+        .figures("p50 model", 1, |point| point.predicted.map(|of| duration(whole(of.p50_ns))))
+        .figures("p50 run", 1, |point| point.measured.stages.t2o.p50_ns.map(duration))
+        .figures("ratio", 2, |point| factor(point, 0))
+        .figures("p99 model", 0, |point| point.predicted.map(|of| duration(whole(of.p99_ns))))
+        .figures("p99 run", 0, |point| point.measured.stages.t2o.p99_ns.map(duration))
+        .figures("ratio", 0, |point| factor(point, 1))
+        .text(width)
 }
 
 /// The prediction's error, and how the answer is corrected for it.

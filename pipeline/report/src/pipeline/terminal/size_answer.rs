@@ -1,7 +1,7 @@
 //! Headline of `lowlat pipeline size` and the lines below it: what runs confirm, apart from what the model
 //! predicts.
 
-use crate::pipeline::terminal::{mode_word, trimmed, whole};
+use crate::pipeline::terminal::{mode_word, strategies_words, trimmed, whole};
 use lowlat_pipeline::size::{CapacityLimit, Cores, Load, Prediction, SizeDocument, predict};
 use lowlat_text::units::{count, duration, percent, plural};
 
@@ -105,9 +105,9 @@ fn broken(document: &SizeDocument) -> Option<String> {
 
 fn expected(document: &SizeDocument) -> String {
     let cores = match document.load.cores {
-        Cores::Shared { cpus } => format!("all processes on {}", cpus_words(cpus)),
+        Cores::Shared { cpus } => format!("all processes on {}", plural(cpus, "CPU")),
         Cores::Own { strategy_cpus } => {
-            format!("md and td on separate CPUs, strategies on {}", cpus_words(strategy_cpus))
+            format!("md and td on separate CPUs, strategies on {}", plural(strategy_cpus, "CPU"))
         }
     };
     match &document.capacity.expected {
@@ -122,17 +122,6 @@ fn expected(document: &SizeDocument) -> String {
         }
         None => format!("{}; {cores}", alone(document)),
     }
-}
-
-fn strategies_words(strategies: u32) -> String {
-    match strategies {
-        1 => "1 strategy".to_owned(),
-        n => format!("{} strategies", count(u64::from(n))),
-    }
-}
-
-fn cpus_words(cpus: u32) -> String {
-    plural(usize::try_from(cpus).unwrap_or(usize::MAX), "CPU")
 }
 
 /// A prediction such as "41.2 us at p50, 118 us at p99, the busiest CPU 4.21 %".

@@ -1,9 +1,8 @@
 //! Feed, gateway and tick to trade as text; a simulated exchange's result.
 
-use crate::pipeline::terminal::{add_dim, add_headline, add_warnings, figure_columns};
+use crate::pipeline::terminal::{add_headline, add_warnings, figures_table, whole};
 use lowlat_pipeline::{ExchangeDocument, FeedFigures, GatewayFigures, StageFigures, WireRecord, WireStages};
-use lowlat_text::columns;
-use lowlat_text::text::{YELLOW, add_heading, paint, usable};
+use lowlat_text::text::{YELLOW, add_detail, add_heading, paint, usable};
 use lowlat_text::units::{count, duration};
 
 /// The parts of tick to trade with their names, in order, and the whole.
@@ -26,12 +25,12 @@ pub fn add_wire(out: &mut String, wire: &WireRecord, width: usize) {
     let stages: Vec<_> =
         wire_stages(&wire.stages).into_iter().filter(|(_, figures)| figures.count > 0).collect();
     if stages.is_empty() {
-        add_dim(out, "no order has the stamps of both packets", width);
+        add_detail(out, "no order has the stamps of both packets", width);
     } else {
-        out.push_str(&columns::table(figure_columns(&stages), width));
+        out.push_str(&figures_table(&stages).text(width));
     }
     for line in wire.feed.iter().map(feed_line).chain(wire.gateway.iter().map(gateway_line)) {
-        add_dim(out, &line, width);
+        add_detail(out, &line, width);
     }
 }
 
@@ -79,37 +78,31 @@ pub fn exchange_text(document: &ExchangeDocument, width: usize) -> String {
     let rate =
         if document.published_s > 0.0 { document.published as f64 / document.published_s } else { 0.0 };
     add_headline(&mut out, &format!("{} messages published: {said}", count(document.published)), width);
-    add_dim(
-        &mut out,
-        &format!(
-            "{} datagrams in {:.1} s, {} messages/s; {} behind schedule, at most {}",
-            count(document.datagrams),
-            document.published_s,
-            count(crate::pipeline::terminal::whole(rate)),
-            count(document.behind),
-            duration(document.late_ns_max)
-        ),
-        width,
+    let datagrams = format!(
+        "{} datagrams in {:.1} s, {} messages/s; {} behind schedule, at most {}",
+        count(document.datagrams),
+        document.published_s,
+        count(whole(rate)),
+        count(document.behind),
+        duration(document.late_ns_max)
     );
-    add_dim(
-        &mut out,
-        &format!(
-            "{} orders in {} connections, {} accepted, {} rejected, {} fills",
-            count(document.orders),
-            count(document.connections),
-            count(document.accepted),
-            count(document.rejected),
-            count(document.fills)
-        ),
-        width,
+    add_detail(&mut out, &datagrams, width);
+    let orders = format!(
+        "{} orders in {} connections, {} accepted, {} rejected, {} fills",
+        count(document.orders),
+        count(document.connections),
+        count(document.accepted),
+        count(document.rejected),
+        count(document.fills)
     );
+    add_detail(&mut out, &orders, width);
     if document.is_interrupted {
         out.push_str(&paint(YELLOW, "The exchange was interrupted; the results so far are shown."));
         out.push('\n');
     }
     if figures.count > 0 {
         add_heading(&mut out, "Measured by the exchange");
-        out.push_str(&columns::table(figure_columns(&[("quote sent to order read", figures)]), width));
+        out.push_str(&figures_table(&[("quote sent to order read", figures)]).text(width));
     }
     let closed = document.refused.iter().map(|why| format!("Closed a connection: {why}."));
     add_warnings(&mut out, &closed.collect::<Vec<_>>(), width);
