@@ -5,10 +5,11 @@ use crate::{DecodeError, array, put};
 pub const VERSION: u8 = 1;
 pub const MESSAGE_BYTES: usize = 48;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(u8)]
 pub enum Kind {
     /// To the exchange: the first message of a connection.
+    #[default]
     Logon = 1,
     /// To the exchange: quotes may be published.
     Start = 2,
@@ -28,7 +29,7 @@ const KINDS: [Kind; 7] =
     [Kind::Logon, Kind::Start, Kind::Order, Kind::LoggedOn, Kind::Accepted, Kind::Filled, Kind::Rejected];
 
 /// A message. Fields that a kind does not use are 0.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Message {
     pub kind: Kind,
     /// The order sells; otherwise it buys.
@@ -52,18 +53,7 @@ pub struct Message {
 impl Message {
     /// A message without an order.
     pub fn of(kind: Kind) -> Self {
-        Self {
-            kind,
-            is_sell: false,
-            reason: 0,
-            strategy: 0,
-            id: 0,
-            number: 0,
-            price: 0,
-            quantity: 0,
-            instrument: 0,
-            quote: 0,
-        }
+        Self { kind, ..Self::default() }
     }
 
     pub fn encode(&self) -> [u8; MESSAGE_BYTES] {

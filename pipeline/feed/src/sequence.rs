@@ -63,50 +63,38 @@ impl Counts {
     pub const WORDS: usize = 17;
 
     /// All counts as words, for memory that processes share.
-    pub fn words(&self) -> [u64; Self::WORDS] {
-        [
-            self.datagrams,
-            self.malformed,
-            self.delivered,
-            self.gaps,
-            self.missing,
-            self.missing_in_socket,
-            self.first_gap.first,
-            self.first_gap.last,
-            self.last_gap.first,
-            self.last_gap.last,
-            self.late,
-            self.doubled,
-            self.socket_drops,
-            self.sessions,
-            self.session,
-            self.next,
-            self.ended,
-        ]
+    pub fn words(mut self) -> [u64; Self::WORDS] {
+        self.places().map(|place| *place)
     }
 
     /// The counts of these words.
     pub fn of(words: [u64; Self::WORDS]) -> Self {
-        // In the order of `words`: fields are evaluated as they are written.
-        let mut words = words.into_iter();
-        let mut next = || words.next().unwrap_or_default();
-        Self {
-            datagrams: next(),
-            malformed: next(),
-            delivered: next(),
-            gaps: next(),
-            missing: next(),
-            missing_in_socket: next(),
-            first_gap: Range { first: next(), last: next() },
-            last_gap: Range { first: next(), last: next() },
-            late: next(),
-            doubled: next(),
-            socket_drops: next(),
-            sessions: next(),
-            session: next(),
-            next: next(),
-            ended: next(),
-        }
+        let mut counts = Self::default();
+        counts.places().into_iter().zip(words).for_each(|(place, word)| *place = word);
+        counts
+    }
+
+    /// The place of each word.
+    fn places(&mut self) -> [&mut u64; Self::WORDS] {
+        [
+            &mut self.datagrams,
+            &mut self.malformed,
+            &mut self.delivered,
+            &mut self.gaps,
+            &mut self.missing,
+            &mut self.missing_in_socket,
+            &mut self.first_gap.first,
+            &mut self.first_gap.last,
+            &mut self.last_gap.first,
+            &mut self.last_gap.last,
+            &mut self.late,
+            &mut self.doubled,
+            &mut self.socket_drops,
+            &mut self.sessions,
+            &mut self.session,
+            &mut self.next,
+            &mut self.ended,
+        ]
     }
 }
 

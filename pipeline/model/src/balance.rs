@@ -67,23 +67,17 @@ impl Balance {
     /// that dies may miscount the record that it worked on: `deaths` records of a kind may be missing.
     pub fn findings(&self, answered: u64, deaths: u64) -> Vec<String> {
         let mut findings = Vec::new();
-        let open: Vec<_> = self.senders.iter().filter(|sender| sender.sent != sender.answered).collect();
         let refused = self.orders_foreign + self.not_orders;
         let unanswered = self.sent().saturating_sub(answered).saturating_sub(refused);
         if unanswered > 0 {
-            let mut names: Vec<_> = open
-                .iter()
-                .map(|of| format!("{} {}", of.name, count(of.sent.abs_diff(of.answered))))
-                .collect();
+            let open = self.senders.iter().filter(|of| of.sent != of.answered);
+            let mut names: Vec<_> =
+                open.map(|of| format!("{} {}", of.name, count(of.sent.abs_diff(of.answered)))).collect();
             let more = names.len().saturating_sub(NAMED_MAX);
             names.truncate(NAMED_MAX);
             names.extend((more > 0).then(|| format!("{more} more")));
-            findings.push(format!(
-                "{} of {} have no answer ({}).",
-                count(unanswered),
-                orders(self.sent()),
-                names.join(", ")
-            ));
+            let (unanswered, orders, names) = (count(unanswered), orders(self.sent()), names.join(", "));
+            findings.push(format!("{unanswered} of {orders} have no answer ({names})."));
         }
         if answered > self.sent() {
             findings.push(format!("td answered {}, and {} were sent.", orders(answered), count(self.sent())));
@@ -95,13 +89,13 @@ impl Balance {
             ));
         }
         if self.not_orders > 0 {
-            let records = plural(usize::try_from(self.not_orders).unwrap_or(usize::MAX), "record");
+            let records = plural(self.not_orders, "record");
             findings.push(format!("td received {records} that are no orders, and dropped them."));
         }
         if self.unsent() > 0 {
+            let said = orders(self.unsent());
             findings.push(format!(
-                "{} could not be sent, because td had no room for them; their strategies were told.",
-                orders(self.unsent())
+                "{said} could not be sent, because td had no room for them; their strategies were told."
             ));
         }
         if !self.implausible.is_empty() {
@@ -110,13 +104,10 @@ impl Balance {
                 self.implausible.join(", ")
             ));
         }
-        let decided = answered + self.fills;
-        if decided.abs_diff(self.answers.published) > 0 {
-            findings.push(format!(
-                "td decided {} answers and fills, and published {}.",
-                count(decided),
-                count(self.answers.published)
-            ));
+        let (decided, published) = (answered + self.fills, self.answers.published);
+        if decided != published {
+            let (decided, published) = (count(decided), count(published));
+            findings.push(format!("td decided {decided} answers and fills, and published {published}."));
         }
         if self.compares_deliveries {
             let kinds = [("quotes", &self.quotes), ("answers", &self.answers)];
@@ -129,13 +120,9 @@ impl Balance {
 impl Delivered {
     fn finding(&self, kind: &str, deaths: u64) -> Option<String> {
         let arrived = self.received + self.lost;
+        let [published, received, lost] = [self.published, self.received, self.lost].map(count);
         (arrived.abs_diff(self.published) > deaths).then(|| {
-            format!(
-                "{} {kind} were published, and strategies received {} and lost {}.",
-                count(self.published),
-                count(self.received),
-                count(self.lost)
-            )
+            format!("{published} {kind} were published, and strategies received {received} and lost {lost}.")
         })
     }
 }
@@ -170,14 +157,14 @@ pub fn findings(record: &PipelineRecord) -> Vec<String> {
         ));
     }
     if record.restarts > 0 {
-        let restarts = plural(usize::try_from(record.restarts).unwrap_or(usize::MAX), "restart");
+        let restarts = plural(record.restarts, "restart");
         findings.push(format!("{restarts} after the death of a process."));
     }
     findings
 }
 
 fn orders(number: u64) -> String {
-    plural(usize::try_from(number).unwrap_or(usize::MAX), "order")
+    plural(number, "order")
 }
 
 #[cfg(test)]

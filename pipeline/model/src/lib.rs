@@ -17,8 +17,5 @@ mod wire;
 pub use balance::{Balance, Delivered, SentOrders, findings};
 pub use figures::{StageFigures, Stages};
 pub use matrix::{MatrixDocument, MatrixRow, RowFigures, StageRange};
-pub use record::{
-    Mode, NodeRow, PipelineDocument, PipelineOptions, PipelineParameters, PipelineRecord, ProcessUse,
-    QuoteOverrun, RecordedTicks,
-};
+pub use record::*;
 pub use wire::{ExchangeDocument, FeedFigures, GatewayFigures, SequenceRange, WireRecord, WireStages};

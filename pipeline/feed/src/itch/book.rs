@@ -172,23 +172,17 @@ impl Books {
                 orders.len() < ORDERS_MAX && book.add(orders, reference, order)
             }
             Event::Executed { reference, shares, price } => {
-                match book.reduce(orders, (instrument, reference), shares) {
-                    Some(order) => {
-                        book.last = price.unwrap_or(order.price);
-                        true
-                    }
-                    None => false,
-                }
+                let order = book.reduce(orders, (instrument, reference), shares);
+                book.last = order.map_or(book.last, |order| price.unwrap_or(order.price));
+                order.is_some()
             }
             Event::Cancel { reference, shares } => {
                 book.reduce(orders, (instrument, reference), shares).is_some()
             }
             Event::Delete { reference } => book.reduce(orders, (instrument, reference), u32::MAX).is_some(),
             Event::Replace { old, new, shares, price } => {
-                match book.reduce(orders, (instrument, old), u32::MAX) {
-                    Some(order) => book.add(orders, new, Order { instrument, shares, price, ..order }),
-                    None => false,
-                }
+                let order = book.reduce(orders, (instrument, old), u32::MAX);
+                order.is_some_and(|order| book.add(orders, new, Order { instrument, shares, price, ..order }))
             }
             Event::Trade { price } => {
                 book.last = if price > 0 { price } else { book.last };

@@ -98,46 +98,40 @@ pub(super) fn spinners(parameters: &PipelineParameters, facts: &RoomFacts) -> Op
     }
     let conflicts = conflicts(&processes);
     if !conflicts.is_empty() {
-        return Some(Point {
-            id,
-            room: Room::Pointless,
-            found: format!(
-                "{}: they would take whole time slices from each other, and that would be measured",
-                conflicts.join("; ")
-            ),
-            action: "Give each that spins a CPU of its own (--pins, --host-core), or let them sleep (--mode parked), or \
-                     measure it all the same with --force."
-                .to_owned(),
-        });
+        let conflicts = conflicts.join("; ");
+        let found = format!(
+            "{conflicts}: they would take whole time slices from each other, and that would be measured"
+        );
+        let action = "Give each that spins a CPU of its own (--pins, --host-core), or let them sleep (--mode parked), or \
+                      measure it all the same with --force.";
+        return Some(Point::new(id, Room::Pointless, found, action));
     }
     let Some(cpus) = facts.cpus.known() else { return Some(unknown(id, &facts.cpus)) };
     let count = u32::try_from(cpus.len()).unwrap_or(u32::MAX);
     let found = format!("{} on {count} CPUs", words_of_spinners(&processes));
     Some(match spinning.cmp(&count) {
-        Ordering::Greater => Point {
-            id,
-            room: Room::Pointless,
-            found: format!(
+        Ordering::Greater => {
+            let found = format!(
                 "{found}: two on a CPU take whole time slices from each other, and that would be measured"
-            ),
-            action: format!(
-                "{} sleep (--mode parked, --mode adaptive), or measure it all the same with --force.",
-                match count.saturating_sub(2) {
-                    fit if fit > 0 && parameters.host_core.is_none() && parameters.mode == Mode::Fast => {
-                        format!("Run {fit} strategies at most, let them")
-                    }
-                    _ => "Let processes".to_owned(),
+            );
+            let them = match count.saturating_sub(2) {
+                fit if fit > 0 && parameters.host_core.is_none() && parameters.mode == Mode::Fast => {
+                    format!("Run {fit} strategies at most, let them")
                 }
-            ),
-        },
-        Ordering::Equal => Point {
-            id,
-            room: Room::Doubtful,
-            found: format!(
+                _ => "Let processes".to_owned(),
+            };
+            let action = format!(
+                "{them} sleep (--mode parked, --mode adaptive), or measure it all the same with --force."
+            );
+            Point::new(id, Room::Pointless, found, action)
+        }
+        Ordering::Equal => {
+            let found = format!(
                 "{found}: the others, the kernel and interrupts have no CPU but these, and wait for one now and then"
-            ),
-            action: "Leave a CPU free, or take the tail as that of a full host.".to_owned(),
-        },
+            );
+            let action = "Leave a CPU free, or take the tail as that of a full host.";
+            Point::new(id, Room::Doubtful, found, action)
+        }
         Ordering::Less => Point::fine(id, found),
     })
 }
@@ -202,14 +196,10 @@ pub(super) fn pins(parameters: &PipelineParameters, _: &RoomFacts) -> Option<Poi
         }
     }
     Some(if found.is_empty() {
-        Point::fine(id, "nobody on the way from a quote to its order shares a CPU".to_owned())
+        Point::fine(id, "nobody on the way from a quote to its order shares a CPU")
     } else {
-        Point {
-            id,
-            room: Room::Doubtful,
-            found: found.join("; "),
-            action: "Where there are more CPUs, give each its own (--pins).".to_owned(),
-        }
+        let action = "Where there are more CPUs, give each its own (--pins).";
+        Point::new(id, Room::Doubtful, found.join("; "), action)
     })
 }
 

@@ -43,7 +43,7 @@ pub(super) fn unknown<T>(id: &'static str, reading: &Reading<T>) -> Point {
         Reading::Unparsable(why) => why.to_string(),
         _ => "the host does not tell".to_owned(),
     };
-    Point { id, room: Room::Unknown, found: format!("not known, {why}"), action: String::new() }
+    Point::new(id, Room::Unknown, format!("not known, {why}"), "")
 }
 
 fn mib(bytes: u64) -> String {
@@ -63,11 +63,11 @@ fn memory(parameters: &PipelineParameters, facts: &RoomFacts) -> Option<Point> {
         mib(*available)
     );
     Some(if bytes > *available {
-        let action = "Run fewer strategies: with more the host swaps or kills, and measures that.".to_owned();
-        Point { id, room: Room::Impossible, found, action }
+        let action = "Run fewer strategies: with more the host swaps or kills, and measures that.";
+        Point::new(id, Room::Impossible, found, action)
     } else if bytes > available / 10 * 9 {
-        let action = "Free memory, or run fewer strategies: others on the host may have to swap.".to_owned();
-        Point { id, room: Room::Doubtful, found, action }
+        let action = "Free memory, or run fewer strategies: others on the host may have to swap.";
+        Point::new(id, Room::Doubtful, found, action)
     } else {
         Point::fine(id, found)
     })
@@ -82,15 +82,11 @@ fn group_memory(parameters: &PipelineParameters, facts: &RoomFacts) -> Option<Po
         other => return Some(unknown(id, other)),
     };
     let bytes = Memory::of(parameters).unpooled_bytes();
-    (bytes > left).then(|| Point {
-        id,
-        room: Room::Impossible,
-        found: format!(
-            "{} are needed, its limit leaves {}: the kernel would kill processes",
-            mib(bytes),
-            mib(left)
-        ),
-        action: "Raise it (MemoryMax=, memory.max), or run fewer strategies.".to_owned(),
+    (bytes > left).then(|| {
+        let (needed, left) = (mib(bytes), mib(left));
+        let found = format!("{needed} are needed, its limit leaves {left}: the kernel would kill processes");
+        let action = "Raise it (MemoryMax=, memory.max), or run fewer strategies.";
+        Point::new(id, Room::Impossible, found, action)
     })
 }
 
@@ -101,29 +97,22 @@ fn group_cpus(_: &PipelineParameters, facts: &RoomFacts) -> Option<Point> {
         Reading::Absent => return None,
         other => return Some(unknown(id, other)),
     };
-    Some(Point {
-        id,
-        room: Room::Doubtful,
-        found: format!(
-            "the control group allows {cpus:.2} CPUs: once they are used up, every process stops until the next period"
-        ),
-        action: "Remove it for the run (CPUQuota=, cpu.max).".to_owned(),
-    })
+    let found = format!(
+        "the control group allows {cpus:.2} CPUs: once they are used up, every process stops until the next period"
+    );
+    Some(Point::new(id, Room::Doubtful, found, "Remove it for the run (CPUQuota=, cpu.max)."))
 }
 
 fn swap(_: &PipelineParameters, facts: &RoomFacts) -> Option<Point> {
     let id = "swap";
     Some(match facts.swap_used_bytes.known() {
-        None => return Some(unknown(id, &facts.swap_used_bytes)),
-        Some(0) => Point::fine(id, "none in use".to_owned()),
-        Some(used) => Point {
-            id,
-            room: Room::Doubtful,
-            found: format!("{} in use: pages that come back from a disk take milliseconds", mib(*used)),
-            action:
-                "Free memory and turn swap off and on again (swapoff -a; swapon -a), or run fewer strategies."
-                    .to_owned(),
-        },
+        None => unknown(id, &facts.swap_used_bytes),
+        Some(0) => Point::fine(id, "none in use"),
+        Some(used) => {
+            let found = format!("{} in use: pages that come back from a disk take milliseconds", mib(*used));
+            let action = "Free memory and turn swap off and on again (swapoff -a; swapon -a), or run fewer strategies.";
+            Point::new(id, Room::Doubtful, found, action)
+        }
     })
 }
 
@@ -135,31 +124,27 @@ fn absent_pins(parameters: &PipelineParameters, facts: &RoomFacts) -> Option<Poi
     }
     let Some(cpus) = facts.cpus.known() else { return Some(unknown(id, &facts.cpus)) };
     let absent = named.difference(cpus);
-    (!absent.is_empty()).then(|| Point {
-        id,
-        room: Room::Impossible,
-        found: format!("CPU {absent} may not be used by this process, which may use {cpus}"),
-        action: "Pin to CPUs of that list, or widen it (taskset, cpuset).".to_owned(),
+    (!absent.is_empty()).then(|| {
+        let found = format!("CPU {absent} may not be used by this process, which may use {cpus}");
+        let action = "Pin to CPUs of that list, or widen it (taskset, cpuset).";
+        Point::new(id, Room::Impossible, found, action)
     })
 }
 
 fn locked_memory(parameters: &PipelineParameters, facts: &RoomFacts) -> Option<Point> {
     let id = "locked memory";
     let bytes = Memory::of(parameters).shared_bytes;
+    let needed = mib(bytes);
     Some(match facts.locked_bytes_max.known() {
         None => unknown(id, &facts.locked_bytes_max),
-        Some(Some(limit)) if *limit < bytes => Point {
-            id,
-            room: Room::Doubtful,
-            found: format!(
-                "{} should be locked, the limit is {}: the rest can be swapped out",
-                mib(bytes),
-                mib(*limit)
-            ),
-            action: "Raise it (ulimit -l unlimited, LimitMEMLOCK=infinity), or run fewer strategies."
-                .to_owned(),
-        },
-        Some(_) => Point::fine(id, format!("{} are within the limit", mib(bytes))),
+        Some(Some(limit)) if *limit < bytes => {
+            let limit = mib(*limit);
+            let found =
+                format!("{needed} should be locked, the limit is {limit}: the rest can be swapped out");
+            let action = "Raise it (ulimit -l unlimited, LimitMEMLOCK=infinity), or run fewer strategies.";
+            Point::new(id, Room::Doubtful, found, action)
+        }
+        Some(_) => Point::fine(id, format!("{needed} are within the limit")),
     })
 }
 
@@ -168,12 +153,11 @@ fn open_files(parameters: &PipelineParameters, facts: &RoomFacts) -> Option<Poin
     let needed = files_needed(parameters);
     Some(match facts.open_files_max.known() {
         None => unknown(id, &facts.open_files_max),
-        Some(Some(limit)) if *limit < needed => Point {
-            id,
-            room: Room::Impossible,
-            found: format!("{needed} files are open at once, the limit is {limit}"),
-            action: "Raise it (ulimit -Hn, LimitNOFILE=), or run fewer strategies.".to_owned(),
-        },
+        Some(Some(limit)) if *limit < needed => {
+            let found = format!("{needed} files are open at once, the limit is {limit}");
+            let action = "Raise it (ulimit -Hn, LimitNOFILE=), or run fewer strategies.";
+            Point::new(id, Room::Impossible, found, action)
+        }
         Some(_) => Point::fine(id, format!("{needed} are within the limit")),
     })
 }
@@ -183,35 +167,29 @@ fn huge_pages(parameters: &PipelineParameters, facts: &RoomFacts) -> Option<Poin
     if !parameters.may_use_huge_pages {
         return None;
     }
-    let needed = Memory::of(parameters).pooled_bytes;
-    Some(match facts.huge_bytes_free.known() {
-        None => unknown(id, &facts.huge_bytes_free),
-        Some(free) if *free < needed => Point {
-            id,
-            room: Room::Doubtful,
-            found: format!(
-                "{} of 2 MiB pages are needed, {} are free: the rest comes in 4 KiB pages",
-                mib(needed),
-                mib(*free)
-            ),
-            action: format!(
-                "Reserve them before (sysctl vm.nr_hugepages={}, where nothing else uses the pool).",
-                Memory::of(parameters).huge_pages()
-            ),
-        },
-        Some(free) => Point::fine(id, format!("{} of {} free are taken", mib(needed), mib(*free))),
-    })
+    let memory = Memory::of(parameters);
+    let Some(free) = facts.huge_bytes_free.known() else { return Some(unknown(id, &facts.huge_bytes_free)) };
+    let (needed, there) = (mib(memory.pooled_bytes), mib(*free));
+    if *free >= memory.pooled_bytes {
+        return Some(Point::fine(id, format!("{needed} of {there} free are taken")));
+    }
+    let found =
+        format!("{needed} of 2 MiB pages are needed, {there} are free: the rest comes in 4 KiB pages");
+    let action = format!(
+        "Reserve them before (sysctl vm.nr_hugepages={}, where nothing else uses the pool).",
+        memory.huge_pages()
+    );
+    Some(Point::new(id, Room::Doubtful, found, action))
 }
 
 fn master(_: &PipelineParameters, facts: &RoomFacts) -> Option<Point> {
     let id = "master";
     match &facts.running_master {
-        Reading::Known(who) => Some(Point {
-            id,
-            room: Room::Impossible,
-            found: format!("one of this name runs already ({who})"),
-            action: "End it, or give this run another --name; without one it has its own.".to_owned(),
-        }),
+        Reading::Known(who) => {
+            let action = "End it, or give this run another --name; without one it has its own.";
+            let found = format!("one of this name runs already ({who})");
+            Some(Point::new(id, Room::Impossible, found, action))
+        }
         Reading::Absent => None,
         other => Some(unknown(id, other)),
     }
@@ -220,7 +198,7 @@ fn master(_: &PipelineParameters, facts: &RoomFacts) -> Option<Point> {
 fn other_runs(_: &PipelineParameters, facts: &RoomFacts) -> Option<Point> {
     Some(match facts.other_runs.known() {
         None => unknown(OTHER_RUNS, &facts.other_runs),
-        Some(runs) => others(runs, false).unwrap_or_else(|| Point::fine(OTHER_RUNS, "none".to_owned())),
+        Some(runs) => others(runs, false).unwrap_or_else(|| Point::fine(OTHER_RUNS, "none")),
     })
 }
 
@@ -237,14 +215,12 @@ pub fn others(runs: &[String], is_over: bool) -> Option<Point> {
             ("run", "takes", "Let them end, or stop them (kill -INT with their numbers), and measure again.")
         }
     };
-    (!runs.is_empty()).then(|| Point {
-        id: OTHER_RUNS,
-        room: Room::Doubtful,
-        found: format!(
+    (!runs.is_empty()).then(|| {
+        let found = format!(
             "{} {verb} {what} at the same time: each {takes} CPU time from the other, and the figures of both are spoilt",
             runs.join(" and ")
-        ),
-        action: action.to_owned(),
+        );
+        Point::new(OTHER_RUNS, Room::Doubtful, found, action)
     })
 }
 

@@ -10,6 +10,7 @@ pub use memory::{Memory, files_needed};
 
 use crate::PipelineParameters;
 use lowlat_host::{CpuSet, Reading};
+use thiserror::Error;
 
 /// Facts about a host's room for a run.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -71,8 +72,12 @@ pub struct Point {
 }
 
 impl Point {
-    fn fine(id: &'static str, found: String) -> Self {
-        Self { id, room: Room::Fine, found, action: String::new() }
+    fn new(id: &'static str, room: Room, found: impl Into<String>, action: impl Into<String>) -> Self {
+        Self { id, room, found: found.into(), action: action.into() }
+    }
+
+    fn fine(id: &'static str, found: impl Into<String>) -> Self {
+        Self::new(id, Room::Fine, found, "")
     }
 
     /// "memory: 2 GiB are needed, 1 GiB is available. Run fewer strategies."
@@ -94,17 +99,9 @@ pub fn doubts(points: &[Point]) -> Vec<String> {
 }
 
 /// A host has no room for a run. Holds a sentence for each reason.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("the host has no room for this run{}", .0.iter().map(|reason| format!("\n  {reason}")).collect::<String>())]
 pub struct NoRoom(pub Vec<String>);
-
-impl std::fmt::Display for NoRoom {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "the host has no room for this run")?;
-        self.0.iter().try_for_each(|reason| write!(f, "\n  {reason}"))
-    }
-}
-
-impl std::error::Error for NoRoom {}
 
 /// The warnings about a run that the host has room for.
 ///

@@ -42,6 +42,12 @@ pub struct RowPlan {
     pub not_run: Option<String>,
 }
 
+impl RowPlan {
+    fn not_run(why: String) -> Self {
+        Self { duration_s: 0.0, ticks: 0, not_run: Some(why) }
+    }
+}
+
 /// One run of the plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PlannedRun {
@@ -117,11 +123,11 @@ fn plan(rows: &[Share], budget_s: f64, repeats: u32) -> Result<Budget, BudgetErr
     let mut taking: Vec<usize> = (0..rows.len()).filter(|row| rows[*row].refused.is_none()).collect();
     taking.sort_by(|a, b| rows[*b].rate_per_s.total_cmp(&rows[*a].rate_per_s));
     let mut level_s = level(rows, &taking, each_s);
-    let mut late: Vec<(usize, f64)> = Vec::new();
+    let mut late: Vec<usize> = Vec::new();
     let is_late =
         |row: &Share, level_s: f64| row.fixed.is_none() && 1.0 / row.rate_per_s > level_s.max(RUN_S_MIN);
     while let Some(slowest) = taking.last().copied().filter(|row| is_late(&rows[*row], level_s)) {
-        late.push((slowest, level_s));
+        late.push(slowest);
         taking.pop();
         level_s = level(rows, &taking, each_s);
     }
@@ -131,11 +137,9 @@ fn plan(rows: &[Share], budget_s: f64, repeats: u32) -> Result<Budget, BudgetErr
         return Err(BudgetError::TooShort { budget_s, needed_s, rows: taking.len() });
     }
     let mut plans: Vec<RowPlan> = rows.iter().map(|row| row_plan(row, level_s)).collect();
-    for (row, _) in late {
-        let tick_s = 1.0 / rows[row].rate_per_s;
-        let why =
-            format!("one tick takes {}, and a run of this budget {}", seconds(tick_s), seconds(level_s));
-        plans[row] = RowPlan { duration_s: 0.0, ticks: 0, not_run: Some(why) };
+    for row in late {
+        let (tick, run) = (seconds(1.0 / rows[row].rate_per_s), seconds(level_s));
+        plans[row] = RowPlan::not_run(format!("one tick takes {tick}, and a run of this budget {run}"));
     }
     let runs: Vec<PlannedRun> = (0..repeats)
         .flat_map(|repeat| {
@@ -158,24 +162,20 @@ fn level(rows: &[Share], taking: &[usize], each_s: f64) -> f64 {
         each_s - taking.iter().map(|row| cost_s(&rows[*row]) + given_s(&rows[*row])).sum::<f64>();
     // Fastest first, so those that want least come first.
     let sharing: Vec<usize> = taking.iter().copied().filter(|row| rows[*row].fixed.is_none()).collect();
-    let mut open = sharing.len();
-    let mut level_s = if left_s < 0.0 { 0.0 } else { f64::INFINITY };
-    for row in &sharing {
-        let even_s = left_s / open as f64;
+    for (at, row) in sharing.iter().enumerate() {
+        let even_s = left_s / (sharing.len() - at) as f64;
         let wanted_s = wanted_s(&rows[*row]);
         if even_s <= wanted_s {
-            level_s = even_s;
-            break;
+            return even_s;
         }
         left_s -= wanted_s;
-        open -= 1;
     }
-    level_s
+    if left_s < 0.0 { 0.0 } else { f64::INFINITY }
 }
 
 fn row_plan(row: &Share, level_s: f64) -> RowPlan {
     if let Some(why) = &row.refused {
-        return RowPlan { duration_s: 0.0, ticks: 0, not_run: Some(why.clone()) };
+        return RowPlan::not_run(why.clone());
     }
     if let Some((duration_s, ticks)) = row.fixed {
         return RowPlan { duration_s, ticks, not_run: None };
