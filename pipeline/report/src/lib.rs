@@ -8,13 +8,7 @@
 mod journal;
 mod pipeline;
 
-pub use journal::{
-    recorded::{JournalRecorded, journal_recorded_text},
-    recording::{
-        JournalDifference, JournalLine, JournalStream, JournalTimes, JournalView, journal_diff_text,
-        journal_line, journal_notice, journal_text,
-    },
-};
+pub use journal::{recorded::*, recording::*};
 pub use pipeline::{
     html::{matrix_html, run_html},
     matrix_warnings,

@@ -66,9 +66,7 @@ impl<'r, 'a> MeasuredFinding<'r, 'a> {
 
 fn sentence(one: &MeasuredRow<'_>, other: &MeasuredRow<'_>) -> String {
     let (one_id, other_id) = (&one.row.id, &other.row.id);
-    let of = |row: &MeasuredRow<'_>| (row.figures.t2o.clone(), row.figures.runs);
-    let ((one, one_runs), (other, other_runs)) = (of(one), of(other));
-    match compare((&one, one_runs), (&other, other_runs)) {
+    match compare((&one.figures.t2o, one.figures.runs), (&other.figures.t2o, other.figures.runs)) {
         Some(SpeedVerdict::Faster(factor)) => {
             format!("{other_id} takes {factor:.2} times as long as {one_id}.")
         }

@@ -93,25 +93,22 @@ pub fn matrix_warnings(document: &MatrixDocument) -> Vec<String> {
 
 /// Sentences about losses, missed wakes and late schedules, if any.
 fn failures_text(rows: &[MeasuredRow<'_>]) -> Vec<String> {
-    let mut said = Vec::new();
-    let failed: Vec<&str> =
-        rows.iter().filter(|row| row.figures.failures > 0).map(|row| row.row.id.as_str()).collect();
-    let total: u64 = rows.iter().map(|row| row.figures.failures).sum();
-    if total > 0 {
-        said.push(format!("{} records were lost or wakes missed, in {}.", count(total), failed.join(", ")));
-    }
-    let late: Vec<&str> =
-        rows.iter().filter(|row| row.figures.late_runs > 0).map(|row| row.row.id.as_str()).collect();
-    if !late.is_empty() {
-        said.push(format!(
-            "md fell behind its schedule in {}: the host cannot keep up with the rate.",
-            late.join(", ")
-        ));
-    }
-    let single: Vec<&str> =
-        rows.iter().filter(|row| row.figures.runs == 1).map(|row| row.row.id.as_str()).collect();
-    if !single.is_empty() {
-        said.push(format!("Only one run of {}: no range of means.", single.join(", ")));
-    }
-    said
+    let named = |is_named: fn(&RowFigures) -> bool| {
+        let ids = rows.iter().filter(|row| is_named(&row.figures)).map(|row| row.row.id.as_str());
+        Some(ids.collect::<Vec<_>>().join(", ")).filter(|ids| !ids.is_empty())
+    };
+    let total = count(rows.iter().map(|row| row.figures.failures).sum());
+    let failed = named(|of| of.failures > 0);
+    let late = named(|of| of.late_runs > 0);
+    let single = named(|of| of.runs == 1);
+    [
+        failed.map(|ids| format!("{total} records were lost or wakes missed, in {ids}.")),
+        late.map(|ids| {
+            format!("md fell behind its schedule in {ids}: the host cannot keep up with the rate.")
+        }),
+        single.map(|ids| format!("Only one run of {ids}: no range of means.")),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }

@@ -1,9 +1,9 @@
 //! Costs: busy CPUs, and wakes and switches per tick.
 
 use crate::pipeline::MeasuredRow;
-use crate::pipeline::html::series::{ChartSeries, Frame, Look, Point, decades};
+use crate::pipeline::html::series::{ChartSeries, Frame, Look, Point, decades, power_name};
 use lowlat_text::page::section as page_section;
-use lowlat_text::units::{count, rate};
+use lowlat_text::units::rate;
 use maud::{Markup, html};
 
 const WIDTH: f64 = 528.0;
@@ -25,7 +25,7 @@ pub fn cost(groups: &[Vec<&MeasuredRow<'_>>]) -> Markup {
         html! {
             figure tabindex="0" class="card" {
                 figcaption { h3 { (title) } p { (caption) } }
-                (Frame::new(WIDTH, HEIGHT, low, high).draw(title, y_title, plain_name, &all))
+                (Frame::new(WIDTH, HEIGHT, low, high).draw(title, y_title, power_name, &all))
             }
         }
     };
@@ -43,32 +43,11 @@ fn series(
     of: &dyn Fn(&MeasuredRow<'_>) -> Option<f64>,
     words: &dyn Fn(f64) -> String,
 ) -> Vec<ChartSeries> {
-    let one = |group: &Vec<&MeasuredRow<'_>>| {
-        let mut points: Vec<Point> = group
-            .iter()
-            .filter_map(|row| {
-                let at = of(row).filter(|at| *at > 0.0)?;
-                let rate = row.row.parameters.rate_per_s;
-                Some(Point {
-                    rate,
-                    low: at,
-                    at,
-                    high: at,
-                    is_carried: true,
-                    title: format!("{}: {}", row.row.id, words(at)),
-                })
-            })
-            .collect();
-        points.sort_by(|a, b| a.rate.total_cmp(&b.rate));
-        ChartSeries { letter: group.first().map_or('A', |row| row.row.group), points, look: Look::Bars }
+    let point = |row: &&MeasuredRow<'_>| {
+        let at = of(row).filter(|at| *at > 0.0)?;
+        let (rate, title) = (row.row.parameters.rate_per_s, format!("{}: {}", row.row.id, words(at)));
+        Some(Point { rate, low: at, at, high: at, is_carried: true, title })
     };
+    let one = |group: &Vec<_>| ChartSeries::of(group, group.iter().filter_map(point).collect(), Look::Bars);
     groups.iter().map(one).filter(|series| !series.points.is_empty()).collect()
-}
-
-/// Formats a power of ten as "0.001", "1" or "100".
-fn plain_name(power: i32) -> String {
-    match power {
-        ..0 => format!("{:.*}", usize::try_from(-power).unwrap_or(1), 10_f64.powi(power)),
-        _ => count(10_u64.pow(power.unsigned_abs().min(18))),
-    }
 }

@@ -1,9 +1,9 @@
 //! Latency over the tick rate.
 
 use crate::pipeline::html::series::{ChartSeries, Frame, Look, Point, decades, legend};
-use crate::pipeline::{MeasuredRow, bounds};
+use crate::pipeline::{MeasuredRow, bounds, terminal::range};
 use lowlat_text::page::{micro, section as page_section};
-use lowlat_text::units::{count, duration};
+use lowlat_text::units::{clean, count, duration};
 use maud::{Markup, html};
 
 const WIDTH: f64 = 1_080.0;
@@ -15,11 +15,15 @@ const SMALL_HEIGHT: f64 = 290.0;
 
 type Group<'r, 'a> = Vec<&'r MeasuredRow<'a>>;
 
+/// The means of each group that has some.
+fn all_means(groups: &[Group<'_, '_>]) -> Vec<ChartSeries> {
+    groups.iter().map(of_means).filter(|series| !series.points.is_empty()).collect()
+}
+
 /// One chart of all means, and one chart of percentiles per group.
 pub fn section(groups: &[Group<'_, '_>]) -> Markup {
     let lead = html! { "From the write of a quote by md to the read of its order by td, over the rate of quotes. Both axes are logarithmic; lower is faster." };
-    let means: Vec<ChartSeries> =
-        groups.iter().map(|group| of_means(group)).filter(|series| !series.points.is_empty()).collect();
+    let means = all_means(groups);
     let measured: Vec<&Group<'_, '_>> =
         groups.iter().filter(|group| group.iter().any(|row| row.figures.runs > 0)).collect();
     // All charts share one scale, so that groups can be compared.
@@ -53,15 +57,14 @@ fn means_chart(means: &[ChartSeries], measured: &[&Group<'_, '_>]) -> Markup {
                 p { "Tick to order: bars reach from the lowest to the highest mean of a run, as in the report. Groups are drawn side by side at each rate." }
             }
             (frame.draw("Mean tick to order over the rate, one line per group; the figures are in the tables below", "tick to order", time_name, means))
-            (legend(measured.iter().filter_map(|group| group.first()).map(|row| (row.row.group, row.row.group_name.as_str())), false))
+            (legend(measured.iter().filter_map(|group| group.first()).map(|row| (row.row.group, row.row.group_name.as_str()))))
         }
     }
 }
 
 /// The means of a finding's groups, with their names below.
 pub fn finding_chart(title: &str, groups: &[Group<'_, '_>], names: &[(char, String)]) -> Markup {
-    let means: Vec<ChartSeries> =
-        groups.iter().map(|group| of_means(group)).filter(|series| !series.points.is_empty()).collect();
+    let means = all_means(groups);
     let (low, high) = span_of(&means);
     let rates = decades(means.iter().flat_map(|series| &series.points).map(|point| point.rate));
     let frame = Frame::new(SMALL_WIDTH, SMALL_HEIGHT, low, high).side_by_side(BESIDE);
@@ -73,7 +76,7 @@ pub fn finding_chart(title: &str, groups: &[Group<'_, '_>], names: &[(char, Stri
         figure tabindex="0" class="card" {
             figcaption { h3 { "Means" } p { "Tick to order, from the lowest to the highest mean of a run." } }
             (frame.draw(&label, "tick to order", time_name, &means))
-            (legend(names.iter().map(|(letter, name)| (*letter, name.as_str())), false))
+            (legend(names.iter().map(|(letter, name)| (*letter, name.as_str()))))
         }
     }
 }
@@ -89,7 +92,7 @@ fn percentiles(group: &Group<'_, '_>, (low, high): (i32, i32)) -> Markup {
     html! {
         figure tabindex="0" class="card" {
             figcaption {
-                h3 { (first.row.group) ": " (lowlat_text::units::clean(&first.row.group_name)) }
+                h3 { (first.row.group) ": " (clean(&first.row.group_name)) }
             }
             (frame.draw(&label, "tick to order", time_name, &all))
         }
@@ -104,25 +107,16 @@ fn span_of(all: &[ChartSeries]) -> (i32, i32) {
 
 fn of_means(group: &Group<'_, '_>) -> ChartSeries {
     let points = group.iter().filter_map(|row| {
-        let (low, high) = row.figures.t2o.means_ns?;
-        let range = crate::pipeline::terminal::range(Some((low, high)));
-        Some(mean(
-            row,
-            (low, high),
-            format!(
-                "{}: mean {} in {} runs, {} ticks",
-                row.row.id,
-                micro(&range),
-                row.figures.runs,
-                count(row.figures.ticks)
-            ),
-        ))
+        let means = row.figures.t2o.means_ns?;
+        let of = format!("in {} runs, {} ticks", row.figures.runs, count(row.figures.ticks));
+        Some(mean(row, means, |range| format!(": mean {range} {of}")))
     });
-    series(group, points.collect(), Look::Bars)
+    ChartSeries::of(group, points.collect(), Look::Bars)
 }
 
 /// The range of the means of a row, with the line through its geometric middle.
-fn mean(row: &MeasuredRow<'_>, (low, high): (f64, f64), title: String) -> Point {
+fn mean(row: &MeasuredRow<'_>, (low, high): (f64, f64), words: impl Fn(&str) -> String) -> Point {
+    let title = format!("{}{}", row.row.id, words(&micro(&range(Some((low, high))))));
     Point { rate: row.row.parameters.rate_per_s, low, at: (low * high).sqrt(), high, is_carried: true, title }
 }
 
@@ -150,28 +144,13 @@ fn of_percentiles(group: &Group<'_, '_>) -> ChartSeries {
             ),
         })
     });
-    series(group, points.collect(), Look::Band)
+    ChartSeries::of(group, points.collect(), Look::Band)
 }
 
 fn of_reference(group: &Group<'_, '_>) -> ChartSeries {
-    let points = group.iter().filter_map(|row| {
-        let (low, high) = bounds(row.reference?.t2o);
-        Some(mean(
-            row,
-            (low, high),
-            format!(
-                "{} in the report, on another machine: mean {}",
-                row.row.id,
-                micro(&crate::pipeline::terminal::range(Some((low, high))))
-            ),
-        ))
-    });
-    series(group, points.collect(), Look::Reference)
-}
-
-fn series(group: &Group<'_, '_>, mut points: Vec<Point>, look: Look) -> ChartSeries {
-    points.sort_by(|a, b| a.rate.total_cmp(&b.rate));
-    ChartSeries { letter: group.first().map_or('A', |row| row.row.group), points, look }
+    let words = |range: &str| format!(" in the report, on another machine: mean {range}");
+    let points = group.iter().filter_map(|row| Some(mean(row, bounds(row.reference?.t2o), words)));
+    ChartSeries::of(group, points.collect(), Look::Reference)
 }
 
 /// "100 ns", "1 µs", "10 ms", "1 s".

@@ -1,7 +1,7 @@
 //! The page of one run: tick to order, and tick to trade with its parts.
 
 use crate::pipeline::terminal::{
-    balance, feed_line, gateway_line, load_words, run_counts, run_headline, stages, wire_stages,
+    balance, feed_line, gateway_line, load_words, run_counts, run_headline, stages, whole, wire_stages,
 };
 use lowlat_pipeline::{PipelineDocument, StageFigures, WireRecord};
 use lowlat_text::page::svg::px;
@@ -90,11 +90,7 @@ fn bar(all: &[(&str, &StageFigures)]) -> Markup {
         let mean_ns = figures.mean_ns.unwrap_or(0.0);
         let (start, width) = (x, if total > 0.0 { mean_ns / total * BAR_WIDTH } else { 0.0 });
         x += width;
-        let title = format!(
-            "{}. {name}: mean {}",
-            number + 1,
-            micro(&duration(crate::pipeline::terminal::whole(mean_ns)))
-        );
+        let title = format!("{}. {name}: mean {}", number + 1, micro(&duration(whole(mean_ns))));
         (number, start, width, title)
     });
     let drawn: Vec<_> = drawn.collect();
@@ -132,7 +128,7 @@ fn table(label: &str, all: &[(&str, &StageFigures)]) -> Markup {
                         td { (number + 1) }
                         th scope="row" class="left" { (name) }
                         td { (count(figures.count)) }
-                        td { (ns(figures.mean_ns.map(crate::pipeline::terminal::whole))) }
+                        td { (ns(figures.mean_ns.map(whole))) }
                         td { (ns(figures.p50_ns)) }
                         td { (ns(figures.p99_ns)) }
                         td { (ns(figures.p99_9_ns)) }

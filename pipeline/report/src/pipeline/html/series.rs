@@ -1,7 +1,8 @@
 //! Charts over the tick rate: both axes are logarithmic, each group has a colour.
 
+use crate::pipeline::MeasuredRow;
 use lowlat_text::page::svg::{LogScale, px};
-use lowlat_text::units::count;
+use lowlat_text::units::{clean, count};
 use maud::{Markup, html};
 
 /// Decades of tick rates in the matrix: 0.1 to 10,000 per second.
@@ -39,6 +40,14 @@ pub struct ChartSeries {
     /// Points in order of rate.
     pub points: Vec<Point>,
     pub look: Look,
+}
+
+impl ChartSeries {
+    /// The series of a group's rows.
+    pub fn of(group: &[&MeasuredRow<'_>], mut points: Vec<Point>, look: Look) -> Self {
+        points.sort_by(|a, b| a.rate.total_cmp(&b.rate));
+        Self { letter: group.first().map_or('A', |row| row.row.group), points, look }
+    }
 }
 
 /// Way in which a series is drawn.
@@ -112,7 +121,7 @@ impl Frame {
                 }
                 @for (power, at) in x.decades() {
                     line class="grid" x1=(px(at)) x2=(px(at)) y1=(px(y.end)) y2=(px(y.start)) {}
-                    text x=(px(at)) y=(px(y.start + 17.0)) text-anchor="middle" { (rate_name(power)) }
+                    text x=(px(at)) y=(px(y.start + 17.0)) text-anchor="middle" { (power_name(power)) }
                 }
                 line class="tick" x1=(px(x.start)) x2=(px(x.end)) y1=(px(y.start)) y2=(px(y.start)) {}
                 text class="axis-title" x=(px(x.end)) y=(px(self.height - 6.0)) text-anchor="end" { "ticks per second, all instruments" }
@@ -150,31 +159,27 @@ impl Frame {
     }
 
     fn line(&self, series: &ChartSeries, shift: f64) -> String {
-        let mut path = String::new();
-        for point in &series.points {
-            let step = if path.is_empty() { 'M' } else { 'L' };
-            path.push_str(&format!(
-                "{step}{} {}",
-                px(self.x.at(point.rate) + shift),
-                px(self.y.at(point.at))
-            ));
-        }
-        path
+        self.path(series.points.iter().map(|point| (point.rate, point.at)), shift)
+    }
+
+    /// Joins points of a rate and a value by lines.
+    fn path(&self, points: impl Iterator<Item = (f64, f64)>, shift: f64) -> String {
+        let step = |(at, (rate, value))| {
+            let step = if at == 0 { 'M' } else { 'L' };
+            format!("{step}{} {}", px(self.x.at(rate) + shift), px(self.y.at(value)))
+        };
+        points.enumerate().map(step).collect()
     }
 
     /// The area between low and high ends, over each stretch of points that have both.
     fn band(&self, series: &ChartSeries) -> String {
-        let mut path = String::new();
-        for stretch in series.points.split(|point| !point.is_carried).filter(|stretch| stretch.len() > 1) {
-            let ends = stretch.iter().map(|point| (point, point.high));
-            let back = stretch.iter().rev().map(|point| (point, point.low));
-            for (at, (point, value)) in ends.chain(back).enumerate() {
-                let step = if at == 0 { 'M' } else { 'L' };
-                path.push_str(&format!("{step}{} {}", px(self.x.at(point.rate)), px(self.y.at(value))));
-            }
-            path.push('z');
-        }
-        path
+        let stretches = series.points.split(|point| !point.is_carried).filter(|stretch| stretch.len() > 1);
+        let area = |stretch: &[Point]| {
+            let ends = stretch.iter().map(|point| (point.rate, point.high));
+            let back = stretch.iter().rev().map(|point| (point.rate, point.low));
+            format!("{}z", self.path(ends.chain(back), 0.0))
+        };
+        stretches.map(area).collect()
     }
 
     /// The letter of each group where its line ends, moved apart.
@@ -210,10 +215,11 @@ impl Frame {
     }
 }
 
-fn rate_name(power: i32) -> String {
+/// Formats a power of ten as "0.001", "1" or "100".
+pub fn power_name(power: i32) -> String {
     match power {
         ..0 => format!("{:.*}", usize::try_from(-power).unwrap_or(1), 10_f64.powi(power)),
-        _ => count(10_u64.pow(power.unsigned_abs())),
+        _ => count(10_u64.pow(power.unsigned_abs().min(18))),
     }
 }
 
@@ -227,13 +233,12 @@ pub fn decades(values: impl Iterator<Item = f64>) -> Option<(i32, i32)> {
 }
 
 /// Legend: the groups of a chart with their colours.
-pub fn legend<'a>(groups: impl Iterator<Item = (char, &'a str)>, reference: bool) -> Markup {
+pub fn legend<'a>(groups: impl Iterator<Item = (char, &'a str)>) -> Markup {
     html! {
         ul class="legend" {
             @for (letter, name) in groups {
-                li { span class={ "line-swatch g-" (letter.to_ascii_lowercase()) } {} b { (letter) } " " (lowlat_text::units::clean(name)) }
+                li { span class={ "line-swatch g-" (letter.to_ascii_lowercase()) } {} b { (letter) } " " (clean(name)) }
             }
-            @if reference { li { span class="line-swatch reference-swatch" {} "the Kungfu report, on another machine" } }
         }
     }
 }
