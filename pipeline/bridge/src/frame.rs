@@ -27,6 +27,7 @@
 
 use lowlat_ipc::{interest::SUBSCRIBERS_MAX, layout::KIND_RESERVED_MIN, stream::Stamp};
 use lowlat_trade::address::is_name;
+use std::fmt;
 use thiserror::Error;
 
 /// First bytes of a frame.
@@ -47,77 +48,33 @@ const STANDING: u16 = 2;
 
 /// Offsets of the fields in the head.
 mod at {
-    pub const VERSION: usize = 4;
-    pub const WHAT: usize = 6;
-    pub const STREAM: usize = 8;
-    pub const BODY_BYTES: usize = 12;
-    pub const RUN: usize = 16;
-    pub const EPOCH: usize = 24;
-    pub const SEQUENCE: usize = 32;
-    pub const VOID: usize = 40;
-    pub const KIND: usize = 48;
-    pub const SCHEMA: usize = 50;
-    pub const INSTRUMENT: usize = 52;
-    pub const SOURCE: usize = 56;
-    pub const CHECK: usize = 60;
-    pub const GENERATED: usize = 64;
-    pub const TRIGGER: usize = 72;
-    pub const CAUSE: usize = 80;
+    pub const VERSION: usize = super::MAGIC.len();
+    pub const WHAT: usize = VERSION + 2;
+    pub const STREAM: usize = WHAT + 2;
+    pub const BODY_BYTES: usize = STREAM + 4;
+    pub const RUN: usize = BODY_BYTES + 4;
+    pub const EPOCH: usize = RUN + 8;
+    pub const SEQUENCE: usize = EPOCH + 8;
+    pub const VOID: usize = SEQUENCE + 8;
+    pub const KIND: usize = VOID + 8;
+    pub const SCHEMA: usize = KIND + 2;
+    pub const INSTRUMENT: usize = SCHEMA + 2;
+    pub const SOURCE: usize = INSTRUMENT + 4;
+    pub const CHECK: usize = SOURCE + 4;
+    pub const GENERATED: usize = CHECK + 4;
+    pub const TRIGGER: usize = GENERATED + 8;
+    pub const CAUSE: usize = TRIGGER + 8;
 }
 
 const _: () = {
-    assert!(at::VERSION == MAGIC.len() && at::WHAT == at::VERSION + 2 && at::STREAM == at::WHAT + 2);
-    assert!(at::BODY_BYTES == at::STREAM + 4 && at::RUN == at::BODY_BYTES + 4 && at::EPOCH == at::RUN + 8);
-    assert!(at::SEQUENCE == at::EPOCH + 8 && at::VOID == at::SEQUENCE + 8 && at::KIND == at::VOID + 8);
-    assert!(at::SCHEMA == at::KIND + 2 && at::INSTRUMENT == at::SCHEMA + 2);
-    assert!(
-        at::SOURCE == at::INSTRUMENT + 4 && at::CHECK == at::SOURCE + 4 && at::GENERATED == at::CHECK + 4
-    );
-    assert!(at::TRIGGER == at::GENERATED + 8 && at::CAUSE == at::TRIGGER + 8 && HEAD_BYTES == at::CAUSE + 8);
+    assert!(HEAD_BYTES == at::CAUSE + 8);
     assert!(HEAD_BYTES.is_multiple_of(8) && BODY_BYTES_MAX < u32::MAX as usize);
 };
 
-/// Reason why bytes are not a frame.
+/// Reason why bytes are not a frame: what was found, what was expected, and what to do.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum FrameError {
-    /// Too short, or not of the length that it states.
-    #[error("invalid frame of {found} bytes, expected {expected}: truncated, or not sent by lowlat-bridge")]
-    Length {
-        found: usize,
-        /// The expected length, in words.
-        expected: String,
-    },
-    /// A message of another program.
-    #[error(
-        "invalid frame: it starts with {found:02x?}, expected \"LLBR\"; another program sends to this channel and stream\nhint: use another channel or stream"
-    )]
-    Magic { found: [u8; 4] },
-    /// A frame of another version.
-    #[error(
-        "unsupported frame version {found}, expected {VERSION}\nhint: use one version of lowlat-bridge on both hosts"
-    )]
-    Version { found: u16 },
-    /// The checksum does not match: the frame was damaged in transit.
-    #[error(
-        "damaged frame: found checksum {found:#010x}, expected {expected:#010x}\nhint: check the error counters of the network cards"
-    )]
-    Check {
-        /// The checksum in the frame.
-        found: u32,
-        /// The checksum of its bytes.
-        expected: u32,
-    },
-    /// A field has an invalid value.
-    #[error(
-        "invalid frame: {field}: found {found}, expected {expected}\nhint: use one version of lowlat-bridge on both hosts"
-    )]
-    Value {
-        field: &'static str,
-        found: String,
-        /// Description of the valid values.
-        expected: &'static str,
-    },
-}
+#[error("{0}")]
+pub struct FrameError(String);
 
 /// Sender, stream and number of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -187,27 +144,37 @@ impl<'a> Frame<'a> {
 
     /// Parses bytes from the network, after checking every field.
     pub fn decode(bytes: &'a [u8]) -> Result<Self, FrameError> {
-        let Some((head_bytes, body)) = bytes.split_at_checked(HEAD_BYTES) else {
-            return Err(FrameError::Length { found: bytes.len(), expected: format!("{HEAD_BYTES} or more") });
+        let length = |expected: String| {
+            let found = bytes.len();
+            FrameError(format!(
+                "invalid frame of {found} bytes, expected {expected}: truncated, or not sent by lowlat-bridge"
+            ))
         };
+        let (head_bytes, body) =
+            bytes.split_at_checked(HEAD_BYTES).ok_or_else(|| length(format!("{HEAD_BYTES} or more")))?;
         let magic: [u8; 4] = array(head_bytes, 0);
         if magic != MAGIC {
-            return Err(FrameError::Magic { found: magic });
+            return Err(FrameError(format!(
+                "invalid frame: it starts with {magic:02x?}, expected \"LLBR\"; another program sends to this channel and stream\nhint: use another channel or stream"
+            )));
         }
         let version = u16::from_le_bytes(array(head_bytes, at::VERSION));
         if version != VERSION {
-            return Err(FrameError::Version { found: version });
+            return Err(FrameError(format!(
+                "unsupported frame version {version}, expected {VERSION}\nhint: use one version of lowlat-bridge on both hosts"
+            )));
         }
         let body_bytes = u32_at(head_bytes, at::BODY_BYTES);
         if body.len() > BODY_BYTES_MAX || u32::try_from(body.len()) != Ok(body_bytes) {
-            return Err(FrameError::Length {
-                found: bytes.len(),
-                expected: format!("{HEAD_BYTES} and the stated {body_bytes}, at most {BODY_BYTES_MAX}"),
-            });
+            return Err(length(format!(
+                "{HEAD_BYTES} and the stated {body_bytes}, at most {BODY_BYTES_MAX}"
+            )));
         }
         let (found, expected) = (u32_at(head_bytes, at::CHECK), check_of(bytes));
         if found != expected {
-            return Err(FrameError::Check { found, expected });
+            return Err(FrameError(format!(
+                "damaged frame: found checksum {found:#010x}, expected {expected:#010x}\nhint: check the error counters of the network cards"
+            )));
         }
         let what = u16::from_le_bytes(array(head_bytes, at::WHAT));
         let head = head_of(head_bytes, what)?;
@@ -230,10 +197,10 @@ fn head_of(bytes: &[u8], what: u16) -> Result<FrameHead, FrameError> {
     let sequence_min = match what {
         RECORD => 1,
         STANDING => 0,
-        found => return Err(value("what", found.to_string(), "1 (record) or 2 (standing)")),
+        found => return Err(value("what", found, "1 (record) or 2 (standing)")),
     };
     if head.stream >= STREAMS_MAX {
-        return Err(value("stream", head.stream.to_string(), "a number below 1,024"));
+        return Err(value("stream", head.stream, "a number below 1,024"));
     }
     if head.run == 0 {
         return Err(value("run", "0", "a time"));
@@ -242,10 +209,10 @@ fn head_of(bytes: &[u8], what: u16) -> Result<FrameHead, FrameError> {
         return Err(value("epoch", "0", "1 or more"));
     }
     if !(sequence_min..=SEQUENCE_MAX).contains(&head.sequence) {
-        return Err(value("sequence", head.sequence.to_string(), "1 (0 in a standing) to 2^62"));
+        return Err(value("sequence", head.sequence, "1 (0 in a standing) to 2^62"));
     }
     if head.void > head.sequence {
-        return Err(value("void", head.void.to_string(), "no more than the sequence"));
+        return Err(value("void", head.void, "no more than the sequence"));
     }
     Ok(head)
 }
@@ -261,7 +228,7 @@ fn stamp_of(bytes: &[u8]) -> Result<Stamp, FrameError> {
         cause: u64_at(bytes, at::CAUSE),
     };
     if stamp.kind >= KIND_RESERVED_MIN {
-        return Err(value("kind", stamp.kind.to_string(), "a custom kind, below 0xff00"));
+        return Err(value("kind", stamp.kind, "a custom kind, below 0xff00"));
     }
     Ok(stamp)
 }
@@ -274,8 +241,10 @@ fn name_of(body: &[u8]) -> Result<&str, FrameError> {
     std::str::from_utf8(body).ok().filter(|name| is_name(name)).ok_or_else(wrong)
 }
 
-fn value(field: &'static str, found: impl Into<String>, expected: &'static str) -> FrameError {
-    FrameError::Value { field, found: found.into(), expected }
+fn value(field: &str, found: impl fmt::Display, expected: &str) -> FrameError {
+    FrameError(format!(
+        "invalid frame: {field}: found {found}, expected {expected}\nhint: use one version of lowlat-bridge on both hosts"
+    ))
 }
 
 /// Over all bytes except the checksum.

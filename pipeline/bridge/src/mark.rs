@@ -63,7 +63,7 @@ pub struct Mark {
 impl Mark {
     /// Encodes it as the payload of a record.
     pub fn encode(&self) -> [u8; BYTES] {
-        let first = u64::from(VERSION) | u64::from(code(self.why)) << 16 | u64::from(self.number) << 32;
+        let first = u64::from(VERSION) | (self.why as u64) << 16 | u64::from(self.number) << 32;
         let Self { run, epoch, sequence, lost, lost_total, void_total, .. } = *self;
         let mut bytes = [0; BYTES];
         let words: [u64; WORDS] = [first, run, epoch, sequence, lost, lost_total, void_total, 0];
@@ -113,19 +113,9 @@ fn parts(word: u64) -> [u16; 4] {
     [word as u16, (word >> 16) as u16, (word >> 32) as u16, (word >> 48) as u16]
 }
 
-fn code(why: Why) -> u16 {
-    match why {
-        Why::Start => 1,
-        Why::NewRun => 2,
-        Why::NewSender => 3,
-        Why::Gap => 4,
-        Why::NewWriter => 5,
-    }
-}
-
 fn why_of(code: u16) -> Option<Why> {
     let all = [Why::Start, Why::NewRun, Why::NewSender, Why::Gap, Why::NewWriter];
-    all.into_iter().find(|why| self::code(*why) == code)
+    all.into_iter().find(|why| *why as u16 == code)
 }
 
 /// Marks of one stream: the current one, and which instruments have got it.

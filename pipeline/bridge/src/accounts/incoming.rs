@@ -29,19 +29,19 @@ pub enum Verdict {
     Fenced,
 }
 
-/// Reason of a notice to readers.
+/// Reason of a notice to readers, with its number in marks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Why {
     /// The first frame of the stream. Earlier records did not come through this receiver.
-    Start,
+    Start = 1,
     /// The origin has a new run, and numbers restart.
-    NewRun,
+    NewRun = 2,
     /// The origin has a new sender, and numbers continue.
-    NewSender,
+    NewSender = 3,
     /// Records were lost on the way.
-    Gap,
+    Gap = 4,
     /// Nothing is lost: the stream's writer restarted, which used a number.
-    NewWriter,
+    NewWriter = 5,
 }
 
 impl fmt::Display for Why {
