@@ -13,10 +13,7 @@ use lowlat_trade::records::{self, PayloadError};
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lowlat_quote_of(record: *const Record, quote: *mut Quote) -> Status {
     // SAFETY: the caller passes an unchanged record, and the address of a quote, or NULL.
-    guard(
-        || unsafe { decode(record, quote, (LOWLAT_KIND_QUOTE, "a quote"), |_, payload| quote_in(payload)) },
-        || (),
-    )
+    guard(|| unsafe { decode(record, quote, (LOWLAT_KIND_QUOTE, "a quote"), quote_in) }, || ())
 }
 
 /// Decodes the order in a record. Returns LOWLAT_STATUS_WRONG_RECORD if it is not an order.
@@ -30,12 +27,7 @@ pub unsafe extern "C" fn lowlat_order_of(record: *const Record, order: *mut Orde
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lowlat_answer_of(record: *const Record, answer: *mut Answer) -> Status {
     // SAFETY: the caller passes an unchanged record, and the address of an answer, or NULL.
-    guard(
-        || unsafe {
-            decode(record, answer, (LOWLAT_KIND_ANSWER, "an answer"), |_, payload| answer_in(payload))
-        },
-        || (),
-    )
+    guard(|| unsafe { decode(record, answer, (LOWLAT_KIND_ANSWER, "an answer"), answer_in) }, || ())
 }
 
 /// # Safety
@@ -85,7 +77,7 @@ pub unsafe fn bytes_at<'a>(first: *const u8, count: usize) -> &'a [u8] {
     unsafe { std::slice::from_raw_parts(first, count) }
 }
 
-fn quote_in(payload: &[u8]) -> Result<Quote, PayloadError> {
+fn quote_in(_: &Record, payload: &[u8]) -> Result<Quote, PayloadError> {
     let records::Quote { scheduled_ns, bid, ask, last, bid_size, ask_size, .. } =
         records::Quote::decode(payload)?;
     Ok(Quote { scheduled_ns, bid, ask, last, bid_size, ask_size })
@@ -98,7 +90,7 @@ fn order_in(record: &Record, payload: &[u8]) -> Result<Order, PayloadError> {
     Ok(Order { number, scheduled_ns, received_ns, price, quantity, side, instrument, reserved: 0 })
 }
 
-fn answer_in(payload: &[u8]) -> Result<Answer, PayloadError> {
+fn answer_in(_: &Record, payload: &[u8]) -> Result<Answer, PayloadError> {
     let records::Answer { order_number, outcome, received_ns, price, quantity, instrument, side } =
         records::Answer::decode(payload)?;
     let (outcome, side) = (outcome_code(outcome), side_code(side));

@@ -93,13 +93,9 @@ pub fn guard(work: impl FnOnce() -> Result<(), Status>, on_panic: impl FnOnce())
         Ok(Err(status)) => status,
         Err(panic) => {
             on_panic();
-            let status = fail(
-                Status::Internal,
-                &format_args!(
-                    "bug in lowlat: {}\nhint: release the handle, and report this",
-                    words_of(&*panic)
-                ),
-            );
+            let words = words_of(&*panic);
+            let text = format_args!("bug in lowlat: {words}\nhint: release the handle, and report this");
+            let status = fail(Status::Internal, &text);
             // Its drop might panic as well.
             mem::forget(panic);
             status

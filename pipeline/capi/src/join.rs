@@ -12,7 +12,7 @@ use lowlat_trade::{
 use std::{
     ffi::{CStr, OsStr, c_char},
     os::unix::ffi::OsStrExt,
-    path::{Path, PathBuf},
+    path::Path,
 };
 
 /// wait: sleep until woken.
@@ -119,7 +119,7 @@ pub unsafe extern "C" fn lowlat_join(options: *const NodeOptions, node: *mut *mu
         // SAFETY: as above: zero-terminated texts, or NULL.
         let (socket, name, role, stream) = unsafe {
             (
-                path(options.socket)?,
+                path(options.socket, "socket")?,
                 text(options.name, "name")?,
                 optional(options.role, "role")?.unwrap_or("node"),
                 optional(options.writes, "writes")?,
@@ -136,12 +136,11 @@ pub unsafe extern "C" fn lowlat_join(options: *const NodeOptions, node: *mut *mu
         // SAFETY: as above, of each of them.
         let reads = reads.iter().map(|reads| unsafe { reads_of(reads) }).collect::<Result<_, _>>()?;
         let wait = wait(options.wait)?;
+        let (name, role) = (name.to_owned(), role.to_owned());
         // Fields added to the struct later keep their default.
-        let mut join =
-            Join { name: name.to_owned(), role: role.to_owned(), writes, reads, ..Join::default() };
-        join.wait = wait;
+        let join = Join { name, role, writes, reads, wait, ..Join::default() };
         // SAFETY: the caller passes space for a pointer, or NULL.
-        unsafe { join_as(&socket, &join, node) }
+        unsafe { join_as(socket, &join, node) }
     };
     guard(join, || ())
 }
@@ -156,7 +155,7 @@ pub unsafe extern "C" fn lowlat_join_strategy(
         // SAFETY: the caller passes options as documented, or NULL, so the versions can be read.
         let options = unsafe { checked(options, |options| (options.size_bytes, options.abi_version)) }?;
         // SAFETY: as above: zero-terminated texts, or NULL.
-        let (socket, name) = unsafe { (path(options.socket)?, text(options.name, "name")?) };
+        let (socket, name) = unsafe { (path(options.socket, "socket")?, text(options.name, "name")?) };
         let strategies = match options.number {
             LOWLAT_NUMBER_FREE => Strategies::Free,
             number if number < STRATEGIES_MAX => Strategies::Only(vec![number]),
@@ -173,7 +172,7 @@ pub unsafe extern "C" fn lowlat_join_strategy(
         let (wait, capacity_bytes) = (wait(options.wait)?, capacity(options.capacity_bytes));
         let join = roles::strategy::join(name, "strategy", strategies, instruments, capacity_bytes, wait);
         // SAFETY: the caller passes space for a pointer, or NULL.
-        unsafe { join_as(&socket, &join, node) }
+        unsafe { join_as(socket, &join, node) }
     };
     guard(join, || ())
 }
@@ -239,13 +238,13 @@ unsafe fn text<'a>(text: *const c_char, what: &str) -> Result<&'a str, Status> {
 
 /// # Safety
 /// As for [`optional`].
-unsafe fn path(path: *const c_char) -> Result<PathBuf, Status> {
+pub unsafe fn path<'a>(path: *const c_char, what: &str) -> Result<&'a Path, Status> {
     if path.is_null() {
-        return Err(null("socket"));
+        return Err(null(what));
     }
     // SAFETY: not NULL, and zero-terminated, as the caller guarantees.
     let bytes = unsafe { CStr::from_ptr(path) }.to_bytes();
-    Ok(PathBuf::from(OsStr::from_bytes(bytes)))
+    Ok(Path::new(OsStr::from_bytes(bytes)))
 }
 
 /// # Safety

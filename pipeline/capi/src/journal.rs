@@ -2,18 +2,13 @@
 
 use crate::{
     error::{Status, fail, guard, null},
-    join::optional,
+    join::{optional, path},
     records::{Event, LOWLAT_EVENT_DAMAGE, LOWLAT_EVENT_LOST, Record, RecordStamp},
     text::Text,
 };
 use lowlat_journal::read::{JournalRead, Merge, OpenError, Recording};
 use self_cell::self_cell;
-use std::{
-    ffi::{CStr, OsStr, c_char},
-    os::unix::ffi::OsStrExt,
-    path::Path,
-    ptr,
-};
+use std::{ffi::c_char, path::Path, ptr};
 
 /// Largest description of damage, in bytes: it contains a file name.
 const WORDS_BYTES: usize = 4096;
@@ -48,13 +43,12 @@ pub unsafe extern "C" fn lowlat_journal_open(
     journal: *mut *mut JournalHandle,
 ) -> Status {
     let open = || {
-        if folder.is_null() || journal.is_null() {
-            return Err(null(if journal.is_null() { "journal" } else { "folder" }));
+        if journal.is_null() {
+            return Err(null("journal"));
         }
-        // SAFETY: not NULL, and a zero-terminated text, as the caller guarantees.
-        let folder = Path::new(OsStr::from_bytes(unsafe { CStr::from_ptr(folder) }.to_bytes()));
-        // SAFETY: NULL, or a zero-terminated text, as the caller guarantees.
-        let pattern = unsafe { optional(streams, "streams") }?.unwrap_or("*");
+        // SAFETY: NULL, or zero-terminated texts, as the caller guarantees.
+        let (folder, pattern) =
+            unsafe { (path(folder, "folder")?, optional(streams, "streams")?.unwrap_or("*")) };
         let made = JournalHandle::open(folder, pattern).map_err(|error| fail(Status::Journal, &error))?;
         // SAFETY: not NULL, and the caller guarantees space for a pointer.
         unsafe { journal.write(Box::into_raw(Box::new(made))) };

@@ -27,25 +27,7 @@ mod publish;
 mod records;
 mod text;
 
-pub use decode::{lowlat_answer_of, lowlat_order_of, lowlat_quote_of};
-pub use error::{Status, lowlat_last_error};
-pub use join::{
-    LOWLAT_KEYS_ALL, LOWLAT_KEYS_ONLY, LOWLAT_KEYS_OWN, LOWLAT_NUMBER_FREE, LOWLAT_WAIT_ADAPTIVE,
-    LOWLAT_WAIT_FAST, LOWLAT_WAIT_PARKED, NodeOptions, NodeReads, StrategyNodeOptions, lowlat_join,
-    lowlat_join_strategy,
-};
-pub use journal::{JournalHandle, lowlat_journal_close, lowlat_journal_next, lowlat_journal_open};
-pub use node::{
-    Handler, Node, lowlat_ended, lowlat_leave, lowlat_node_epoch, lowlat_node_number, lowlat_node_strategy,
-    lowlat_poll, lowlat_wait,
-};
-pub use publish::{lowlat_publish, lowlat_send_order};
-pub use records::{
-    Answer, Event, LOWLAT_EVENT_BEGIN, LOWLAT_EVENT_COMMAND, LOWLAT_EVENT_DAMAGE, LOWLAT_EVENT_LOST,
-    LOWLAT_EVENT_RECORD, LOWLAT_EVENT_STOP, LOWLAT_KIND_ANSWER, LOWLAT_KIND_ORDER, LOWLAT_KIND_QUOTE,
-    LOWLAT_OUTCOME_ACCEPTED, LOWLAT_OUTCOME_FILLED, LOWLAT_OUTCOME_REJECTED, LOWLAT_PRICE_SCALE,
-    LOWLAT_SCHEMA, LOWLAT_SIDE_BUY, LOWLAT_SIDE_SELL, Order, Quote, Record, RecordStamp,
-};
+pub use {decode::*, error::*, join::*, journal::*, node::*, publish::*, records::*};
 
 use std::ffi::{CStr, c_char};
 

@@ -4,7 +4,7 @@ use crate::{
     errors::{BusyError, JournalError},
     events::{Lost, Names, PendingEvent, Record},
 };
-use lowlat_journal::read::{Gap, JournalRead, Merge, OpenError, Recording};
+use lowlat_journal::read::{JournalRead, Merge, OpenError, Recording};
 use pyo3::prelude::*;
 use self_cell::self_cell;
 use std::{
@@ -28,7 +28,11 @@ self_cell!(
 /// are missing.
 #[pyclass(frozen, module = "lowlat")]
 pub struct Journal {
+    /// The directory.
+    #[pyo3(get)]
     folder: PathBuf,
+    /// Names of all streams of the recording, selected or not.
+    #[pyo3(get)]
     streams: Vec<String>,
     inner: Mutex<JournalState>,
 }
@@ -50,18 +54,6 @@ impl Journal {
     #[expect(clippy::needless_pass_by_value, reason = "as it comes from Python")]
     fn new(folder: PathBuf, streams: &str, from_ns: Option<u64>) -> PyResult<Self> {
         Self::open(&folder, streams, from_ns).map_err(|error| JournalError::new_err(error.to_string()))
-    }
-
-    /// The directory.
-    #[getter]
-    fn folder(&self) -> &Path {
-        &self.folder
-    }
-
-    /// Names of all streams of the recording, selected or not.
-    #[getter]
-    fn streams(&self) -> Vec<String> {
-        self.streams.clone()
     }
 
     fn __iter__(slf: Py<Self>) -> Py<Self> {
@@ -110,13 +102,14 @@ impl JournalState {
             let payload = &mut self.payload;
             let read = self.reading.with_dependent_mut(|_, merge| merge.next(payload));
             let event = match read {
-                JournalRead::Record(found) => PendingEvent::Record(Record::new(
-                    self.name(found.stream),
-                    &found.record,
-                    &self.payload,
-                    None,
-                )),
-                JournalRead::Gap(gap) => PendingEvent::Lost(self.lost(&gap)),
+                JournalRead::Record(found) => {
+                    let name = self.name(found.stream);
+                    PendingEvent::Record(Record::new(name, &found.record, &self.payload, None))
+                }
+                JournalRead::Gap(gap) => {
+                    let (stream, why) = (self.name(gap.stream), Some(gap.why().to_owned()));
+                    PendingEvent::Lost(Lost { stream, count: gap.count(), why })
+                }
                 JournalRead::Damaged(damage) => PendingEvent::Damage(damage.to_string()),
                 JournalRead::Nothing | JournalRead::Ended => {
                     self.is_over = true;
@@ -125,10 +118,6 @@ impl JournalState {
             };
             self.events.push_back(event);
         }
-    }
-
-    fn lost(&mut self, gap: &Gap) -> Lost {
-        Lost { stream: self.name(gap.stream), count: gap.count(), why: Some(gap.why().to_owned()) }
     }
 
     fn name(&mut self, stream: u32) -> std::sync::Arc<str> {

@@ -37,8 +37,8 @@ impl PendingEvent {
         match self {
             Self::Record(record) => record.into_object(py),
             Self::Lost(lost) => lost.into_py_any(py),
-            Self::Damage(text) => Damage::new(text).into_py_any(py),
-            Self::Command(text) => Command::new(text).into_py_any(py),
+            Self::Damage(text) => Damage { text }.into_py_any(py),
+            Self::Command(text) => Command { text }.into_py_any(py),
             Self::Begin => Begin.into_py_any(py),
         }
     }

@@ -33,13 +33,7 @@ impl Lost {
 pub struct Damage {
     /// File, offset and problem.
     #[pyo3(get)]
-    text: String,
-}
-
-impl Damage {
-    pub fn new(text: String) -> Self {
-        Self { text }
-    }
+    pub text: String,
 }
 
 #[pymethods]
@@ -54,13 +48,7 @@ impl Damage {
 pub struct Command {
     /// The text.
     #[pyo3(get)]
-    text: String,
-}
-
-impl Command {
-    pub fn new(text: String) -> Self {
-        Self { text }
-    }
+    pub text: String,
 }
 
 #[pymethods]

@@ -33,9 +33,9 @@ impl Record {
         let answer = if kind == kind::ANSWER { records::Answer::decode(payload).ok() } else { None };
         let record = PyClassInitializer::from(self);
         Ok(match (quote, order, answer) {
-            (Some(quote), ..) => Py::new(py, record.add_subclass(Quote { quote }))?.into_any(),
-            (_, Some(order), _) => Py::new(py, record.add_subclass(Order { order }))?.into_any(),
-            (.., Some(answer)) => Py::new(py, record.add_subclass(Answer { answer }))?.into_any(),
+            (Some(quote), ..) => Py::new(py, record.add_subclass(Quote::from(quote)))?.into_any(),
+            (_, Some(order), _) => Py::new(py, record.add_subclass(Order::from(order)))?.into_any(),
+            (.., Some(answer)) => Py::new(py, record.add_subclass(Answer::from(answer)))?.into_any(),
             _ => Py::new(py, record)?.into_any(),
         })
     }
@@ -61,11 +61,11 @@ pub fn cause_of(event: &Bound<'_, PyAny>) -> PyResult<(OrderCause, u32)> {
     };
     let (cause, instrument) = (record.get().cause(), record.get().stamp.instrument);
     if let Ok(quote) = event.cast::<Quote>() {
-        let records::Quote { scheduled_ns, origin, .. } = quote.get().quote;
+        let Quote { scheduled_ns, origin, .. } = *quote.get();
         return Ok((OrderCause { scheduled_ns, origin, ..cause }, instrument));
     }
     let answer = event.cast::<Answer>();
-    Ok((cause, answer.map_or(instrument, |answer| answer.get().answer.instrument)))
+    Ok((cause, answer.map_or(instrument, |answer| answer.get().instrument)))
 }
 
 #[pymethods]
@@ -142,43 +142,38 @@ fn side_name(side: Side) -> &'static str {
 /// Best bid and offer of an instrument. Prices in 1/PRICE_SCALE.
 #[pyclass(frozen, extends = Record, module = "lowlat")]
 pub struct Quote {
-    quote: records::Quote,
+    /// When it was due in its schedule, ns.
+    #[pyo3(get)]
+    scheduled_ns: u64,
+    /// Best bid; 0: none.
+    #[pyo3(get)]
+    bid: i64,
+    /// Best offer; 0: none.
+    #[pyo3(get)]
+    ask: i64,
+    /// Last trade.
+    #[pyo3(get)]
+    last: i64,
+    /// Size at the bid.
+    #[pyo3(get)]
+    bid_size: u32,
+    /// Size at the offer.
+    #[pyo3(get)]
+    ask_size: u32,
+    origin: records::Origin,
+}
+
+impl From<records::Quote> for Quote {
+    fn from(quote: records::Quote) -> Self {
+        let records::Quote { scheduled_ns, bid, ask, last, bid_size, ask_size, origin } = quote;
+        Self { scheduled_ns, bid, ask, last, bid_size, ask_size, origin }
+    }
 }
 
 #[pymethods]
 impl Quote {
-    /// When it was due in its schedule, ns.
-    #[getter]
-    fn scheduled_ns(&self) -> u64 {
-        self.quote.scheduled_ns
-    }
-    /// Best bid; 0: none.
-    #[getter]
-    fn bid(&self) -> i64 {
-        self.quote.bid
-    }
-    /// Best offer; 0: none.
-    #[getter]
-    fn ask(&self) -> i64 {
-        self.quote.ask
-    }
-    /// Last trade.
-    #[getter]
-    fn last(&self) -> i64 {
-        self.quote.last
-    }
-    /// Size at the bid.
-    #[getter]
-    fn bid_size(&self) -> u32 {
-        self.quote.bid_size
-    }
-    /// Size at the offer.
-    #[getter]
-    fn ask_size(&self) -> u32 {
-        self.quote.ask_size
-    }
     fn __repr__(slf: &Bound<'_, Self>) -> String {
-        let records::Quote { bid, ask, .. } = slf.get().quote;
+        let Self { bid, ask, .. } = slf.get();
         let Record { sequence, stamp: Stamp { instrument, .. }, .. } = slf.as_super().get();
         format!("Quote(instrument={instrument}, bid={bid}, ask={ask}, sequence={sequence})")
     }
@@ -187,43 +182,38 @@ impl Quote {
 /// An order of a strategy. Its source is the strategy's number.
 #[pyclass(frozen, extends = Record, module = "lowlat")]
 pub struct Order {
-    order: records::Order,
+    /// The strategy's number of it.
+    #[pyo3(get)]
+    number: u64,
+    /// When the quote that caused it was due, ns.
+    #[pyo3(get)]
+    scheduled_ns: u64,
+    /// When the strategy had read that quote, ns.
+    #[pyo3(get)]
+    quote_received_ns: u64,
+    /// Limit price in 1/PRICE_SCALE.
+    #[pyo3(get)]
+    price: i64,
+    /// Quantity.
+    #[pyo3(get)]
+    quantity: u32,
+    /// "buy" or "sell".
+    #[pyo3(get)]
+    side: &'static str,
+}
+
+impl From<records::Order> for Order {
+    fn from(order: records::Order) -> Self {
+        let records::Order { number, scheduled_ns, received_ns, price, quantity, side, .. } = order;
+        let (quote_received_ns, side) = (received_ns, side_name(side));
+        Self { number, scheduled_ns, quote_received_ns, price, quantity, side }
+    }
 }
 
 #[pymethods]
 impl Order {
-    /// The strategy's number of it.
-    #[getter]
-    fn number(&self) -> u64 {
-        self.order.number
-    }
-    /// When the quote that caused it was due, ns.
-    #[getter]
-    fn scheduled_ns(&self) -> u64 {
-        self.order.scheduled_ns
-    }
-    /// When the strategy had read that quote, ns.
-    #[getter]
-    fn quote_received_ns(&self) -> u64 {
-        self.order.received_ns
-    }
-    /// Limit price in 1/PRICE_SCALE.
-    #[getter]
-    fn price(&self) -> i64 {
-        self.order.price
-    }
-    /// Quantity.
-    #[getter]
-    fn quantity(&self) -> u32 {
-        self.order.quantity
-    }
-    /// "buy" or "sell".
-    #[getter]
-    fn side(&self) -> &'static str {
-        side_name(self.order.side)
-    }
     fn __repr__(slf: &Bound<'_, Self>) -> String {
-        let (records::Order { number, price, quantity, .. }, side) = (slf.get().order, slf.get().side());
+        let Self { number, price, quantity, side, .. } = slf.get();
         let instrument = slf.as_super().get().stamp.instrument;
         format!(
             "Order(number={number}, instrument={instrument}, side='{side}', price={price}, quantity={quantity})"
@@ -234,71 +224,66 @@ impl Order {
 /// td's answer to an order. Each order gets exactly one that is accepted or rejected; fills follow.
 #[pyclass(frozen, extends = Record, module = "lowlat")]
 pub struct Answer {
-    answer: records::Answer,
+    /// The order's number.
+    #[pyo3(get)]
+    order_number: u64,
+    /// "accepted", "rejected" or "filled".
+    #[pyo3(get)]
+    outcome: &'static str,
+    /// Why it was rejected; else None.
+    #[pyo3(get)]
+    reason: Option<&'static str>,
+    /// When td had read the order, ns.
+    #[pyo3(get)]
+    order_received_ns: u64,
+    /// Price of the fill; in other answers that of the order.
+    #[pyo3(get)]
+    price: i64,
+    /// Quantity of the fill; in other answers that of the order.
+    #[pyo3(get)]
+    quantity: u32,
+    /// The order's instrument.
+    #[pyo3(get)]
+    instrument: u32,
+    /// The order's side.
+    #[pyo3(get)]
+    side: &'static str,
+}
+
+impl From<records::Answer> for Answer {
+    fn from(answer: records::Answer) -> Self {
+        let records::Answer { order_number, outcome, received_ns, price, quantity, instrument, side } =
+            answer;
+        let (order_received_ns, side) = (received_ns, side_name(side));
+        let (outcome, reason) = match outcome {
+            Outcome::Accepted => ("accepted", None),
+            Outcome::Filled => ("filled", None),
+            Outcome::Rejected(reason) => ("rejected", Some(reason_name(reason))),
+        };
+        Self { order_number, outcome, reason, order_received_ns, price, quantity, instrument, side }
+    }
+}
+
+fn reason_name(reason: Reject) -> &'static str {
+    match reason {
+        Reject::BadPrice => "bad price",
+        Reject::UnknownInstrument => "unknown instrument",
+        Reject::BadQuantity => "bad quantity",
+        Reject::OverLimit => "over limit",
+        Reject::DuplicateNumber => "duplicate number",
+        Reject::NoExchange => "no exchange",
+    }
 }
 
 #[pymethods]
 impl Answer {
-    /// The order's number.
-    #[getter]
-    fn order_number(&self) -> u64 {
-        self.answer.order_number
-    }
-    /// "accepted", "rejected" or "filled".
-    #[getter]
-    fn outcome(&self) -> &'static str {
-        match self.answer.outcome {
-            Outcome::Accepted => "accepted",
-            Outcome::Filled => "filled",
-            Outcome::Rejected(_) => "rejected",
-        }
-    }
-    /// Why it was rejected; else None.
-    #[getter]
-    fn reason(&self) -> Option<&'static str> {
-        let Outcome::Rejected(reason) = self.answer.outcome else { return None };
-        Some(match reason {
-            Reject::BadPrice => "bad price",
-            Reject::UnknownInstrument => "unknown instrument",
-            Reject::BadQuantity => "bad quantity",
-            Reject::OverLimit => "over limit",
-            Reject::DuplicateNumber => "duplicate number",
-            Reject::NoExchange => "no exchange",
-        })
-    }
-    /// When td had read the order, ns.
-    #[getter]
-    fn order_received_ns(&self) -> u64 {
-        self.answer.received_ns
-    }
-    /// Price of the fill; in other answers that of the order.
-    #[getter]
-    fn price(&self) -> i64 {
-        self.answer.price
-    }
-    /// Quantity of the fill; in other answers that of the order.
-    #[getter]
-    fn quantity(&self) -> u32 {
-        self.answer.quantity
-    }
-    /// The order's instrument.
-    #[getter]
-    fn instrument(&self) -> u32 {
-        self.answer.instrument
-    }
-    /// The order's side.
-    #[getter]
-    fn side(&self) -> &'static str {
-        side_name(self.answer.side)
-    }
     /// Number of the strategy that it is for.
     #[getter]
     fn strategy(slf: &Bound<'_, Self>) -> u32 {
         slf.as_super().get().stamp.instrument
     }
     fn __repr__(&self) -> String {
-        let records::Answer { order_number, price, quantity, .. } = self.answer;
-        let outcome = self.outcome();
+        let Self { order_number, outcome, price, quantity, .. } = self;
         format!(
             "Answer(order_number={order_number}, outcome='{outcome}', price={price}, quantity={quantity})"
         )

@@ -73,14 +73,14 @@ pub fn join_node(
         Ok(Reads { streams, keys, overrun: Overrun::default() })
     });
     // Fields added to the struct later keep their default.
-    let mut join = Join {
+    let join = Join {
         name: name.to_owned(),
         role: role.to_owned(),
         writes: writes.map(|stream| Writes { stream, capacity_bytes, keys, gives_credit: false }),
         reads: reads.collect::<PyResult<_>>()?,
+        wait: wait_of(wait)?,
         ..Join::default()
     };
-    join.wait = wait_of(wait)?;
     Node::join(py, &socket, &join)
 }
 

@@ -32,9 +32,17 @@ const SLICE_NS: u64 = 100_000_000;
 /// calls leave. Created by join and join_node. It belongs to the process that joined.
 #[pyclass(frozen, module = "lowlat")]
 pub struct Node {
+    /// Its name.
+    #[pyo3(get)]
     name: String,
+    /// Its number: the same after a restart under the same name.
+    #[pyo3(get)]
     number: u32,
+    /// Number of its strategy, which identifies its orders and answers. None for a node of join_node.
+    #[pyo3(get)]
     strategy: Option<u32>,
+    /// Number of processes under this name, including this one.
+    #[pyo3(get)]
     epoch: u64,
     mark: Arc<ForkMark>,
     /// A thread has called `leave`.
@@ -54,30 +62,6 @@ struct NodeState {
 
 #[pymethods]
 impl Node {
-    /// Its name.
-    #[getter]
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// Its number: the same after a restart under the same name.
-    #[getter]
-    fn number(&self) -> u32 {
-        self.number
-    }
-
-    /// Number of its strategy, which identifies its orders and answers. None for a node of join_node.
-    #[getter]
-    fn strategy(&self) -> Option<u32> {
-        self.strategy
-    }
-
-    /// Number of processes under this name, including this one.
-    #[getter]
-    fn epoch(&self) -> u64 {
-        self.epoch
-    }
-
     /// Whether the master has stopped it, or it has left.
     #[getter]
     fn is_over(&self) -> PyResult<bool> {
@@ -264,15 +248,8 @@ impl Node {
         let strategy = strategy_number.map(|number| (number, numbers_of(&node, number)));
         let (names, events) = (Names::default(), VecDeque::new());
         let inner = Mutex::new(NodeState { node: Some(node), strategy, names, events, is_over: false });
-        Ok(Self {
-            name,
-            number,
-            strategy: strategy_number,
-            epoch,
-            mark,
-            is_leaving: AtomicBool::new(false),
-            inner,
-        })
+        let is_leaving = AtomicBool::new(false);
+        Ok(Self { name, number, strategy: strategy_number, epoch, mark, is_leaving, inner })
     }
 
     fn is_leaving(&self) -> bool {
@@ -334,20 +311,12 @@ impl NodeState {
         if !*is_over {
             node.poll(&mut |_, event| match event {
                 Event::Record { stream, record, payload } => {
-                    let name = names.get(stream.as_str());
-                    events.push_back(PendingEvent::Record(Record::new(
-                        name,
-                        record,
-                        payload,
-                        Some(now_ns()),
-                    )));
+                    let record = Record::new(names.get(stream.as_str()), record, payload, Some(now_ns()));
+                    events.push_back(PendingEvent::Record(record));
                 }
                 Event::Lost { stream, count } => {
-                    events.push_back(PendingEvent::Lost(Lost {
-                        stream: names.get(stream.as_str()),
-                        count,
-                        why: None,
-                    }));
+                    let stream = names.get(stream.as_str());
+                    events.push_back(PendingEvent::Lost(Lost { stream, count, why: None }));
                 }
                 Event::Begin => events.push_back(PendingEvent::Begin),
                 Event::Command(text) => events.push_back(PendingEvent::Command(text.to_owned())),
