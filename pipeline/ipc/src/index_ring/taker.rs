@@ -202,26 +202,18 @@ impl<R: Region> Taker<R> {
     }
 
     fn evicted(&mut self) -> Option<Taken> {
-        // Pairs with the store in `Pusher::evict`, which follows every entry.
-        if self.ring.load(EVICTED, Ordering::Acquire) == 0 {
+        // Every entry precedes the eviction.
+        if !self.is_evicted() {
             return None;
         }
-        if self.has_more() {
-            // Pushed in between: the caller checks again, as after every item.
-            return self.hold_once_more();
+        if !self.has_more() {
+            return Some(Taken::Evicted { first: self.ring.load(EVICTED_FROM, Ordering::Relaxed) });
         }
-        Some(Taken::Evicted { first: self.ring.load(EVICTED_FROM, Ordering::Relaxed) })
-    }
-
-    /// One more check after the last entry was pushed; bounded, whatever the words contain.
-    #[cold]
-    fn hold_once_more(&mut self) -> Option<Taken> {
+        // Pushed in between: one more check after the last entry was pushed; bounded, whatever the words contain.
         match self.take_gap() {
-            GapLook::Gap(gap) => return Some(Taken::Gap(gap)),
-            GapLook::Changing => return None,
-            GapLook::Nothing => {}
+            GapLook::Gap(gap) => Some(Taken::Gap(gap)),
+            GapLook::Changing => None,
+            GapLook::Nothing => self.ring.there(self.head).map(|entry| self.hold_entry(entry)),
         }
-        let entry = self.ring.there(self.head)?;
-        Some(self.hold_entry(entry))
     }
 }

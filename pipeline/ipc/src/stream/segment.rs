@@ -93,7 +93,8 @@ impl<R: Region> Segment<R> {
         if let Some(word) = words.get(header::MAGIC) {
             word.store(layout::MAGIC, Ordering::Release);
         }
-        Ok(Self::of(region, capacity_bytes, stream, epoch, first_sequence, owner))
+        let memory = Self::words_of(region, capacity_bytes);
+        Ok(Self { memory, capacity_bytes, stream, epoch, first_sequence, owner })
     }
 
     /// Opens memory that another process filled as a segment, after checking every word of its header.
@@ -129,21 +130,14 @@ impl<R: Region> Segment<R> {
         }
         let first_sequence = get(header::FIRST_SEQUENCE);
         let owner = Owner { pid, start_ticks: get(header::WRITER_START) };
-        Ok(Self::of(region, capacity_bytes, stream, epoch, first_sequence, owner))
+        let memory = Self::words_of(region, capacity_bytes);
+        Ok(Self { memory, capacity_bytes, stream, epoch, first_sequence, owner })
     }
 
-    /// A segment in memory whose header has these values.
-    fn of(
-        region: R,
-        capacity_bytes: u64,
-        stream: u32,
-        epoch: u64,
-        first_sequence: u64,
-        owner: Owner,
-    ) -> Self {
+    /// The words of a segment with this capacity.
+    fn words_of(region: R, capacity_bytes: u64) -> CachedWords<R> {
         let words = Self::bytes(capacity_bytes) / layout::WORD_BYTES;
-        let memory = CachedWords::new(region).cut(usize::try_from(words).unwrap_or(usize::MAX));
-        Self { memory, capacity_bytes, stream, epoch, first_sequence, owner }
+        CachedWords::new(region).cut(usize::try_from(words).unwrap_or(usize::MAX))
     }
 
     /// Capacity of the ring, in bytes.
