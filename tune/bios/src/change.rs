@@ -148,12 +148,10 @@ fn saved_restore(facts: &BiosFacts, file: &str, bytes: &[u8]) -> Result<Vec<Requ
     is_of_this_server(facts, &place)?;
     let wanted = "an array of requests";
     let restore = place.required("restore", wanted)?;
-    let steps = restore.array(wanted)?;
-    if steps.len() > STEPS_MAX {
+    if restore.array(wanted)?.len() > STEPS_MAX {
         return Err(restore.wrong(&format!("at most {STEPS_MAX} requests")));
     }
-    let read = |(index, step): (usize, &Value)| {
-        let step = restore.item(index, step);
+    let read = |step: Place<'_>| {
         let body = step.required("body", "the body of a request")?;
         let attributes = body.required("Attributes", "an object of attributes")?;
         for (name, value) in attributes.object("an object of attributes")? {
@@ -167,7 +165,7 @@ fn saved_restore(facts: &BiosFacts, file: &str, bytes: &[u8]) -> Result<Vec<Requ
         let uri = facts.settings_uri.clone();
         Ok(Request { method: "PATCH", uri, body: body.value.clone(), then: RESTART })
     };
-    steps.iter().enumerate().map(read).collect()
+    restore.items(wanted)?.map(read).collect()
 }
 
 /// The serial number is a BIOS setting on many servers, so a restore file with another one belongs to another

@@ -74,9 +74,9 @@ impl BiosReader {
     /// themselves.
     fn collect(&mut self, place: &Place<'_>, uri: Option<&str>, depth: usize) -> Result<(), BiosError> {
         match place.value {
-            Value::Array(items) if depth < NESTING_MAX => {
-                for (index, item) in items.iter().enumerate() {
-                    self.collect(&place.item(index, item), None, depth + 1)?;
+            Value::Array(_) if depth < NESTING_MAX => {
+                for item in place.items("a list")? {
+                    self.collect(&item, None, depth + 1)?;
                 }
             }
             Value::Object(members) => match kind(place, members)? {
@@ -232,9 +232,7 @@ fn facts(
 fn attributes(resource: &Resource) -> Result<Attributes, BiosError> {
     let place = resource.place().required("Attributes", "an object of attributes")?;
     let members = place.object("an object of attributes")?;
-    if members.len() > ATTRIBUTES_MAX {
-        return Err(BiosError::too_many(&resource.file, &place.path, "attributes", ATTRIBUTES_MAX));
-    }
+    place.check_count(members.len(), "attributes")?;
     let read = |(name, value)| Ok((String::clone(name), place.child(name, value).scalar()?.clone()));
     members.iter().map(read).collect()
 }
@@ -247,8 +245,8 @@ fn takes_apply_time(place: &Place<'_>) -> Result<bool, BiosError> {
     };
     let times_wanted = "an array of apply times such as OnReset";
     let mut takes = false;
-    for (index, time) in times.array(times_wanted)?.iter().enumerate() {
-        takes |= times.item(index, time).text(times_wanted)? == "OnReset";
+    for time in times.items(times_wanted)? {
+        takes |= time.text(times_wanted)? == "OnReset";
     }
     Ok(takes)
 }
@@ -261,8 +259,7 @@ fn refused(place: &Place<'_>) -> Result<BTreeMap<String, String>, BiosError> {
         return Ok(BTreeMap::new());
     };
     let mut refused = BTreeMap::new();
-    for (index, item) in messages.array("an array of messages")?.iter().enumerate() {
-        let message = messages.item(index, item);
+    for message in messages.items("an array of messages")? {
         message.object("a message with MessageId and MessageArgs")?;
         let id = message.text_member("MessageId")?.or(message.text_member("MessageID")?).unwrap_or_default();
         let id = id.rsplit(['.', ':']).next().unwrap_or_default();
@@ -306,13 +303,10 @@ fn vendor(place: &Place<'_>, server: &Server, attributes: &Attributes) -> Option
     if let Some(vendor) = Vendor::ALL.into_iter().find(says) {
         return Some(vendor);
     }
-    let mut counts: Vec<(usize, Vendor)> =
-        Vendor::ALL.into_iter().map(|vendor| (count(vendor), vendor)).collect();
+    let mut counts = Vendor::ALL.map(|vendor| (count(vendor), vendor));
     counts.sort_by_key(|(count, _)| std::cmp::Reverse(*count));
-    match counts.as_slice() {
-        [(most, vendor), (next, _), ..] if most > next => Some(*vendor),
-        _ => None,
-    }
+    let [(most, vendor), (next, _), ..] = counts;
+    (most > next).then_some(vendor)
 }
 
 fn warnings(facts: &BiosFacts) -> Vec<String> {

@@ -6,11 +6,10 @@ use super::{
     BiosError,
     facts::Attributes,
     meaning::{number, shown},
-    reader::ATTRIBUTES_MAX,
     shape::Place,
 };
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::{cmp::Ordering, collections::BTreeMap};
 
 /// The registry's entry for one attribute.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -28,7 +27,7 @@ pub struct RegistryEntry {
 }
 
 /// One comparison of a dependency.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 struct Term {
     attribute: String,
     condition: Condition,
@@ -37,18 +36,16 @@ struct Term {
     is_alternative: bool,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 enum Condition {
-    Equal,
-    NotEqual,
-    Greater,
-    GreaterOrEqual,
-    Less,
-    LessOrEqual,
+    /// The values are spelled alike, or not.
+    Alike(bool),
+    /// The values are numbers in this order.
+    Ordered(fn(Ordering) -> bool),
 }
 
 /// One dependency: if its terms hold, a property of another attribute has a value.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Dependency {
     terms: Vec<Term>,
     attribute: String,
@@ -57,7 +54,7 @@ pub struct Dependency {
 }
 
 /// A registry of one family of BIOS versions.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default)]
 pub struct Registry {
     pub id: Option<String>,
     /// The entry of each attribute.
@@ -115,12 +112,8 @@ impl Term {
         let Some(value) = settings.get(&self.attribute) else { return false };
         let order = || Some(number(&shown(value))?.cmp(&number(&shown(&self.value))?));
         match self.condition {
-            Condition::Equal => shown(value) == shown(&self.value),
-            Condition::NotEqual => shown(value) != shown(&self.value),
-            Condition::Greater => order().is_some_and(std::cmp::Ordering::is_gt),
-            Condition::GreaterOrEqual => order().is_some_and(std::cmp::Ordering::is_ge),
-            Condition::Less => order().is_some_and(std::cmp::Ordering::is_lt),
-            Condition::LessOrEqual => order().is_some_and(std::cmp::Ordering::is_le),
+            Condition::Alike(is_alike) => (shown(value) == shown(&self.value)) == is_alike,
+            Condition::Ordered(is_meant) => order().is_some_and(is_meant),
         }
     }
 }
@@ -129,27 +122,15 @@ pub(super) fn read(resource: &Place<'_>) -> Result<Registry, BiosError> {
     let entries = resource.required("RegistryEntries", "an object with Attributes")?;
     let attributes = entries.required("Attributes", "an array of attributes")?;
     let mut registry = Registry { id: resource.text_member("Id")?.map(str::to_owned), ..Registry::default() };
-    let items = attributes.array("an array of attributes")?;
-    if items.len() > ATTRIBUTES_MAX {
-        return Err(BiosError::too_many(attributes.file, &attributes.path, "attributes", ATTRIBUTES_MAX));
-    }
-    for (index, item) in items.iter().enumerate() {
-        let place = attributes.item(index, item);
+    attributes.check_count(attributes.array("an array of attributes")?.len(), "attributes")?;
+    for place in attributes.items("an array of attributes")? {
         let name = place.required("AttributeName", "the attribute's name")?.text("the attribute's name")?;
         registry.entries.insert(name.to_owned(), entry(&place)?);
     }
     if let Some(dependencies) = entries.member("Dependencies") {
-        let items = dependencies.array("an array of dependencies")?;
-        if items.len() > ATTRIBUTES_MAX {
-            return Err(BiosError::too_many(
-                dependencies.file,
-                &dependencies.path,
-                "dependencies",
-                ATTRIBUTES_MAX,
-            ));
-        }
-        for (index, item) in items.iter().enumerate() {
-            registry.dependencies.extend(dependency(&dependencies.item(index, item))?);
+        dependencies.check_count(dependencies.array("an array of dependencies")?.len(), "dependencies")?;
+        for place in dependencies.items("an array of dependencies")? {
+            registry.dependencies.extend(dependency(&place)?);
         }
     }
     Ok(registry)
@@ -158,8 +139,7 @@ pub(super) fn read(resource: &Place<'_>) -> Result<Registry, BiosError> {
 fn entry(place: &Place<'_>) -> Result<RegistryEntry, BiosError> {
     let mut values = Vec::new();
     if let Some(list) = place.member("Value") {
-        for (index, item) in list.array("an array of values")?.iter().enumerate() {
-            let value = list.item(index, item);
+        for value in list.items("an array of values")? {
             let name = value.required("ValueName", "the value's name")?.text("the value's name")?;
             let display = value.text_member("ValueDisplayName")?.unwrap_or(name);
             values.push((name.to_owned(), display.to_owned()));
@@ -190,11 +170,9 @@ fn dependency(place: &Place<'_>) -> Result<Option<Dependency>, BiosError> {
     map.object("an object with MapFrom and MapToAttribute")?;
     let Some(from) = map.member("MapFrom") else { return Ok(None) };
     let mut terms = Vec::new();
-    for (index, item) in from.array("an array of comparisons")?.iter().enumerate() {
-        match term(&from.item(index, item))? {
-            Some(term) => terms.push(term),
-            None => return Ok(None),
-        }
+    for place in from.items("an array of comparisons")? {
+        let Some(term) = term(&place)? else { return Ok(None) };
+        terms.push(term);
     }
     let text = |name| map.required(name, "a text").and_then(|place| place.text("a text").map(str::to_owned));
     let value = map.value.get("MapToValue").cloned().unwrap_or(Value::Null);
@@ -219,12 +197,12 @@ fn term(place: &Place<'_>) -> Result<Option<Term>, BiosError> {
     Ok(Some(Term {
         attribute: attribute.to_owned(),
         condition: match condition.text("a condition")? {
-            "EQU" => Condition::Equal,
-            "NEQ" => Condition::NotEqual,
-            "GTR" => Condition::Greater,
-            "GEQ" => Condition::GreaterOrEqual,
-            "LSS" => Condition::Less,
-            "LEQ" => Condition::LessOrEqual,
+            "EQU" => Condition::Alike(true),
+            "NEQ" => Condition::Alike(false),
+            "GTR" => Condition::Ordered(Ordering::is_gt),
+            "GEQ" => Condition::Ordered(Ordering::is_ge),
+            "LSS" => Condition::Ordered(Ordering::is_lt),
+            "LEQ" => Condition::Ordered(Ordering::is_le),
             _ => return Err(condition.wrong("EQU, NEQ, GTR, GEQ, LSS or LEQ")),
         },
         value,

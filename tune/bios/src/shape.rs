@@ -1,7 +1,6 @@
 //! A place in a JSON document, and checks of its content.
 
-use super::BiosError;
-use crate::meaning::shown;
+use super::{BiosError, meaning::shown, reader::ATTRIBUTES_MAX};
 use serde_json::{Map, Value};
 
 /// Maximum number of characters of hostile text in an error.
@@ -31,6 +30,19 @@ impl<'a> Place<'a> {
 
     pub fn array(&self, expected: &str) -> Result<&'a Vec<Value>, BiosError> {
         self.value.as_array().ok_or_else(|| self.wrong(expected))
+    }
+
+    /// The items of an array.
+    pub fn items(&self, expected: &str) -> Result<impl Iterator<Item = Place<'a>>, BiosError> {
+        Ok(self.array(expected)?.iter().enumerate().map(|(index, value)| self.item(index, value)))
+    }
+
+    /// An error if a resource has more parts of a kind than any server.
+    pub fn check_count(&self, count: usize, what: &str) -> Result<(), BiosError> {
+        if count <= ATTRIBUTES_MAX {
+            return Ok(());
+        }
+        Err(BiosError::too_many(self.file, &self.path, what, ATTRIBUTES_MAX))
     }
 
     pub fn text(&self, expected: &str) -> Result<&'a str, BiosError> {

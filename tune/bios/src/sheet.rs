@@ -2,111 +2,12 @@
 
 use super::{
     judge::{is_epyc_7002, is_weakening, wanted_values},
-    table::{self, WORKLOAD_PROFILE},
+    table::{MENUS, Row, WORKLOAD_PROFILE},
 };
 use lowlat_catalogue::CATALOGUE;
 use lowlat_host::{HostSnapshot, Profile, Reading};
 use lowlat_settings::Setting;
 use serde::Serialize;
-
-/// Menus of HPE's BIOS/Platform Configuration (RBSU) in guide 57037's order, with the catalogue's rows in each.
-const MENUS: &[(&str, &[&str])] = &[
-    ("BIOS/Platform Configuration (RBSU)", &["workload_profile"]),
-    (
-        "Boot Time Optimizations",
-        &["dynamic_power_capping_functionality", "extended_memory_test", "uefi_post_discovery_mode"],
-    ),
-    ("Diagnostics Options", &["embedded_diagnostics"]),
-    (
-        "Processor Options",
-        &[
-            "processor_x2apic_support",
-            "amd_smt_option",
-            "enabled_cores_per_processor",
-            "determinism_control",
-            "performance_determinism",
-            "page_table_entry_speculative_lock_scheduling",
-        ],
-    ),
-    (
-        "Memory Options",
-        &[
-            "advanced_memory_protection_mode",
-            "memory_refresh_rate",
-            "memory_interleaving_mode",
-            "memory_interleave_size",
-            "memory_pstates",
-            "amd_periodic_directory_rinse",
-            "maximum_memory_bus_frequency",
-            "memory_patrol_scrubbing",
-            "patrol_scrub_duration",
-            "transparent_secure_memory_encryption",
-            "amd_secure_memory_encryption",
-            "dram_controller_power_down",
-            "numa_memory_domains_per_socket",
-            "llc_as_numa_node",
-        ],
-    ),
-    (
-        "Virtualization Options",
-        &[
-            "amd_iommu",
-            "amd_virtualization_technology",
-            "access_control_service",
-            "sr_iov",
-            "minimum_sev_asid",
-            "maximum_sev_asid",
-        ],
-    ),
-    ("Boot Options", &["boot_mode", "uefi_optimized_boot", "boot_order_policy"]),
-    (
-        "Power and Performance Options",
-        &[
-            "power_regulator",
-            "minimum_processor_idle_power_core_cstate",
-            "data_fabric_cstate_enable",
-            "cstate_efficiency_mode",
-            "amd_core_performance_boost",
-            "amd_fmax_boost_limit_control",
-            "amd_fmax_boost_limit",
-            "collaborative_power_control",
-            "xgmi_force_link_width",
-            "xgmi_max_link_width",
-            "infinity_fabric_performance_state",
-            "numa_group_size_optimization",
-        ],
-    ),
-    ("Processor Prefetcher Options", &["l1_stream_hw_prefetcher", "l2_stream_hw_prefetcher"]),
-    (
-        "I/O Options",
-        &["acpi_slit", "memory_proximity_reporting_for_io", "preferred_io_bus", "preferred_io_bus_number"],
-    ),
-    (
-        "Advanced Options",
-        &[
-            "rom_selection",
-            "embedded_video_connection",
-            "consistent_device_naming",
-            "mixed_power_supply_reporting",
-            "hpet_acpi_support",
-        ],
-    ),
-    ("Advanced Power Options", &["redundant_power_supply_mode", "infinity_fabric_power_management"]),
-    (
-        "Fan and Thermal Options",
-        &[
-            "thermal_configuration",
-            "thermal_shutdown",
-            "fan_installation_requirements",
-            "fan_failure_policy",
-            "extended_ambient_temperature_support",
-        ],
-    ),
-    (
-        "Advanced Debug Options",
-        &["uefi_serial_debug_message_level", "post_verbose_boot_progress", "advanced_crash_dump_mode"],
-    ),
-];
 
 #[derive(Debug, Clone, Serialize)]
 pub struct BiosSheet {
@@ -169,12 +70,14 @@ impl BiosSheet {
     pub fn of(profile: Profile, processor: Option<&str>) -> Self {
         let mut left_open = Vec::new();
         let mut menus = Vec::new();
-        for &(title, names) in MENUS {
-            let rows: Vec<SheetRow> = names
+        for (title, parts) in MENUS {
+            let rows: Vec<SheetRow> = parts
                 .iter()
-                .filter_map(|name| CATALOGUE.find(&format!("firmware.{name}")))
-                .filter_map(|setting| {
-                    let row = sheet_row(setting, profile, processor);
+                .copied()
+                .flatten()
+                .filter_map(|row| Some((row, CATALOGUE.find(row.id)?)))
+                .filter_map(|(row, setting)| {
+                    let row = sheet_row(row, setting, profile, processor);
                     left_open.extend(row.is_none().then_some(setting.name));
                     row
                 })
@@ -235,9 +138,13 @@ fn caution(host: &HostSnapshot) -> Option<String> {
 }
 
 /// The row of a setting; `None` if the profile has no preference.
-fn sheet_row(setting: &'static Setting, profile: Profile, processor: Option<&str>) -> Option<SheetRow> {
+fn sheet_row(
+    row: &Row,
+    setting: &'static Setting,
+    profile: Profile,
+    processor: Option<&str>,
+) -> Option<SheetRow> {
     let mut values = wanted_values(setting, profile, Some(processor.unwrap_or_default()))?;
-    let row = table::rows().find(|row| row.id == setting.id)?;
     let risk = is_weakening(row, &values).then(|| setting.risk.word());
     if setting.id == WORKLOAD_PROFILE {
         // Custom alone sets nothing; it unlocks what the profile before it has set.
@@ -257,12 +164,13 @@ fn sheet_row(setting: &'static Setting, profile: Profile, processor: Option<&str
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::table::rows;
 
     #[test]
     fn every_setting_is_in_one_menu() {
-        let mut listed: Vec<String> =
-            MENUS.iter().flat_map(|(_, names)| names.iter().map(|name| format!("firmware.{name}"))).collect();
-        let mut expected: Vec<&str> = table::rows().map(|row| row.id).collect();
+        let mut listed: Vec<&str> =
+            MENUS.iter().flat_map(|(_, parts)| parts.iter().copied().flatten()).map(|row| row.id).collect();
+        let mut expected: Vec<&str> = rows().map(|row| row.id).collect();
         listed.sort_unstable();
         expected.sort_unstable();
         assert_eq!(listed, expected);
@@ -281,7 +189,7 @@ mod tests {
         let iommu = sheet.rows().find(|row| row.id == "firmware.amd_iommu").unwrap();
         assert_eq!(iommu.risk, Some("security"));
         assert!(iommu.caution().unwrap().starts_with("Risk: security. "));
-        assert_eq!(sheet.rows().count() + sheet.left_open.len(), table::rows().count());
+        assert_eq!(sheet.rows().count() + sheet.left_open.len(), rows().count());
     }
 
     #[test]

@@ -9,7 +9,7 @@ const NPS: &[(&str, &str)] = &[
     ("NPS4", "Four memory domains per socket"),
 ];
 
-pub(super) const ROWS: &[Row] = &[
+pub(super) const MEMORY: &[Row] = &[
     risky(
         "firmware.memory_refresh_rate",
         &["1x Refresh"],
@@ -115,9 +115,10 @@ pub(super) const ROWS: &[Row] = &[
             supermicro("ACPISRATL3CacheAsNUMADomain", &[]),
         ],
     ),
-    risky(
-        "firmware.advanced_memory_protection_mode",
-        &["Advanced ECC Support"],
-        &[hpe("AdvancedMemProtection", &[("AdvancedEcc", "Advanced ECC Support")])],
-    ),
 ];
+
+pub(super) const PROTECTION: &[Row] = &[risky(
+    "firmware.advanced_memory_protection_mode",
+    &["Advanced ECC Support"],
+    &[hpe("AdvancedMemProtection", &[("AdvancedEcc", "Advanced ECC Support")])],
+)];

@@ -15,6 +15,10 @@ mod platform;
 mod power;
 mod processor;
 
+use memory::{MEMORY, PROTECTION};
+use platform::{ADVANCED, BOOT, BOOT_TIME, DEBUG, DIAGNOSTICS, FANS, POWER_SUPPLIES, RBSU};
+use power::{FABRIC, POWER};
+use processor::{IO, PREFETCHERS, PROCESSOR, VIRTUALIZATION};
 use serde::Serialize;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -93,10 +97,30 @@ const fn risky(id: &'static str, weakens: &'static [&'static str], names: &'stat
     Row { id, names, weakens }
 }
 
-/// Every row, in the order of the guide's menus.
+/// Every row. Audits and exports list them in this order.
 pub(super) fn rows() -> impl Iterator<Item = &'static Row> {
-    [platform::ROWS, processor::ROWS, memory::ROWS, power::ROWS].into_iter().flatten()
+    let platform = [RBSU, BOOT_TIME, DIAGNOSTICS, BOOT, ADVANCED, POWER_SUPPLIES, FANS, DEBUG];
+    let others = [PROCESSOR, VIRTUALIZATION, PREFETCHERS, IO, MEMORY, PROTECTION, POWER, FABRIC];
+    platform.into_iter().chain(others).flatten()
 }
+
+/// Menus of HPE's BIOS/Platform Configuration (RBSU) in guide 57037's order, with the rows of each.
+pub(super) const MENUS: [(&str, &[&[Row]]); 14] = [
+    ("BIOS/Platform Configuration (RBSU)", &[RBSU]),
+    ("Boot Time Optimizations", &[BOOT_TIME]),
+    ("Diagnostics Options", &[DIAGNOSTICS]),
+    ("Processor Options", &[PROCESSOR]),
+    ("Memory Options", &[PROTECTION, MEMORY]),
+    ("Virtualization Options", &[VIRTUALIZATION]),
+    ("Boot Options", &[BOOT]),
+    ("Power and Performance Options", &[POWER]),
+    ("Processor Prefetcher Options", &[PREFETCHERS]),
+    ("I/O Options", &[IO]),
+    ("Advanced Options", &[ADVANCED]),
+    ("Advanced Power Options", &[POWER_SUPPLIES, FABRIC]),
+    ("Fan and Thermal Options", &[FANS]),
+    ("Advanced Debug Options", &[DEBUG]),
+];
 
 /// The ID of the setting that unlocks others.
 pub(super) const WORKLOAD_PROFILE: &str = "firmware.workload_profile";

@@ -2,8 +2,10 @@
 
 use super::{Row, dell, hpe, lenovo, risky, row, supermicro};
 
-pub(super) const ROWS: &[Row] = &[
-    row("firmware.workload_profile", &[hpe("WorkloadProfile", &[]), dell("SysProfile", &[])]),
+pub(super) const RBSU: &[Row] =
+    &[row("firmware.workload_profile", &[hpe("WorkloadProfile", &[]), dell("SysProfile", &[])])];
+
+pub(super) const BOOT_TIME: &[Row] = &[
     row("firmware.dynamic_power_capping_functionality", &[hpe("DynamicPowerCapping", &[])]),
     risky(
         "firmware.extended_memory_test",
@@ -11,7 +13,12 @@ pub(super) const ROWS: &[Row] = &[
         &[hpe("ExtendedMemTest", &[]), dell("MemTest", &[])],
     ),
     row("firmware.uefi_post_discovery_mode", &[hpe("PostDiscoveryMode", &[])]),
-    row("firmware.embedded_diagnostics", &[hpe("EmbeddedDiagnostics", &[])]),
+];
+
+pub(super) const DIAGNOSTICS: &[Row] =
+    &[row("firmware.embedded_diagnostics", &[hpe("EmbeddedDiagnostics", &[])])];
+
+pub(super) const BOOT: &[Row] = &[
     row(
         "firmware.boot_mode",
         &[
@@ -36,6 +43,9 @@ pub(super) const ROWS: &[Row] = &[
             lenovo("BootModes_InfiniteBootRetry", &[("Enabled", "Retry Boot Order Indefinitely")]),
         ],
     ),
+];
+
+pub(super) const ADVANCED: &[Row] = &[
     row(
         "firmware.rom_selection",
         &[hpe("RomSelection", &[("CurrentRom", "Use Current ROM"), ("BackupRom", "Switch to Backup ROM")])],
@@ -50,10 +60,14 @@ pub(super) const ROWS: &[Row] = &[
     ),
     row("firmware.mixed_power_supply_reporting", &[hpe("MixedPowerSupplyReporting", &[])]),
     row("firmware.hpet_acpi_support", &[hpe("AcpiHpet", &[]), supermicro("HighPrecisionEventTimer", &[])]),
-    row(
-        "firmware.redundant_power_supply_mode",
-        &[hpe("RedundantPowerSupply", &[]), hpe("RedundantPowerSupplySystemDomain", &[])],
-    ),
+];
+
+pub(super) const POWER_SUPPLIES: &[Row] = &[row(
+    "firmware.redundant_power_supply_mode",
+    &[hpe("RedundantPowerSupply", &[]), hpe("RedundantPowerSupplySystemDomain", &[])],
+)];
+
+pub(super) const FANS: &[Row] = &[
     row("firmware.thermal_configuration", &[hpe("ThermalConfig", &[("MaxCooling", "Maximum Cooling")])]),
     row("firmware.thermal_shutdown", &[hpe("ThermalShutdown", &[])]),
     row("firmware.fan_installation_requirements", &[hpe("FanInstallReq", &[])]),
@@ -68,6 +82,9 @@ pub(super) const ROWS: &[Row] = &[
         )],
     ),
     row("firmware.extended_ambient_temperature_support", &[hpe("ExtendedAmbientTemp", &[])]),
+];
+
+pub(super) const DEBUG: &[Row] = &[
     row("firmware.uefi_serial_debug_message_level", &[hpe("UefiSerialDebugLevel", &[])]),
     row("firmware.post_verbose_boot_progress", &[hpe("PostBootProgress", &[])]),
     row("firmware.advanced_crash_dump_mode", &[hpe("AdvCrashDumpMode", &[])]),

@@ -8,7 +8,7 @@ const C_STATES: &[(&str, &str)] = &[("Disabled", "No C-states"), ("Enabled", "C6
 const APB_DISABLE: &[(&str, &str)] =
     &[("Enabled", "Disabled"), ("Disabled", "Enabled"), ("1", "Disabled"), ("0", "Enabled")];
 
-pub(super) const ROWS: &[Row] = &[
+pub(super) const POWER: &[Row] = &[
     row(
         "firmware.power_regulator",
         &[VendorAttribute {
@@ -83,8 +83,9 @@ pub(super) const ROWS: &[Row] = &[
         ],
     ),
     row("firmware.numa_group_size_optimization", &[hpe("NumaGroupSizeOpt", &[])]),
-    row(
-        "firmware.infinity_fabric_power_management",
-        &[hpe("ApplicationPowerBoost", &[]), dell("ApbDis", APB_DISABLE), supermicro("APBDIS", APB_DISABLE)],
-    ),
 ];
+
+pub(super) const FABRIC: &[Row] = &[row(
+    "firmware.infinity_fabric_power_management",
+    &[hpe("ApplicationPowerBoost", &[]), dell("ApbDis", APB_DISABLE), supermicro("APBDIS", APB_DISABLE)],
+)];

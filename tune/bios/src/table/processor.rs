@@ -2,7 +2,7 @@
 
 use super::{Row, dell, hpe, lenovo, risky, row, supermicro};
 
-pub(super) const ROWS: &[Row] = &[
+pub(super) const PROCESSOR: &[Row] = &[
     row(
         "firmware.processor_x2apic_support",
         &[
@@ -58,6 +58,9 @@ pub(super) const ROWS: &[Row] = &[
         ],
     ),
     row("firmware.page_table_entry_speculative_lock_scheduling", &[hpe("SpeculativeLockScheduling", &[])]),
+];
+
+pub(super) const VIRTUALIZATION: &[Row] = &[
     risky(
         "firmware.amd_iommu",
         &["Disabled"],
@@ -104,6 +107,9 @@ pub(super) const ROWS: &[Row] = &[
         ],
     ),
     row("firmware.maximum_sev_asid", &[hpe("MaximumSevAsid", &[("AsidCount509", "509")])]),
+];
+
+pub(super) const PREFETCHERS: &[Row] = &[
     row(
         "firmware.l1_stream_hw_prefetcher",
         &[
@@ -122,6 +128,9 @@ pub(super) const ROWS: &[Row] = &[
             supermicro("L2StreamHWPrefetcher", &[]),
         ],
     ),
+];
+
+pub(super) const IO: &[Row] = &[
     row("firmware.acpi_slit", &[hpe("AcpiSlit", &[])]),
     row("firmware.memory_proximity_reporting_for_io", &[hpe("AcpiRootBridgePxm", &[])]),
     row("firmware.preferred_io_bus", &[hpe("PreferredIOBusEnable", &[])]),
