@@ -1,12 +1,8 @@
 //! Requests, one at a time and bounded, and their session.
 
 use crate::{
-    Credentials, Origin, RedfishError, Trust,
-    address::{ROOT, cut},
-    answer::Answer,
-    error::Kind,
-    failure::RequestContext,
-    session::Login,
+    Credentials, Origin, RedfishError, Trust, address::cut, answer::Answer, error::Kind,
+    failure::RequestContext, session::Login,
 };
 use serde_json::Value;
 use std::{
@@ -90,6 +86,12 @@ pub(crate) struct Call<'a> {
     pub if_match: Option<&'a str>,
 }
 
+impl<'a> Call<'a> {
+    pub fn get(path: &'a str) -> Self {
+        Self { method: Method::GET, path, body: None, if_match: None }
+    }
+}
+
 impl Client {
     /// Reads the service root and logs in.
     pub fn open(options: Options) -> Result<Self, RedfishError> {
@@ -137,7 +139,7 @@ impl Client {
     }
 
     pub(crate) fn get(&mut self, path: &str) -> Result<Answer, RedfishError> {
-        let answer = self.request(&Call { method: Method::GET, path, body: None, if_match: None })?;
+        let answer = self.request(&Call::get(path))?;
         if answer.is_success() { Ok(answer) } else { Err(self.refusal("GET", &answer)) }
     }
 
@@ -181,7 +183,7 @@ impl Client {
     /// Ends the session, even if limits are reached or after Ctrl-C.
     pub(crate) fn farewell(&mut self, path: &str) -> Result<Answer, RedfishError> {
         let time = FAREWELL_TIME.min(self.options.limits.request_time);
-        self.once(&Call { method: Method::DELETE, path, body: None, if_match: None }, path, time)
+        self.once(&Call { method: Method::DELETE, ..Call::get(path) }, path, time)
     }
 
     /// Returns the time for the next request, or an error if none may start.
@@ -261,8 +263,7 @@ impl Client {
             }
             None => self.run(request.body(()), time),
         };
-        let response = sent.map_err(failed)?;
-        self.read(response, path).map_err(|error| error.unwrap_or_else(failed))
+        self.read(sent.map_err(failed)?, &asked)
     }
 
     fn run(
@@ -274,7 +275,8 @@ impl Client {
     }
 
     /// Reads the answer with its body, within the limits.
-    fn read(&self, response: Response<Body>, path: &str) -> Result<Answer, RequestFailure> {
+    fn read(&self, response: Response<Body>, asked: &RequestContext<'_>) -> Result<Answer, RedfishError> {
+        let path = asked.path;
         let (parts, mut body) = response.into_parts();
         let text = |name: &str| parts.headers.get(name)?.to_str().ok().map(|text| cut(text, 2048));
         let bytes_max = self.options.limits.answer_bytes_max;
@@ -282,19 +284,19 @@ impl Client {
         let mut reader = body.as_reader();
         let mut chunk = vec![0; 16 << 10];
         loop {
-            self.check_stop().map_err(RequestFailure::Ours)?;
-            let count = reader.read(&mut chunk).map_err(|error| RequestFailure::Network(error.into()))?;
+            self.check_stop()?;
+            let count = reader.read(&mut chunk).map_err(|error| asked.failed(error.into()))?;
             if count == 0 {
                 break;
             }
             if bytes.len() + count > bytes_max {
-                return Err(RequestFailure::Ours(RedfishError::of(
+                return Err(RedfishError::of(
                     Kind::NoAnswer,
                     format!(
                         "cannot read {path}: it has more than {bytes_max} bytes, and no BIOS resource or registry is \
                          that large"
                     ),
-                )));
+                ));
             }
             bytes.extend_from_slice(chunk.get(..count).unwrap_or_default());
         }
@@ -362,31 +364,11 @@ impl Client {
     pub(crate) fn user(&self) -> String {
         self.options.credentials.as_ref().map_or_else(|| "nobody".into(), |who| cut(&who.user, 80))
     }
-
-    /// Reads the service root, which needs no login.
-    pub(crate) fn read_root(&mut self) -> Result<Answer, RedfishError> {
-        self.exchange(&Call { method: Method::GET, path: ROOT, body: None, if_match: None })
-    }
 }
 
 impl Drop for Client {
     fn drop(&mut self) {
         // Callers that need the result call close().
         let _ = self.log_out();
-    }
-}
-
-/// Reason why there is no complete answer.
-enum RequestFailure {
-    Ours(RedfishError),
-    Network(ureq::Error),
-}
-
-impl RequestFailure {
-    fn unwrap_or_else(self, failed: impl FnOnce(ureq::Error) -> RedfishError) -> RedfishError {
-        match self {
-            Self::Ours(error) => error,
-            Self::Network(error) => failed(error),
-        }
     }
 }

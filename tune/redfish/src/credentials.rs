@@ -59,13 +59,8 @@ impl Credentials {
         let (mut user, mut password) = (None, None);
         for (at, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
             // Errors never repeat the line: it may be the password.
-            let wrong = || {
-                RedfishError::file(
-                    option,
-                    path,
-                    format!("line {} is neither \"user: ...\" nor \"password: ...\"", at + 1),
-                )
-            };
+            let why = format!("line {} is neither \"user: ...\" nor \"password: ...\"", at + 1);
+            let wrong = || RedfishError::file(option, path, &why);
             let (key, value) = line.split_once(':').ok_or_else(wrong)?;
             let value = value.strip_prefix(' ').unwrap_or(value);
             let slot = match key.trim() {
@@ -78,11 +73,8 @@ impl Credentials {
             }
         }
         let (Some(user), Some(password)) = (user, password) else {
-            return Err(RedfishError::file(
-                option,
-                path,
-                "expected the two lines \"user: ...\" and \"password: ...\"",
-            ));
+            let why = "expected the two lines \"user: ...\" and \"password: ...\"";
+            return Err(RedfishError::file(option, path, why));
         };
         Ok(Self { user: user.trim().to_owned(), password: checked(option, path, &password)? })
     }
@@ -90,11 +82,8 @@ impl Credentials {
 
 fn checked(option: &'static str, path: &Path, password: &str) -> Result<Secret, RedfishError> {
     if password.is_empty() || password.contains(char::is_control) {
-        return Err(RedfishError::file(
-            option,
-            path,
-            "expected the password on one line, without control characters",
-        ));
+        let why = "expected the password on one line, without control characters";
+        return Err(RedfishError::file(option, path, why));
     }
     Ok(Secret::new(password.to_owned()))
 }
@@ -109,11 +98,8 @@ fn read_private(option: &'static str, path: &Path) -> Result<Zeroizing<String>, 
     }
     // The mode of a pipe does not show who wrote it.
     if metadata.is_file() && metadata.mode() & 0o007 != 0 {
-        return Err(RedfishError::file(
-            option,
-            path,
-            "every user of this machine can read or change it\nhint: run chmod 600 on it",
-        ));
+        let why = "every user of this machine can read or change it\nhint: run chmod 600 on it";
+        return Err(RedfishError::file(option, path, why));
     }
     // Allocated at full size: a growing string would leave copies in memory.
     let mut bytes = Zeroizing::new(Vec::with_capacity(BYTES_MAX + 1));

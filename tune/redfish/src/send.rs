@@ -112,7 +112,7 @@ fn task(client: &mut Client, answer: &Answer) -> Result<Option<String>, RedfishE
     let path = client.options.origin.path_of(place, &answer.path)?;
     let began = Instant::now();
     loop {
-        let seen = client.request(&Call { method: Method::GET, path: &path, body: None, if_match: None })?;
+        let seen = client.request(&Call::get(&path))?;
         // A missing monitor means that the task has ended; the settings show how.
         if matches!(seen.status, 404 | 410) {
             return Ok(None);

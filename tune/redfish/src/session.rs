@@ -3,6 +3,7 @@
 
 use crate::{
     Client, Credentials, RedfishError, Secret,
+    address::ROOT,
     answer::{Answer, link},
     client::Call,
 };
@@ -40,11 +41,11 @@ impl Login {
 impl Client {
     /// Reads the service root and logs in as it describes.
     pub(crate) fn log_in_first(&mut self) -> Result<(), RedfishError> {
-        let mut answer = self.read_root()?;
+        let mut answer = self.exchange(&Call::get(ROOT))?;
         // The root needs no login (DSP0266). If it does, sessions cannot be found.
         if let (401, Some(credentials)) = (answer.status, self.options.credentials.clone()) {
             self.login = basic(&credentials);
-            answer = self.read_root()?;
+            answer = self.exchange(&Call::get(ROOT))?;
             if answer.status == 401 {
                 return Err(self.bad_credentials(&answer));
             }
@@ -70,38 +71,32 @@ impl Client {
         };
         self.login = Login::Nobody;
         let body = json!({ "UserName": credentials.user, "Password": credentials.password.reveal() });
-        let call = Call { method: Method::POST, path: &path, body: Some(&body), if_match: None };
+        let call = Call { method: Method::POST, body: Some(&body), ..Call::get(&path) };
         let mut answer = self.exchange(&call)?;
-        match (answer.status, answer.token.take()) {
+        self.login = match (answer.status, answer.token.take()) {
             (200..300, Some(token)) => {
                 let place = answer.location.as_deref().map(|link| self.options.origin.path_of(link, &path));
-                self.login = Login::Session { token, path: place.and_then(Result::ok), is_second };
-                Ok(())
+                Login::Session { token, path: place.and_then(Result::ok), is_second }
             }
             // The service rejects sessions, not the user.
-            (200..300 | 404 | 405 | 501, _) => {
-                self.login = basic(&credentials);
-                Ok(())
-            }
-            _ if answer.has_message("SessionLimitExceeded") => {
-                self.login = basic(&credentials);
-                Ok(())
-            }
-            (401 | 403, _) => Err(self.bad_credentials(&answer)),
+            (200..300 | 404 | 405 | 501, _) => basic(&credentials),
+            _ if answer.has_message("SessionLimitExceeded") => basic(&credentials),
+            (401 | 403, _) => return Err(self.bad_credentials(&answer)),
             // iLO 4 and early iLO 5.
-            _ if answer.has_message("UnauthorizedLoginAttempt") => Err(self.bad_credentials(&answer)),
-            _ => Err(self.refusal("POST", &answer)),
-        }
+            _ if answer.has_message("UnauthorizedLoginAttempt") => return Err(self.bad_credentials(&answer)),
+            _ => return Err(self.refusal("POST", &answer)),
+        };
+        Ok(())
     }
 
     /// Path at which sessions are created; `None` if the service names none.
     fn sessions_path(&self) -> Result<Option<String>, RedfishError> {
         let origin = &self.options.origin;
         if let Some(link) = link(&self.root, "/Links/Sessions") {
-            return origin.path_of(link, crate::address::ROOT).map(Some);
+            return origin.path_of(link, ROOT).map(Some);
         }
         let Some(link) = link(&self.root, "/SessionService") else { return Ok(None) };
-        let service = origin.path_of(link, crate::address::ROOT)?;
+        let service = origin.path_of(link, ROOT)?;
         Ok(Some(format!("{}/Sessions", service.trim_end_matches('/'))))
     }
 
