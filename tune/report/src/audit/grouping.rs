@@ -1,6 +1,7 @@
 //! Findings grouped by layer, with the layer of the worst finding first.
 
 use lowlat_settings::{Checked, Claim, Finding, Layer, Verdict, audit::Audit};
+use std::fmt::Display;
 
 /// Findings of one layer, worst first.
 #[derive(Debug)]
@@ -16,15 +17,30 @@ impl LayerGroup<'_> {
     }
 }
 
-/// Groups findings by layer. Layers with equally bad findings keep the order in which people set up a host.
-pub fn by_layer<'a>(findings: impl Iterator<Item = &'a Finding>) -> Vec<LayerGroup<'a>> {
-    let mut groups: Vec<LayerGroup<'a>> = Vec::new();
-    for finding in findings {
-        match groups.iter_mut().find(|group| group.layer == finding.layer) {
-            Some(group) => group.findings.push(finding),
-            None => groups.push(LayerGroup { layer: finding.layer, findings: vec![finding] }),
+/// Gathers values by key. Keys and the values of each keep the order of their first appearance.
+pub fn grouped<K: PartialEq, V>(pairs: impl Iterator<Item = (K, V)>) -> Vec<(K, Vec<V>)> {
+    let mut groups: Vec<(K, Vec<V>)> = Vec::new();
+    for (key, value) in pairs {
+        match groups.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, values)) => values.push(value),
+            None => groups.push((key, vec![value])),
         }
     }
+    groups
+}
+
+/// Returns "3 good, 1 unknown" from the counts that are not zero.
+pub fn listed<'a, N: Display + Default + PartialEq>(
+    counts: impl IntoIterator<Item = (N, &'a str)>,
+) -> String {
+    let counts = counts.into_iter().filter(|(count, _)| *count != N::default());
+    counts.map(|(count, word)| format!("{count} {word}")).collect::<Vec<_>>().join(", ")
+}
+
+/// Groups findings by layer. Layers with equally bad findings keep the order in which people set up a host.
+pub fn by_layer<'a>(findings: impl Iterator<Item = &'a Finding>) -> Vec<LayerGroup<'a>> {
+    let groups = grouped(findings.map(|finding| (finding.layer, finding))).into_iter();
+    let mut groups: Vec<_> = groups.map(|(layer, findings)| LayerGroup { layer, findings }).collect();
     for group in &mut groups {
         group.findings.sort_by(|a, b| a.rank().cmp(&b.rank()));
     }

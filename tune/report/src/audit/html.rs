@@ -1,7 +1,7 @@
 //! Every setting by layer, worst first; each row opens to its full explanation.
 
 use crate::audit::explain::story;
-use crate::audit::grouping::{LayerGroup, by_layer, layer_title};
+use crate::audit::grouping::{LayerGroup, by_layer, layer_title, listed};
 use crate::audit::verdict_class;
 use lowlat_settings::{Finding, Verdict, audit::Audit};
 use lowlat_text::page::section as page_section;
@@ -137,24 +137,15 @@ fn layer(group: &LayerGroup<'_>, at: usize) -> Markup {
 
 /// Returns "3 to change, 2 unknown".
 fn counts(group: &LayerGroup<'_>) -> String {
-    let parts = [
-        (group.count(Verdict::is_fault), "to change"),
-        (group.count(|verdict| verdict == Verdict::Unknown), "unknown"),
-    ];
-    let parts: Vec<String> =
-        parts.iter().filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}")).collect();
-    if parts.is_empty() { "nothing to change".to_owned() } else { parts.join(", ") }
+    let unknown = group.count(|verdict| verdict == Verdict::Unknown);
+    let counts = listed([(group.count(Verdict::is_fault), "to change"), (unknown, "unknown")]);
+    if counts.is_empty() { "nothing to change".to_owned() } else { counts }
 }
 
 /// Returns "3 good, 1 not applicable".
 fn rest_text(group: &LayerGroup<'_>) -> String {
-    [Verdict::Good, Verdict::NotApplicable]
-        .into_iter()
-        .map(|verdict| (group.count(|other| other == verdict), verdict.word()))
-        .filter(|(count, _)| *count > 0)
-        .map(|(count, word)| format!("{count} {word}"))
-        .collect::<Vec<_>>()
-        .join(", ")
+    let count = |verdict: Verdict| (group.count(|other| other == verdict), verdict.word());
+    listed([Verdict::Good, Verdict::NotApplicable].map(count))
 }
 
 fn row(finding: &Finding, id: &str) -> Markup {

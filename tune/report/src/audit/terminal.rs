@@ -1,6 +1,6 @@
 //! Audit and catalogue as terminal tables.
 
-use crate::audit::grouping::{Tally, layer_title};
+use crate::audit::grouping::{Tally, layer_title, listed};
 use crate::audit::verdict_style;
 use comfy_table::{ColumnConstraint, ContentArrangement, Table, Width, presets};
 use lowlat_settings::{Finding, Setting, Verdict, audit::Audit};
@@ -97,12 +97,8 @@ fn title(finding: &Finding) -> &'static str {
 /// Returns "Score 61 of 100. 9 of 24 settings differ from …. Rows: 5 wrong, 3 unknown."
 fn count_line(audit: &Audit) -> String {
     let score = audit.score.percent.map_or_else(|| "No score.".to_owned(), |p| format!("Score {p} of 100."));
-    let counts: Vec<String> = Verdict::WORST_FIRST
-        .into_iter()
-        .filter(|verdict| audit.score.count(*verdict) > 0)
-        .map(|verdict| format!("{} {}", audit.score.count(verdict), verdict.word()))
-        .collect();
-    let counts = if counts.is_empty() { String::new() } else { format!(" Rows: {}.", counts.join(", ")) };
+    let counts = listed(Verdict::WORST_FIRST.map(|verdict| (audit.score.count(verdict), verdict.word())));
+    let counts = if counts.is_empty() { counts } else { format!(" Rows: {counts}.") };
     format!("{score} {}{counts}", Tally::of(audit).sentence(audit))
 }
 

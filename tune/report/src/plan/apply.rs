@@ -1,5 +1,6 @@
 //! Outcome of an apply or a rollback, and the status of the plan in force, as text.
 
+use crate::audit::grouping::grouped;
 use crate::plan::three_way::add_three_way;
 use lowlat_host::{CpuSet, Reading, Role};
 use lowlat_plan::{
@@ -14,6 +15,7 @@ use lowlat_text::text::{
     BOLD, DIM, GREEN, RED, YELLOW, add_field, add_heading, add_notes, add_wrapped, paint, usable,
 };
 use lowlat_text::units::{clean, plural};
+use std::collections::BTreeSet;
 
 /// Width of the label column.
 const LABEL: usize = 14;
@@ -72,17 +74,11 @@ fn next_step(outcome: &ApplyOutcome) -> String {
 /// Adds the settings whose changes had this fate, each with the number of its changes.
 fn add_fate(out: &mut String, plan: &Plan, outcome: &ApplyOutcome, fate: Fate, width: usize) {
     let of_fate = outcome.changes.iter().filter(|change| change.fate == fate);
-    let mut settings: Vec<(String, usize)> = Vec::new();
-    for change in of_fate.filter_map(|outcome| plan.changes.get(outcome.change)) {
-        let name = short_name(change);
-        match settings.iter_mut().find(|(known, _)| *known == name) {
-            Some((_, count)) => *count += 1,
-            None => settings.push((name, 1)),
-        }
-    }
-    let texts = settings.into_iter().map(|(name, count)| match count {
+    let changes = of_fate.filter_map(|outcome| plan.changes.get(outcome.change));
+    let settings = grouped(changes.map(|change| (short_name(change), change)));
+    let texts = settings.into_iter().map(|(name, changes)| match changes.len() {
         1 => name,
-        _ => format!("{name} ({count})"),
+        count => format!("{name} ({count})"),
     });
     let label = if fate == Fate::Done { "applied" } else { "unchanged" };
     add_field(out, label, &clean(&texts.collect::<Vec<_>>().join(", ")), LABEL, width);
@@ -113,24 +109,17 @@ fn add_reasons<'a>(
     lines: impl Iterator<Item = (&'a Change, String)>,
     width: usize,
 ) {
-    let mut groups: Vec<(String, String, Vec<String>)> = Vec::new();
-    for (change, reason) in lines {
-        let setting = short_name(change);
-        let thing = match &change.target {
-            // The setting says it all.
-            Target::CommandLine { .. } | Target::OwnedFile { .. } => String::new(),
-            target => target.kind().owner(),
-        };
-        match groups.iter_mut().find(|(known, why, _)| *known == setting && *why == reason) {
-            Some((.., things)) => things.push(thing),
-            None => groups.push((setting, reason, vec![thing])),
-        }
-    }
+    let thing = |change: &Change| match &change.target {
+        // The setting says it all.
+        Target::CommandLine { .. } | Target::OwnedFile { .. } => String::new(),
+        target => target.kind().owner(),
+    };
+    let groups = grouped(lines.map(|(change, reason)| ((short_name(change), reason), thing(change))));
     if groups.is_empty() {
         return;
     }
     add_heading(out, title);
-    for (setting, reason, things) in groups {
+    for ((setting, reason), things) in groups {
         out.push_str(&format!("  {}\n", paint(YELLOW, &clean(&setting))));
         let mut shown: Vec<String> =
             things.iter().filter(|thing| !thing.is_empty()).take(SHOWN_MAX).cloned().collect();
@@ -157,8 +146,7 @@ pub fn rollback_text(outcome: &RollbackOutcome, width: usize) -> String {
     let mut out = String::new();
     add_wrapped(&mut out, &rollback_headline(outcome), 0, width);
     add_restored(&mut out, &outcome.restored, width);
-    let given_up: Vec<(&str, &str)> = as_pairs(&outcome.given_up);
-    add_pairs(&mut out, "Deliberately left unchanged", &given_up, width);
+    add_not_restored(&mut out, "Deliberately left unchanged", &outcome.given_up, width);
     if !outcome.conflicts.is_empty() {
         add_heading(&mut out, "Changed since the apply, and left unchanged");
         for three in &outcome.conflicts {
@@ -171,7 +159,7 @@ pub fn rollback_text(outcome: &RollbackOutcome, width: usize) -> String {
         );
         add_wrapped(&mut out, &advice, 2, width);
     }
-    add_pairs(&mut out, "Could not be restored; run the rollback again", &as_pairs(&outcome.failures), width);
+    add_not_restored(&mut out, "Could not be restored; run the rollback again", &outcome.failures, width);
     for directory in &outcome.directories_left {
         add_wrapped(
             &mut out,
@@ -180,7 +168,7 @@ pub fn rollback_text(outcome: &RollbackOutcome, width: usize) -> String {
             width,
         );
     }
-    add_pairs(&mut out, "Still on the host; no rollback can undo it", &as_pairs(&outcome.remaining), width);
+    add_not_restored(&mut out, "Still on the host; no rollback can undo it", &outcome.remaining, width);
     if let Some(damage) = &outcome.damage {
         add_damage(&mut out, outcome, damage, width);
     }
@@ -248,16 +236,9 @@ fn rollback_headline(outcome: &RollbackOutcome) -> String {
 
 /// Adds the restored objects by part of the plan; long lists are cut.
 fn add_restored(out: &mut String, restored: &[Restored], width: usize) {
-    let mut parts: Vec<(&str, Vec<&str>)> = Vec::new();
-    for one in restored {
-        let title = part_title(&one.plan);
-        match parts.iter_mut().find(|(known, _)| *known == title) {
-            Some((_, names)) if names.contains(&one.name.as_str()) => {}
-            Some((_, names)) => names.push(&one.name),
-            None => parts.push((title, vec![&one.name])),
-        }
-    }
-    for (title, names) in parts {
+    let mut seen = BTreeSet::new();
+    let named = restored.iter().map(|one| (part_title(&one.plan), one.name.as_str()));
+    for (title, names) in grouped(named.filter(|one| seen.insert(*one))) {
         let mut shown: Vec<String> = names.iter().take(SHOWN_MAX).map(|name| clean(name)).collect();
         if names.len() > SHOWN_MAX {
             shown.push(format!("and {} more", names.len() - SHOWN_MAX));
@@ -283,19 +264,15 @@ fn part_title(log_id: &str) -> &'static str {
     }
 }
 
-fn as_pairs(list: &[NotRestored]) -> Vec<(&str, &str)> {
-    list.iter().map(|one| (one.name.as_str(), one.reason.as_str())).collect()
-}
-
-fn add_pairs(out: &mut String, title: &str, pairs: &[(&str, &str)], width: usize) {
-    if pairs.is_empty() {
+fn add_not_restored(out: &mut String, title: &str, all: &[NotRestored], width: usize) {
+    if all.is_empty() {
         return;
     }
     add_heading(out, title);
-    for (name, reason) in pairs.iter().take(SHOWN_MAX) {
+    for NotRestored { name, reason } in all.iter().take(SHOWN_MAX) {
         add_wrapped(out, &clean(&format!("{name}: {reason}")), 2, width);
     }
-    if let Some(more) = pairs.len().checked_sub(SHOWN_MAX).filter(|more| *more > 0) {
+    if let Some(more) = all.len().checked_sub(SHOWN_MAX).filter(|more| *more > 0) {
         out.push_str(&format!("  {}\n", paint(DIM, &format!("and {more} more; --json shows all"))));
     }
 }
@@ -445,15 +422,9 @@ fn add_steps(out: &mut String, steps: &Reading<Vec<StepCount>>, width: usize) {
         add_field(out, "steps", "the undo log is readable by root only", LABEL, width);
         return;
     };
-    let mut parts: Vec<(&str, usize)> = Vec::new();
-    for count in counts {
-        let title = part_title(&count.plan);
-        match parts.iter_mut().find(|(known, _)| *known == title) {
-            Some((_, sum)) => *sum += count.count,
-            None => parts.push((title, count.count)),
-        }
-    }
-    let texts: Vec<String> = parts.iter().map(|(title, count)| format!("{title} {count}")).collect();
+    let parts = grouped(counts.iter().map(|count| (part_title(&count.plan), count.count)));
+    let text = |(title, counts): &(&str, Vec<usize>)| format!("{title} {}", counts.iter().sum::<usize>());
+    let texts: Vec<String> = parts.iter().map(text).collect();
     let text = if texts.is_empty() { "none in force".to_owned() } else { texts.join(", ") };
     add_field(out, "steps", &text, LABEL, width);
 }

@@ -41,42 +41,39 @@ pub struct Assessed {
     pub score_percent: Option<u8>,
 }
 
+/// The next command if the plan in force needs a look.
+const STATUS: &str = "sudo lowlat tune status";
+
 /// Formats the standing and the next command.
 pub fn standing_text(standing: &Standing, width: usize) -> String {
     let width = usable(width);
+    let warn = |text: &str, next| (paint(YELLOW, text), next);
     let (plan, next) = match &standing.in_force {
-        Reading::Known(PlanState::Incomplete) => {
-            (paint(YELLOW, "The plan was not applied completely."), "sudo lowlat tune status")
+        Reading::Known(PlanState::Incomplete) => warn("The plan was not applied completely.", STATUS),
+        Reading::Known(PlanState::OfOtherHost) => {
+            warn("The plan in force was made for the host whose copy this one is.", STATUS)
         }
-        Reading::Known(PlanState::OfOtherHost) => (
-            paint(YELLOW, "The plan in force was made for the host whose copy this one is."),
-            "sudo lowlat tune status",
-        ),
-        Reading::Known(PlanState::Unconfirmed) => (
-            paint(YELLOW, "The plan in force is rolled back unless you confirm it."),
+        Reading::Known(PlanState::Unconfirmed) => warn(
+            "The plan in force is rolled back unless you confirm it.",
             "sudo lowlat tune verify && sudo lowlat tune confirm",
         ),
         Reading::Known(PlanState::WaitsForReboot) => {
-            (paint(YELLOW, "The plan in force waits for a reboot."), "sudo reboot")
+            warn("The plan in force waits for a reboot.", "sudo reboot")
         }
-        Reading::Known(PlanState::Refused) => (
-            paint(YELLOW, "The command line of the plan in force was refused: set it manually."),
-            "sudo lowlat tune status",
+        Reading::Known(PlanState::Refused) => {
+            warn("The command line of the plan in force was refused: set it manually.", STATUS)
+        }
+        Reading::Known(PlanState::Drifted(count)) => warn(
+            &format!("Drifted: {} not as the plan in force wants.", is_are(*count)),
+            "sudo lowlat tune verify",
         ),
-        Reading::Known(PlanState::Drifted(count)) => {
-            let text = format!("Drifted: {} not as the plan in force wants.", is_are(*count));
-            (paint(YELLOW, &text), "sudo lowlat tune verify")
-        }
         Reading::Known(PlanState::Held) => {
             (paint(GREEN, "The plan in force is held."), "sudo lowlat jitter --gate 'max<10us'")
         }
-        Reading::Denied => {
-            ("Only root can read which plan is in force.".to_owned(), "sudo lowlat tune status")
+        Reading::Denied => ("Only root can read which plan is in force.".to_owned(), STATUS),
+        Reading::Unparsable(why) => {
+            warn(&format!("The plan in force cannot be read: {}.", clean(&why.to_string())), STATUS)
         }
-        Reading::Unparsable(why) => (
-            paint(YELLOW, &format!("The plan in force cannot be read: {}.", clean(&why.to_string()))),
-            "sudo lowlat tune status",
-        ),
         Reading::Absent if standing.assessed.is_some() => {
             ("No plan is in force.".to_owned(), "lowlat tune plan")
         }

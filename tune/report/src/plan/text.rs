@@ -1,15 +1,14 @@
 //! Plan as text: the changes by layer, and what is not planned with the reason.
 
 use crate::audit::grouping::layer_title;
+use crate::plan::three_way::add_signed;
 use lowlat_host::Reading;
 use lowlat_plan::{LeftOut, Plan};
 use lowlat_settings::{
     Risk,
     change::{BootToken, Change, Moment, Target, WhyLeftOut},
 };
-use lowlat_text::text::{
-    BOLD, DIM, GREEN, RED, YELLOW, add_heading, add_notes, add_wrapped, paint, usable, wrap,
-};
+use lowlat_text::text::{BOLD, DIM, RED, YELLOW, add_heading, add_notes, add_wrapped, paint, usable};
 use lowlat_text::units::{clean, plural};
 
 /// Highest number of changes shown per setting; a host of a thousand CPUs has as many files.
@@ -95,7 +94,7 @@ fn add_block(out: &mut String, block: &[Change], width: usize) {
     add_wrapped(out, &clean(first_sentence(&first.reason)), INDENT, width);
     if let Target::CommandLine { tokens } = &first.target {
         add_tokens(out, tokens, width);
-        add_lines(out, '+', "new line: ", &first.after, width);
+        add_signed(out, INDENT, '+', &format!("new line: {}", first.after), width);
         return;
     }
     for change in block.iter().take(SHOWN_MAX) {
@@ -133,12 +132,12 @@ fn add_tokens(out: &mut String, tokens: &[BootToken], width: usize) {
     for token in tokens {
         out.push_str(&format!("{:INDENT$}{}\n", "", paint(DIM, &clean(&token.setting))));
         if let Some(before) = &token.before {
-            add_lines(out, '-', "", before, width);
+            add_signed(out, INDENT, '-', before, width);
         }
         if let Some(value) = &token.value {
             let spelled =
                 if value.is_empty() { token.name.clone() } else { format!("{}={value}", token.name) };
-            add_lines(out, '+', "", &spelled, width);
+            add_signed(out, INDENT, '+', &spelled, width);
         }
     }
 }
@@ -146,10 +145,10 @@ fn add_tokens(out: &mut String, tokens: &[BootToken], width: usize) {
 fn add_change(out: &mut String, change: &Change, width: usize) {
     if is_file(change) {
         for line in change.before.text().lines() {
-            add_lines(out, '-', "", line, width);
+            add_signed(out, INDENT, '-', line, width);
         }
         for line in change.after.lines() {
-            add_lines(out, '+', "", line, width);
+            add_signed(out, INDENT, '+', line, width);
         }
         return;
     }
@@ -160,18 +159,8 @@ fn add_change(out: &mut String, change: &Change, width: usize) {
     };
     let label = format!("{}{}", kind.name(), kind.separator());
     let or_none = |text: &str| if text.is_empty() { "none".to_owned() } else { text.to_owned() };
-    add_lines(out, '-', &label, &or_none(&before), width);
-    add_lines(out, '+', &label, &or_none(&change.after), width);
-}
-
-/// Adds a line of a diff; continuation lines are indented further.
-fn add_lines(out: &mut String, sign: char, label: &str, text: &str, width: usize) {
-    let style = if sign == '+' { GREEN } else { RED };
-    let lines = wrap(&clean(&format!("{label}{text}")), width.saturating_sub(INDENT + 4));
-    for (at, line) in lines.iter().enumerate() {
-        let start = if at == 0 { format!("{sign} ") } else { "    ".to_owned() };
-        out.push_str(&format!("{:INDENT$}{}\n", "", paint(style, format!("{start}{line}").trim_end())));
-    }
+    add_signed(out, INDENT, '-', &format!("{label}{}", or_none(&before)), width);
+    add_signed(out, INDENT, '+', &format!("{label}{}", or_none(&change.after)), width);
 }
 
 fn add_warnings(out: &mut String, plan: &Plan, width: usize) {

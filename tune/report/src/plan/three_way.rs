@@ -9,6 +9,8 @@ use lowlat_text::units::{clean, size};
 const SHOWN_MAX: usize = 30;
 /// Longest text to compare line by line: the worst case takes time proportional to the square of the length.
 const LINES_MAX: usize = 2_000;
+/// Columns before a line of a diff.
+const INDENT: usize = 6;
 /// Context lines around a change.
 const CONTEXT: u32 = 2;
 
@@ -26,8 +28,8 @@ fn add_side(out: &mut String, title: &str, from: &StateText, to: &StateText, wid
     }
     let (from, to) = (in_words(from), in_words(to));
     if from != to {
-        add_line(out, '-', &from, width);
-        add_line(out, '+', &to, width);
+        add_signed(out, INDENT, '-', &from, width);
+        add_signed(out, INDENT, '+', &to, width);
     }
 }
 
@@ -72,7 +74,7 @@ fn add_difference(out: &mut String, from: &str, to: &str, width: usize) {
         let Some(sign @ ('-' | '+' | ' ')) = characters.next() else { continue };
         shown += 1;
         if shown <= SHOWN_MAX {
-            add_line(out, sign, characters.as_str(), width);
+            add_signed(out, INDENT, sign, characters.as_str(), width);
         }
     }
     if let Some(more) = shown.checked_sub(SHOWN_MAX).filter(|more| *more > 0) {
@@ -80,17 +82,16 @@ fn add_difference(out: &mut String, from: &str, to: &str, width: usize) {
     }
 }
 
-fn add_line(out: &mut String, sign: char, line: &str, width: usize) {
+/// Adds a line of a diff; continuation lines are indented further.
+pub fn add_signed(out: &mut String, indent: usize, sign: char, line: &str, width: usize) {
     for (at, part) in wrap(&clean(line), width.saturating_sub(8)).iter().enumerate() {
         let start = if at == 0 { format!("{sign} ") } else { "    ".to_owned() };
         let text = format!("{start}{part}");
-        let text = text.trim_end();
-        out.push_str("      ");
-        out.push_str(&match sign {
-            '+' => paint(GREEN, text),
-            '-' => paint(RED, text),
-            _ => text.to_owned(),
-        });
-        out.push('\n');
+        let text = match sign {
+            '+' => paint(GREEN, text.trim_end()),
+            '-' => paint(RED, text.trim_end()),
+            _ => text.trim_end().to_owned(),
+        };
+        out.push_str(&format!("{:indent$}{text}\n", ""));
     }
 }

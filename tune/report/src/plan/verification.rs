@@ -1,6 +1,6 @@
 //! Verification as text: the headline, the rows that are not held with their culprits, and the counts.
 
-use crate::audit::grouping::layer_title;
+use crate::audit::grouping::{grouped, layer_title, listed};
 use anstyle::Style;
 use lowlat_host::{CpuSet, Reading};
 use lowlat_plan::verify::{Culprit, Headline, Outcome, Row, Standing, TickLoad, TickProof, Verification};
@@ -156,15 +156,12 @@ fn ticks(proof: &TickProof) -> Option<String> {
 fn add_rows(out: &mut String, rows: &[Row], show_all: bool, width: usize) {
     let is_shown = |row: &&Row| show_all || row.standing != Standing::Held || !row.note.is_empty();
     let mut layer = "";
-    let mut groups: Vec<Vec<&Row>> = Vec::new();
-    for row in rows.iter().filter(is_shown) {
-        match groups.iter_mut().find(|group| group.first().is_some_and(|first| is_alike(first, row))) {
-            Some(group) => group.push(row),
-            None => groups.push(vec![row]),
-        }
-    }
+    let alike = rows.iter().filter(is_shown).map(|row| {
+        let Row { settings, layer, planned, observed, standing, by, note, .. } = row;
+        ((settings, layer, planned, observed, standing, by, note), row)
+    });
     let mut said = "";
-    for group in &groups {
+    for (_, group) in &grouped(alike) {
         let Some(first) = group.first() else { continue };
         if first.layer != layer {
             layer = &first.layer;
@@ -174,17 +171,6 @@ fn add_rows(out: &mut String, rows: &[Row], show_all: bool, width: usize) {
         add_group(out, first, group, said, width);
         said = &first.note;
     }
-}
-
-/// Returns whether two rows differ only in their names.
-fn is_alike(a: &Row, b: &Row) -> bool {
-    a.layer == b.layer
-        && a.settings == b.settings
-        && a.standing == b.standing
-        && a.planned == b.planned
-        && a.observed == b.observed
-        && a.by == b.by
-        && a.note == b.note
 }
 
 fn title(layer: &str) -> &str {
@@ -270,12 +256,8 @@ fn outcome_style(outcome: Outcome) -> Style {
 fn verdict(verification: &Verification) -> String {
     let counts = &verification.counts;
     let listed = |is_meant: fn(Standing) -> bool| {
-        let listed: Vec<String> = Standing::WORST_FIRST
-            .into_iter()
-            .filter(|standing| is_meant(*standing) && counts.count(*standing) > 0)
-            .map(|standing| format!("{} {}", counts.count(standing), standing.word()))
-            .collect();
-        listed.join(", ")
+        let meant = Standing::WORST_FIRST.into_iter().filter(|standing| is_meant(*standing));
+        listed(meant.map(|standing| (counts.count(standing), standing.word())))
     };
     let rows = plural(counts.rows() as usize, "row");
     match verification.outcome() {
