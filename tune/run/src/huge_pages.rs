@@ -3,35 +3,17 @@
 //! A reservation is a plan of a separate undo log, rolled back when the reservation ends. If lowlat is killed, the next
 //! reservation rolls it back; a reboot empties the pool anyway.
 
+use crate::flow::FlowError;
 use lowlat_undo::{
-    Comparison, HostError, OnFailure, PrivateDirectory, State, TargetSpec, UndoError, UndoLog, UndoStep,
-    Writer,
+    Comparison, OnFailure, PrivateDirectory, State, TargetSpec, UndoError, UndoLog, UndoStep, Writer,
 };
 use std::path::Path;
-use thiserror::Error;
 
 const POOL: &str = "/sys/kernel/mm/hugepages/hugepages-2048kB";
 /// Parent of lowlat's own directories, and the names of the log's.
 const STATE: &str = "/var/lib";
 const LOG: [&str; 2] = ["lowlat", "huge-pages"];
 const PLAN: &str = "huge-pages";
-
-/// Reason why pages are not reserved, or not released.
-#[derive(Debug, Error)]
-#[error("{0}")]
-pub struct HugePagesError(String);
-
-impl From<HostError> for HugePagesError {
-    fn from(error: HostError) -> Self {
-        Self(error.to_string())
-    }
-}
-
-impl From<UndoError> for HugePagesError {
-    fn from(error: UndoError) -> Self {
-        Self(error.to_string())
-    }
-}
 
 /// A reservation of huge pages.
 #[derive(Debug)]
@@ -53,17 +35,16 @@ impl HugePages {
     ///
     /// # Errors
     /// Not root, no pool, or too little memory; then the pool is as before.
-    pub fn reserve(pages: u64) -> Result<Self, HugePagesError> {
+    pub fn reserve(pages: u64) -> Result<Self, FlowError> {
         Self::reserve_in(Path::new(STATE), Writer::live()?, pages)
     }
 
-    fn reserve_in(state: &Path, writer: Writer, pages: u64) -> Result<Self, HugePagesError> {
+    fn reserve_in(state: &Path, writer: Writer, pages: u64) -> Result<Self, FlowError> {
         let (total, free) = (Self::file(), format!("{POOL}/free_hugepages"));
         // Read before anything is made: without a pool there is nothing to do.
         let found = writer.read_value(&total)?;
         number(&total, &found)?;
-        let free =
-            writer.read_value(&free).map_err(HugePagesError::from).and_then(|of| number(&free, &of))?;
+        let free = writer.read_value(&free).map_err(FlowError::from).and_then(|of| number(&free, &of))?;
         let dir = PrivateDirectory::create(state, &LOG)?;
         let mut log = UndoLog::open(dir, writer, |_| true)?;
         let left = log.rollback_where(|_| true);
@@ -79,7 +60,7 @@ impl HugePages {
         let now = before + pages.saturating_sub(free);
         let step = UndoStep { id: "pool".into(), target, old, new: State::Value(now.to_string()) };
         log.apply(PLAN, &[step], OnFailure::RollBack).map_err(|error| match error {
-            UndoError::Step { .. } => HugePagesError(format!(
+            UndoError::Step { .. } => FlowError::Refused(format!(
                 "cannot reserve {now} pages of 2 MiB: {error}\nhint: reserve them soon after boot, before memory is \
                  fragmented"
             )),
@@ -92,26 +73,27 @@ impl HugePages {
     ///
     /// # Errors
     /// The pool was changed outside lowlat since, or it cannot be written.
-    pub fn release(mut self) -> Result<(), HugePagesError> {
+    pub fn release(mut self) -> Result<(), FlowError> {
         let report = self.log.rollback_where(|_| true);
         if report.is_complete() {
             return Ok(());
         }
-        Err(HugePagesError(format!(
+        Err(FlowError::Refused(format!(
             "cannot release huge pages: {report}\nhint: as root, run echo {} > {POOL}/nr_hugepages",
             self.before
         )))
     }
 }
 
-fn number(path: &str, state: &State) -> Result<u64, HugePagesError> {
+fn number(path: &str, state: &State) -> Result<u64, FlowError> {
     let State::Value(text) = state else {
-        return Err(HugePagesError(format!(
+        return Err(FlowError::Refused(format!(
             "cannot read {POOL}: it does not exist\nhint: check that this kernel supports huge pages of 2 MiB"
         )));
     };
     let raw = text.trim();
-    raw.parse().map_err(|_| HugePagesError(format!("{path}: found \"{raw}\", expected a number of pages")))
+    raw.parse()
+        .map_err(|_| FlowError::Refused(format!("{path}: found \"{raw}\", expected a number of pages")))
 }
 
 #[cfg(test)]
@@ -137,7 +119,7 @@ mod tests {
         fs::read_to_string(host.path().join(&POOL[1..]).join("nr_hugepages")).unwrap().trim().to_owned()
     }
 
-    fn reserve(host: &tempfile::TempDir, pages: u64) -> Result<HugePages, HugePagesError> {
+    fn reserve(host: &tempfile::TempDir, pages: u64) -> Result<HugePages, FlowError> {
         HugePages::reserve_in(&host.path().join("state"), Writer::below(host.path()).unwrap(), pages)
     }
 

@@ -56,6 +56,13 @@ pub struct InForce {
     pub refused: Vec<Refusal>,
 }
 
+impl InForce {
+    /// This plan, then the earlier ones.
+    pub fn chain(&self) -> impl Iterator<Item = &Self> {
+        std::iter::successors(Some(self), |plan| plan.earlier.as_deref())
+    }
+}
+
 /// Content of the undo log when in-force.json was written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogSeal {

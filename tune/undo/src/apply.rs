@@ -147,7 +147,7 @@ impl UndoLog {
             return Err(UndoError::damaged(damage));
         }
         self.expire()?;
-        if let Some(other) = self.history.other_unfinished(plan) {
+        if let Some(other) = self.history().other_unfinished(plan) {
             return Err(UndoError::Refused(format!(
                 "cannot apply another plan: plan {other} was applied only in part\nhint: apply it again to complete it, or \
                  roll it back"
@@ -155,12 +155,12 @@ impl UndoLog {
         }
         self.refuse_contradictions(plan, steps)?;
         let all_seen = self.check_all(plan, steps)?;
-        for step in steps.iter().filter(|step| self.history.entry(plan, &step.id).is_some()) {
+        for step in steps.iter().filter(|step| self.history().entry(plan, &step.id).is_some()) {
             // An interrupted rollback may have left its new file beside a target that still has the wanted
             // state.
             self.target(&step.target)?.clear(&self.writer, &step.target)?;
         }
-        let is_open = self.history.is_open(plan);
+        let is_open = self.history().is_open(plan);
         let has_work = steps
             .iter()
             .zip(&all_seen)
@@ -210,19 +210,19 @@ impl UndoLog {
     }
 
     fn is_intended(&self, plan: &str, step: &UndoStep) -> bool {
-        self.history.entry(plan, &step.id).is_some_and(|e| e.progress == Progress::Intended)
+        self.history().entry(plan, &step.id).is_some_and(|e| e.progress == Progress::Intended)
     }
 
     /// The state before the step was applied for the first time, if it must return to that.
     fn first_old(&self, plan: &str, step: &UndoStep, origin: Origin) -> Option<LoggedState> {
-        let entry = self.history.entry(plan, &step.id);
+        let entry = self.history().entry(plan, &step.id);
         let entry = entry.filter(|entry| origin == Origin::First && entry.target.kind != FILE);
         entry.map(|entry| entry.old.clone())
     }
 
     /// True if the step's file is neither in the state that this plan's step found nor in the one it left.
     fn is_edited(&self, plan: &str, step: &UndoStep, present: &State) -> Result<bool, HostError> {
-        let entry = self.history.entry(plan, &step.id).filter(|entry| entry.target.kind == FILE);
+        let entry = self.history().entry(plan, &step.id).filter(|entry| entry.target.kind == FILE);
         let Some(entry) = entry else { return Ok(false) };
         let same = |a: &State| entry.target.comparison.same(a, present);
         Ok(!same(&self.restore(&entry.old)?) && !same(&self.ours(entry)?))
@@ -241,7 +241,7 @@ impl UndoLog {
             if let Some(first) = targets.insert((step.target.kind.as_str(), place), &step.id) {
                 return Err(twice(first, "target"));
             }
-            let Some(entry) = self.history.entry(plan, &step.id) else { continue };
+            let Some(entry) = self.history().entry(plan, &step.id) else { continue };
             let new = self.restore(&entry.new)?;
             if entry.target != step.target || !step.target.comparison.same(&new, &step.new) {
                 return Err(UndoError::PlanDiffers { plan: plan.to_owned(), step: step.id.clone() });
@@ -286,7 +286,7 @@ impl UndoLog {
                 // A remaining entry means that the old state could not be restored.
                 matches!(failure, Failure::AtTarget(error) if error.is_refusal())
                     && step.target.kind != FILE
-                    && self.history.entry(plan, &step.id).is_none()
+                    && self.history().entry(plan, &step.id).is_none()
             }
         }
     }
@@ -359,7 +359,7 @@ impl UndoLog {
             None => self.keep(present)?,
         };
         let new = self.keep(&step.new)?;
-        let earlier = self.history.entry(plan, &step.id);
+        let earlier = self.history().entry(plan, &step.id);
         let (again, mut directories) =
             earlier.map_or((false, Vec::new()), |entry| (true, entry.directories.clone()));
         if *present == State::Absent {
@@ -385,7 +385,7 @@ impl UndoLog {
     /// error.
     fn take_back(&mut self, plan: &str, step: &UndoStep, old: &State, failure: Failure) -> Failure {
         let reason = failure.error().to_string();
-        let Some(entry) = self.history.entry(plan, &step.id).cloned() else { return failure };
+        let Some(entry) = self.history().entry(plan, &step.id).cloned() else { return failure };
         let restored = self.put_back(&step.target, old, &entry);
         // If even this cannot be read or recorded, the step stays intended, and the rollback checks again.
         if let Ok((present, false)) = restored {

@@ -52,7 +52,7 @@ impl UndoLog {
         let is_forced = |left: &Left| matches!(left, Left::Conflict(c) if forced.contains(&c.name));
         for left in preview.left.extract_if(.., |left| is_forced(left)) {
             let Left::Conflict(conflict) = left else { continue };
-            let kind = self.history.entry(&conflict.plan, &conflict.step).map(|e| e.target.kind.clone());
+            let kind = self.history().entry(&conflict.plan, &conflict.step).map(|e| e.target.kind.clone());
             preview.restore.push(Restoration {
                 plan: conflict.plan,
                 step: conflict.step,
@@ -75,13 +75,13 @@ impl UndoLog {
     ) -> Result<Vec<String>, UndoError> {
         let mut unknown = Vec::new();
         for name in names {
-            let last = self.history.entries.iter().rfind(|e| wanted(e) && e.target.name == *name);
+            let last = self.history().entries.iter().rfind(|e| wanted(e) && e.target.name == *name);
             let Some(spec) = last.map(|entry| entry.target.clone()) else {
                 unknown.push(name.clone());
                 continue;
             };
             let is_there = |e: &&Entry| wanted(e) && e.target.kind == spec.kind && e.target.name == *name;
-            let entries: Vec<Entry> = self.history.entries.iter().rev().filter(is_there).cloned().collect();
+            let entries: Vec<Entry> = self.history().entries.iter().rev().filter(is_there).cloned().collect();
             let mut present = self.present(&spec)?;
             for (at, entry) in entries.into_iter().enumerate() {
                 if at > 0 && self.is_expired(&entry) {
@@ -103,7 +103,7 @@ impl UndoLog {
     /// deliberately left in place. Returns their number.
     pub fn give_up_where(&mut self, wanted: impl Fn(&Entry) -> bool) -> Result<usize, UndoError> {
         let chosen: Vec<(String, String)> = self
-            .history
+            .history()
             .entries
             .iter()
             .rev()
@@ -130,9 +130,9 @@ impl UndoLog {
     /// Records that the open plans that `wanted` selects, by their ID and by whether they have no active
     /// step, are no longer in progress. Their steps stay as they are, and the same plan can be resumed.
     pub fn close_where(&mut self, wanted: impl Fn(&str, bool) -> bool) -> Result<(), UndoError> {
-        let is_empty = |id: &str| !self.history.entries.iter().any(|entry| entry.plan == id);
+        let is_empty = |id: &str| !self.history().entries.iter().any(|entry| entry.plan == id);
         let open =
-            self.history.plans.iter().filter(|plan| plan.is_open && wanted(&plan.id, is_empty(&plan.id)));
+            self.history().plans.iter().filter(|plan| plan.is_open && wanted(&plan.id, is_empty(&plan.id)));
         for id in open.map(|plan| plan.id.clone()).collect::<Vec<_>>() {
             self.append(&id, Event::End)?;
         }

@@ -5,11 +5,11 @@
 //! contents that no entry refers to. A crash in between leaves files that the next opening removes.
 
 use super::{
-    Entry, Event, Faults, HostError, LogMark, LoggedState, PrivateDirectory, Progress, Record, UndoLog,
+    Entry, Event, Faults, History, HostError, Inspection, LogMark, LoggedState, PlanEntry, PrivateDirectory,
+    Progress, Record, UndoLog,
     expire::UNKNOWN_BOOT,
-    history::{History, PlanEntry},
     record,
-    segment::{self, EarlierLog, Scan, SegmentHeader},
+    segment::{self, EarlierLog, SegmentHeader},
 };
 use std::collections::BTreeSet;
 
@@ -20,12 +20,12 @@ const GAIN_MIN: u64 = 4;
 
 /// The bytes of a segment that replaces the whole log. `None` if it must not be compacted: a plan is in
 /// progress, a part of the log is untrusted (that is evidence), or the gain is too small.
-pub(super) fn compacted(scan: &Scan, history: &History) -> Option<Vec<u8>> {
-    let is_busy = history.plans.iter().any(|plan| plan.is_open);
+pub(super) fn compacted(scan: &Inspection) -> Option<Vec<u8>> {
+    let is_busy = scan.history.plans.iter().any(|plan| plan.is_open);
     if is_busy || scan.damage.is_some() || scan.total_bytes < LOG_BYTES_MIN {
         return None;
     }
-    let bytes = segment_of(scan, history)?;
+    let bytes = segment_of(scan)?;
     let length = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
     (length <= segment::READ_BYTES_MAX && length.saturating_mul(GAIN_MIN) <= scan.total_bytes)
         .then_some(bytes)
@@ -34,7 +34,7 @@ pub(super) fn compacted(scan: &Scan, history: &History) -> Option<Vec<u8>> {
 /// Writes the segment, completely and durably.
 pub(super) fn write(
     dir: &PrivateDirectory,
-    scan: &Scan,
+    scan: &Inspection,
     bytes: &[u8],
     faults: &Faults,
 ) -> Result<(), HostError> {
@@ -45,7 +45,7 @@ pub(super) fn write(
 }
 
 /// Removes segments that a later one replaces. What cannot be removed is tried again at the next opening.
-pub(super) fn remove_stale(dir: &PrivateDirectory, scan: &Scan, faults: &Faults) {
+pub(super) fn remove_stale(dir: &PrivateDirectory, scan: &Inspection, faults: &Faults) {
     // The oldest one first, so that the remaining ones never form a log.
     for number in &scan.stale {
         let _ = dir.remove(faults, &segment::name(*number));
@@ -55,7 +55,7 @@ pub(super) fn remove_stale(dir: &PrivateDirectory, scan: &Scan, faults: &Faults)
 impl UndoLog {
     /// Removes contents that no entry refers to any more.
     pub(super) fn drop_contents(&mut self) {
-        let entries = self.history.entries.iter();
+        let entries = self.scan.history.entries.iter();
         let named: BTreeSet<&str> = entries.flat_map(states).filter_map(content).collect();
         self.store.keep_only(&self.writer.faults, |name| named.contains(name));
     }
@@ -78,7 +78,7 @@ fn content(state: &LoggedState) -> Option<&str> {
 
 /// A complete segment: the end of the log that it replaces, so that a mark of that one still matches; then
 /// every plan with active steps, and its steps in their original order.
-fn segment_of(scan: &Scan, history: &History) -> Option<Vec<u8>> {
+fn segment_of(scan: &Inspection) -> Option<Vec<u8>> {
     let header =
         SegmentHeader { before: EarlierLog::Sound, continues: 0, trusted_bytes: 0, first_sequence: 1 };
     let mut bytes = header.encode();
@@ -89,7 +89,7 @@ fn segment_of(scan: &Scan, history: &History) -> Option<Vec<u8>> {
         unix_ms: 0,
         event: Event::Compacted { sequence, digest },
     };
-    for (sequence, record) in (1u64..).zip([replaced].into_iter().chain(records_of(history))) {
+    for (sequence, record) in (1u64..).zip([replaced].into_iter().chain(records_of(&scan.history))) {
         bytes.extend(record::encode(sequence, &record)?);
     }
     Some(bytes)

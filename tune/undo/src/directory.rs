@@ -121,10 +121,7 @@ impl PrivateDirectory {
     }
 
     fn rename(&self, from: &str, to: &str, faults: &Faults) -> Result<(), HostError> {
-        let path = self.display(to);
-        let io = |e| HostError::io("rename", &path, e);
-        faults.step("rename", &path).map_err(io)?;
-        fs::renameat(&self.dir, from, &self.dir, to).map_err(|e| io(e.into()))?;
+        faults.run("rename", &self.display(to), || fs::renameat(&self.dir, from, &self.dir, to))?;
         self.sync(faults)
     }
 
@@ -167,11 +164,9 @@ impl PrivateDirectory {
         if self.enter(ASIDE)?.is_none() {
             return Ok(());
         }
-        let path = self.display(ASIDE);
         // Through the open directory, which cannot be swapped.
         let through = format!("/proc/self/fd/{}/{ASIDE}", self.dir.as_raw_fd());
-        let removed = faults.step("remove", &path).and_then(|()| std::fs::remove_dir_all(through));
-        removed.map_err(|e| HostError::io("remove", &path, e))?;
+        faults.run("remove", &self.display(ASIDE), || std::fs::remove_dir_all(through))?;
         self.sync(faults)
     }
 
@@ -323,26 +318,21 @@ impl PrivateDirectory {
     /// Any error of the system. The file is then either the old one or the new one.
     pub fn write(&self, faults: &Faults, name: &str, bytes: &[u8]) -> Result<(), HostError> {
         let path = self.display(name);
-        let io = |doing| {
-            let path = path.clone();
-            move |e: io::Error| HostError::io(doing, &path, e)
-        };
-        faults.space("create", &path).map_err(io("create"))?;
-        self.unlink(TEMPORARY).map_err(io("remove the leftover of an earlier write to"))?;
+        let io = |doing, e: io::Error| HostError::io(doing, &path, e);
+        faults.space("create", &path).map_err(|e| io("create", e))?;
+        self.unlink(TEMPORARY).map_err(|e| io("remove the leftover of an earlier write to", e))?;
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let new = fs::openat(&self.dir, TEMPORARY, flags, Mode::RUSR | Mode::WUSR);
-        let mut file = File::from(new.map_err(|e| io("create")(e.into()))?);
+        let mut file = File::from(new.map_err(|e| io("create", e.into()))?);
+        let rename = || fs::renameat(&self.dir, TEMPORARY, &self.dir, name);
         let written = faults
             .write(&path, bytes, |bytes| file.write_all(bytes))
-            .map_err(io("write"))
-            .and_then(|()| faults.step("fsync", &path).and_then(|()| file.sync_all()).map_err(io("fsync")))
-            .and_then(|()| {
-                let rename = || Ok(fs::renameat(&self.dir, TEMPORARY, &self.dir, name)?);
-                faults.step("rename", &path).and_then(|()| rename()).map_err(io("rename"))
-            });
+            .map_err(|e| io("write", e))
+            .and_then(|()| faults.run("fsync", &path, || file.sync_all()))
+            .and_then(|()| faults.run("rename", &path, rename));
         if let Err(error) = written {
             // The first error is more useful, and the next write removes the leftover.
-            let _ = faults.step("remove", &path).and_then(|()| self.unlink(TEMPORARY));
+            let _ = faults.run("remove", &path, || self.unlink(TEMPORARY));
             return Err(error);
         }
         self.sync(faults)
@@ -353,9 +343,7 @@ impl PrivateDirectory {
     /// # Errors
     /// Any error of the system.
     pub fn remove(&self, faults: &Faults, name: &str) -> Result<(), HostError> {
-        let path = self.display(name);
-        let removed = faults.step("remove", &path).and_then(|()| self.unlink(name));
-        removed.map_err(|e| HostError::io("remove", &path, e))
+        faults.run("remove", &self.display(name), || self.unlink(name))
     }
 
     fn unlink(&self, name: &str) -> io::Result<()> {
@@ -370,19 +358,14 @@ impl PrivateDirectory {
     /// # Errors
     /// Any error of the system.
     pub fn sync(&self, faults: &Faults) -> Result<(), HostError> {
-        let path = self.shown.display().to_string();
-        let io = |e| HostError::io("fsync the directory", &path, e);
-        faults.step("fsync the directory", &path).map_err(io)?;
-        fs::fsync(&self.dir).map_err(|e| io(e.into()))
+        faults.run("fsync the directory", &self.shown.display().to_string(), || fs::fsync(&self.dir))
     }
 
     /// Makes the entry of this directory in its parent durable.
     pub(super) fn sync_above(&self, faults: &Faults) -> Result<(), HostError> {
-        let path = self.shown.join("..").display().to_string();
-        let io = |e| HostError::io("fsync the directory", &path, e);
-        faults.step("fsync the directory", &path).map_err(io)?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let above = fs::openat(&self.dir, "..", flags, Mode::empty()).map_err(|e| io(e.into()))?;
-        fs::fsync(&above).map_err(|e| io(e.into()))
+        faults.run("fsync the directory", &self.display(".."), || {
+            fs::fsync(fs::openat(&self.dir, "..", flags, Mode::empty())?)
+        })
     }
 }

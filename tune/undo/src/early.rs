@@ -78,8 +78,7 @@ impl<'p> Early<'p> {
     pub(super) fn settle(&self, faults: &Faults) -> Result<(), HostError> {
         let (doing, path) = ("empty the journal below", &self.place.real);
         let io = |error: io::Error| HostError::io(doing, path, error);
-        faults.step(doing, path).map_err(io)?;
-        fs::syncfs(self.dir).map_err(|errno| io(errno.into()))?;
+        faults.run(doing, path, || fs::syncfs(self.dir))?;
         let emptied = match self.journal {
             FileSystemJournal::Ext4 => checkpoint(self.dir),
             FileSystemJournal::Xfs => Err(Errno::NOTTY),

@@ -16,9 +16,9 @@ impl UndoLog {
     /// that changed nothing lasting are closed.
     pub fn expire(&mut self) -> Result<Vec<Entry>, UndoError> {
         let expired: Vec<Entry> =
-            self.history.entries.iter().filter(|e| self.is_expired(e)).cloned().collect();
+            self.history().entries.iter().filter(|e| self.is_expired(e)).cloned().collect();
         let (reset, lasting): (Vec<&Entry>, Vec<&Entry>) =
-            self.history.entries.iter().partition(|entry| self.is_reset(entry));
+            self.history().entries.iter().partition(|entry| self.is_reset(entry));
         let plans =
             |entries: &[&Entry]| -> BTreeSet<String> { entries.iter().map(|e| e.plan.clone()).collect() };
         let over = &plans(&reset) - &plans(&lasting);
@@ -40,7 +40,7 @@ impl UndoLog {
     /// True if a restart has reset the target, and the record of its previous state is not needed.
     pub(super) fn is_expired(&self, entry: &Entry) -> bool {
         let is_same = |other: &&Entry| other.target == entry.target && other.new == entry.new;
-        let first = self.history.entries.iter().find(is_same);
+        let first = self.history().entries.iter().find(is_same);
         let is_first = first.is_none_or(|first| (&first.plan, &first.step) == (&entry.plan, &entry.step));
         self.is_reset(entry) && !(is_first && self.keeps_its_name(entry))
     }

@@ -1,5 +1,6 @@
 //! Injects crashes and failing system calls at chosen points, so that tests can reach each of them.
 
+use super::HostError;
 use std::{
     io,
     sync::{
@@ -79,6 +80,17 @@ impl Faults {
             Plan::ErrorAt(error, errno) if at == error => Err(io::Error::from_raw_os_error(errno)),
             _ => Ok(()),
         }
+    }
+
+    /// Runs one operation that needs no disk space.
+    pub(super) fn run<T, E: Into<io::Error>>(
+        &self,
+        doing: &'static str,
+        path: &str,
+        run: impl FnOnce() -> Result<T, E>,
+    ) -> Result<T, HostError> {
+        self.step(doing, path).map_err(|e| HostError::io(doing, path, e))?;
+        run().map_err(|e| HostError::io(doing, path, e))
     }
 
     /// Called before an operation that needs disk space.

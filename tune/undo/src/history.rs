@@ -51,14 +51,6 @@ pub struct History {
 }
 
 impl History {
-    pub(super) fn of(records: impl IntoIterator<Item = Record>) -> Self {
-        let mut history = Self::default();
-        for record in records {
-            history.fold(record);
-        }
-        history
-    }
-
     pub(super) fn fold(&mut self, record: Record) {
         let Record { plan, boot, unix_ms, event } = record;
         match event {

@@ -1,17 +1,13 @@
 //! The log itself: opening, recovering, appending.
 
 use super::{
-    Event, Faults, HostError, LogDamage, LogMark, PrivateDirectory, Record, State, Target, TargetSpec,
-    TornTail, UndoError, Writer, compact,
+    Event, Faults, History, HostError, Inspection, LogDamage, LogMark, LoggedState, PrivateDirectory, Record,
+    State, Target, TargetSpec, UndoError, UndoStep, Writer, compact,
     expire::UNKNOWN_BOOT,
-    history::History,
-    lock,
-    mark::Chain,
-    record,
-    record::LoggedState,
-    segment::{self, EarlierLog, Scan, SegmentHeader},
+    lock, record,
+    segment::{self, EarlierLog, SegmentHeader},
     store::{CONTENTS, ContentStore},
-    target::{Files, ValueFiles},
+    target::HostFiles,
 };
 use rustix::{fs::OFlags, io::Errno};
 use std::{
@@ -25,27 +21,15 @@ use std::{
 /// Pauses between reads after a write, while the value is not the wanted one: a tenth of a second in total.
 const READ_BACK_PAUSES_MS: [u64; 5] = [1, 5, 15, 30, 50];
 
-/// Content of a log, read without its lock: for status, and for users who may only read.
-#[derive(Debug)]
-pub struct Inspection {
-    pub history: History,
-    /// A record at the end of the log that a crash truncated.
-    pub torn: Option<TornTail>,
-    /// Start of the untrusted part of the log.
-    pub damage: Option<LogDamage>,
-    pub(super) chain: Chain,
-}
-
 /// The record of lowlat's changes to a host, and the means to roll them back. Only one process can hold it.
 #[derive(Debug)]
 pub struct UndoLog {
     pub(super) dir: PrivateDirectory,
     pub(super) writer: Writer,
-    pub(super) history: History,
     pub(super) store: ContentStore,
     pub(super) targets: Vec<Box<dyn Target>>,
     boot: String,
-    pub(super) scan: Scan,
+    pub(super) scan: Inspection,
     /// The segment for new records; `None` until the first append.
     segment: Option<File>,
     is_poisoned: bool,
@@ -75,8 +59,7 @@ impl UndoLog {
         dir.sync_above(&writer.faults)?;
         let mut scan = segment::scan(&dir)?;
         settle(&dir, &scan, &writer.faults)?;
-        let mut history = History::of(std::mem::take(&mut scan.records));
-        let compacted = compact::compacted(&scan, &history).filter(|_| may_compact(&scan.chain.mark()));
+        let compacted = compact::compacted(&scan).filter(|_| may_compact(&scan.chain.mark()));
         let is_compacted = compacted.is_some();
         if let Some(bytes) = compacted {
             // If the write fails, the log is unchanged. The directory shows which of both it is: an existing
@@ -84,11 +67,10 @@ impl UndoLog {
             let _ = compact::write(&dir, &scan, &bytes, &writer.faults);
             scan = segment::scan(&dir)?;
             settle(&dir, &scan, &writer.faults)?;
-            history = History::of(std::mem::take(&mut scan.records));
         }
         let is_rid_of_some = (is_compacted || !scan.stale.is_empty()) && scan.damage.is_none();
         compact::remove_stale(&dir, &scan, &writer.faults);
-        let mut log = Self { is_compacted, ..Self::of(dir, writer, scan, history, Some(lock)) };
+        let mut log = Self { is_compacted, ..Self::of(dir, writer, scan, Some(lock)) };
         if is_rid_of_some {
             log.drop_contents();
         }
@@ -102,28 +84,18 @@ impl UndoLog {
     /// Another process is changing the log, or the system reported an error.
     pub fn look(dir: PrivateDirectory, writer: Writer) -> Result<Self, UndoError> {
         let lock = lock::share(&dir)?;
-        let mut scan = segment::scan(&dir)?;
-        let history = History::of(std::mem::take(&mut scan.records));
-        Ok(Self { is_read_only: true, ..Self::of(dir, writer, scan, history, lock) })
+        let scan = segment::scan(&dir)?;
+        Ok(Self { is_read_only: true, ..Self::of(dir, writer, scan, lock) })
     }
 
-    fn of(
-        dir: PrivateDirectory,
-        writer: Writer,
-        scan: Scan,
-        history: History,
-        lock: Option<lock::Lock>,
-    ) -> Self {
-        let boot = match writer.read_value("/proc/sys/kernel/random/boot_id") {
-            Ok(State::Value(text)) => text.trim().to_owned(),
-            _ => UNKNOWN_BOOT.to_owned(),
-        };
+    fn of(dir: PrivateDirectory, writer: Writer, scan: Inspection, lock: Option<lock::Lock>) -> Self {
+        let boot = writer.read_value("/proc/sys/kernel/random/boot_id").ok().and_then(State::into_value);
+        let boot = boot.map_or_else(|| UNKNOWN_BOOT.to_owned(), |text| text.trim().to_owned());
         Self {
             store: ContentStore::open(&dir),
             dir,
             writer,
-            history,
-            targets: vec![Box::new(ValueFiles), Box::new(Files)],
+            targets: vec![Box::new(HostFiles::Values), Box::new(HostFiles::Files)],
             boot,
             scan,
             segment: None,
@@ -140,9 +112,7 @@ impl UndoLog {
     /// # Errors
     /// Any error of the system.
     pub fn inspect(dir: Option<&PrivateDirectory>) -> Result<Inspection, UndoError> {
-        let mut scan = dir.map(segment::scan).transpose()?.unwrap_or_else(Scan::empty);
-        let history = History::of(std::mem::take(&mut scan.records));
-        Ok(Inspection { history, torn: scan.torn, damage: scan.damage, chain: scan.chain })
+        Ok(dir.map(segment::scan).transpose()?.unwrap_or_else(Inspection::empty))
     }
 
     /// True if opening has compacted the log, so that marks should be renewed.
@@ -157,8 +127,13 @@ impl UndoLog {
         self
     }
 
+    /// Everything valid in the log.
+    pub fn inspection(&self) -> &Inspection {
+        &self.scan
+    }
+
     pub fn history(&self) -> &History {
-        &self.history
+        &self.scan.history
     }
 
     /// Returns the start of the untrusted part of the log, as found when opening.
@@ -206,9 +181,15 @@ impl UndoLog {
         }
     }
 
-    /// The current state, for the old state of a [`UndoStep`](super::UndoStep).
+    /// The current state, for the old state of a [`UndoStep`].
     pub fn present(&self, spec: &TargetSpec) -> Result<State, UndoError> {
         Ok(self.read(spec)?)
+    }
+
+    /// A step that gives a target another state than its current one. Its ID is the target's name.
+    pub fn step(&self, target: TargetSpec, new: State) -> Result<UndoStep, UndoError> {
+        let old = self.present(&target)?;
+        Ok(UndoStep { id: target.name.clone(), target, old, new })
     }
 
     /// A name that is the same for all spellings of a target. A plan may have only one step of a kind with this name.
@@ -244,7 +225,7 @@ impl UndoLog {
         self.append_bytes(&bytes)?;
         self.scan.next_sequence += 1;
         self.scan.chain.push(&record.event, &bytes);
-        self.history.fold(record);
+        self.scan.history.fold(record);
         Ok(())
     }
 
@@ -326,13 +307,12 @@ impl UndoLog {
 
 /// Makes what was read durable. A process killed between write and fsync leaves records that are only in
 /// memory, and actions based on them must not outlive them.
-fn settle(dir: &PrivateDirectory, scan: &Scan, faults: &Faults) -> Result<(), HostError> {
+fn settle(dir: &PrivateDirectory, scan: &Inspection, faults: &Faults) -> Result<(), HostError> {
     if scan.segment != 0
         && let Some(file) = dir.file(&segment::name(scan.segment), OFlags::RDONLY)?
     {
         let shown = dir.path().join(segment::name(scan.segment)).display().to_string();
-        let io = |e| HostError::io("fsync", &shown, e);
-        faults.step("fsync", &shown).and_then(|()| file.sync_all()).map_err(io)?;
+        faults.run("fsync", &shown, || file.sync_all())?;
     }
     if let Some(contents) = dir.sub(CONTENTS)? {
         contents.sync(faults)?;

@@ -7,7 +7,7 @@ use super::{
 };
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use std::fmt;
+use thiserror::Error;
 
 /// The end of a log at some time: the number of records so far, and a digest of them.
 ///
@@ -23,36 +23,27 @@ pub struct LogMark {
 }
 
 /// Difference between a log and a mark of it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum LogMismatch {
     /// There is no record at all.
+    #[error("all {expected} records are missing")]
     Missing {
         /// Records that the mark counts.
         expected: u64,
     },
     /// Records are missing at the end.
+    #[error("it has {found} of {expected} records")]
     Shorter {
         /// Number of records in the log.
         found: u64,
         /// Records that the mark counts.
         expected: u64,
     },
+    #[error("its first {expected} records are not the ones that lowlat wrote")]
     Different {
         /// Records that the mark counts.
         expected: u64,
     },
-}
-
-impl fmt::Display for LogMismatch {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Missing { expected } => write!(f, "all {expected} records are missing"),
-            Self::Shorter { found, expected } => write!(f, "it has {found} of {expected} records"),
-            Self::Different { expected } => {
-                write!(f, "its first {expected} records are not the ones that lowlat wrote")
-            }
-        }
-    }
 }
 
 /// The digest after every record of a log.
@@ -115,14 +106,6 @@ impl UndoLog {
     /// A mark of the log's end.
     pub fn mark(&self) -> LogMark {
         self.scan.chain.mark()
-    }
-
-    /// Checks that the log still has every record that a mark counts.
-    ///
-    /// # Errors
-    /// What is missing or different.
-    pub fn compare(&self, mark: &LogMark) -> Result<(), LogMismatch> {
-        self.scan.chain.compare(mark)
     }
 }
 

@@ -23,17 +23,6 @@ fn beside(place: &Place, end: &str) -> String {
     format!(".lowlat-{}.{end}", hash.get(..16).unwrap_or_default())
 }
 
-/// Runs one operation, which `faults` counts and may fail.
-fn step<T, E: Into<std::io::Error>>(
-    faults: &Faults,
-    doing: &'static str,
-    path: &str,
-    run: impl FnOnce() -> Result<T, E>,
-) -> Result<T, HostError> {
-    faults.step(doing, path).map_err(|e| HostError::io(doing, path, e))?;
-    run().map_err(|e| HostError::io(doing, path, e))
-}
-
 /// Opens a directory for fsync; the walk's own descriptors are for names only.
 fn open_directory(place: &Place) -> Result<OwnedFd, HostError> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -43,7 +32,7 @@ fn open_directory(place: &Place) -> Result<OwnedFd, HostError> {
 
 fn sync_directory(faults: &Faults, place: &Place, dir: &OwnedFd) -> Result<(), HostError> {
     // File systems of the kernel have nothing to sync.
-    step(faults, "fsync the directory of", &place.real, || match fs::fsync(dir) {
+    faults.run("fsync the directory of", &place.real, || match fs::fsync(dir) {
         Err(Errno::INVAL) => Ok(()),
         synced => synced,
     })
@@ -86,9 +75,7 @@ pub(super) fn with_nothing(faults: &Faults, place: &Place) -> Result<(), HostErr
     let dir = open_directory(place)?;
     let early = Early::of(place, &dir);
     let removed = keep_old(faults, place, early.as_ref()).and_then(|()| {
-        step(faults, "remove", &place.real, || {
-            gone(fs::unlinkat(&dir, place.name.as_str(), AtFlags::empty()))
-        })
+        faults.run("remove", &place.real, || gone(fs::unlinkat(&dir, place.name.as_str(), AtFlags::empty())))
     });
     if let Err(error) = removed {
         // As in `replace`: the first error is more useful.
@@ -110,7 +97,7 @@ fn replace(
     let temporary = temporary_name(place);
     let ready = write_new(&temporary).and_then(|()| keep_old(faults, place, early.as_ref()));
     let moved = ready.and_then(|()| {
-        step(faults, "rename", &place.real, || {
+        faults.run("rename", &place.real, || {
             fs::renameat(&place.dir, temporary.as_str(), &place.dir, place.name.as_str())
         })
     });
@@ -127,7 +114,7 @@ fn replace(
 /// name, and writes all changes so far to their final place.
 fn keep_old(faults: &Faults, place: &Place, early: Option<&Early<'_>>) -> Result<(), HostError> {
     let Some(early) = early else { return Ok(()) };
-    step(faults, "keep a second name of the old", &place.real, || {
+    faults.run("keep a second name of the old", &place.real, || {
         let flags = AtFlags::empty();
         gone(fs::linkat(&place.dir, place.name.as_str(), &place.dir, old_name(place).as_str(), flags))
     })?;
@@ -156,7 +143,7 @@ fn write_beside(faults: &Faults, place: &Place, temporary: &str, file: &FileStat
         .map_err(|e| HostError::io("create a file beside", path, e))?;
     let mut new = File::from(new);
     faults.write(path, &file.bytes, |bytes| new.write_all(bytes)).map_err(io("write"))?;
-    step(faults, "set owner and mode of", path, || {
+    faults.run("set owner and mode of", path, || {
         // The owner first: changing it clears the set-user-ID bit.
         fs::fchown(&new, Some(Uid::from_raw(file.uid)), Some(Gid::from_raw(file.gid)))?;
         fs::fchmod(&new, Mode::from_raw_mode(file.mode & 0o7777))
@@ -170,9 +157,9 @@ fn write_beside(faults: &Faults, place: &Place, temporary: &str, file: &FileStat
         }
     }
     if let Some(mtime) = file.mtime {
-        step(faults, "set the time of", path, || fs::futimens(&new, &times(mtime)))?;
+        faults.run("set the time of", path, || fs::futimens(&new, &times(mtime)))?;
     }
-    step(faults, "fsync", path, || fs::fsync(&new))
+    faults.run("fsync", path, || fs::fsync(&new))
 }
 
 fn times(mtime: FileTime) -> Timestamps {
@@ -187,7 +174,7 @@ pub(super) fn clear(faults: &Faults, place: &Place) -> Result<(), HostError> {
     for name in [temporary_name(place), old_name(place)] {
         match fs::statat(&place.dir, name.as_str(), AtFlags::SYMLINK_NOFOLLOW) {
             Err(Errno::NOENT) => {}
-            _ => step(faults, "remove the leftover of", &place.real, || {
+            _ => faults.run("remove the leftover of", &place.real, || {
                 gone(fs::unlinkat(&place.dir, name.as_str(), AtFlags::empty()))
             })?,
         }
@@ -201,7 +188,7 @@ pub(super) fn settle(faults: &Faults, place: &Place) -> Result<(), HostError> {
     let is_file =
         place.stat()?.is_some_and(|s| fs::FileType::from_raw_mode(s.st_mode) == fs::FileType::RegularFile);
     if is_file && let Some(file) = place.open_to_read()? {
-        step(faults, "fsync", &place.real, || fs::fsync(&file))?;
+        faults.run("fsync", &place.real, || fs::fsync(&file))?;
     }
     sync_directory(faults, place, &open_directory(place)?)
 }

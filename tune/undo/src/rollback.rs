@@ -133,7 +133,8 @@ impl UndoLog {
         until: Until,
     ) -> RollbackReport {
         let mut report = RollbackReport { damage: self.damage().cloned(), ..RollbackReport::default() };
-        let entries: Vec<Entry> = self.history.entries.iter().rev().filter(|e| wanted(e)).cloned().collect();
+        let entries: Vec<Entry> =
+            self.history().entries.iter().rev().filter(|e| wanted(e)).cloned().collect();
         for mut entry in entries {
             entry.old = other_old(&entry).unwrap_or(entry.old);
             let undone =
@@ -222,7 +223,7 @@ impl UndoLog {
             kept.iter().any(|dir| place.strip_prefix(dir).is_some_and(|below| below.starts_with('/')))
         };
         let is_other = |other: &&Entry| (&other.plan, &other.step) != (&entry.plan, &entry.step);
-        let is_used = self.history.entries.iter().filter(is_other).any(|other| is_in_one(&other));
+        let is_used = self.history().entries.iter().filter(is_other).any(|other| is_in_one(&other));
         Ok((kept, is_used))
     }
 

@@ -1,11 +1,12 @@
 //! The files that contain the records, and which of them form the log. The format: format.md.
 
 use super::{
-    HostError, PrivateDirectory,
+    History, HostError, PrivateDirectory,
     mark::Chain,
-    record::{self, Decoded, Record, u32_at, u64_at},
+    record::{self, Decoded, u32_at, u64_at},
 };
-use std::{collections::BTreeMap, fmt, io};
+use std::{collections::BTreeMap, io};
+use thiserror::Error;
 
 /// Bytes before the first record.
 pub(super) const HEADER_BYTES: usize = 32;
@@ -67,7 +68,8 @@ impl SegmentHeader {
 }
 
 /// A position from which on the log cannot be trusted.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("the undo log is damaged: {what}, in {segment} at byte {offset}; later records there are not used")]
 pub struct LogDamage {
     /// File name of the damaged segment.
     pub segment: String,
@@ -76,20 +78,10 @@ pub struct LogDamage {
     pub what: String,
 }
 
-impl fmt::Display for LogDamage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { segment, offset, what } = self;
-        write!(
-            f,
-            "the undo log is damaged: {what}, in {segment} at byte {offset}; later records there are not \
-             used"
-        )
-    }
-}
-
 /// The end of a record that was being written when the process ended or the power failed. Its step had not
 /// started.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{segment}: {bytes} bytes of a record truncated by a crash at byte {offset}; they are not used")]
 pub struct TornTail {
     /// File name of its segment.
     pub segment: String,
@@ -98,20 +90,10 @@ pub struct TornTail {
     pub bytes: u64,
 }
 
-impl fmt::Display for TornTail {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { segment, offset, bytes } = self;
-        write!(
-            f,
-            "{segment}: {bytes} bytes of a record truncated by a crash at byte {offset}; they are not used"
-        )
-    }
-}
-
-/// Everything valid in the directory.
+/// Everything valid in a log's directory.
 #[derive(Debug, Default)]
-pub(super) struct Scan {
-    pub(super) records: Vec<Record>,
+pub struct Inspection {
+    pub history: History,
     /// Bytes of all segment files.
     pub(super) total_bytes: u64,
     /// Segments that a later one replaces: leftovers of a compaction interrupted by a crash.
@@ -127,8 +109,10 @@ pub(super) struct Scan {
     pub(super) next_sequence: u64,
     /// Digests of the records, for marks.
     pub(super) chain: Chain,
-    pub(super) torn: Option<TornTail>,
-    pub(super) damage: Option<LogDamage>,
+    /// A record at the end of the log that a crash truncated.
+    pub torn: Option<TornTail>,
+    /// Start of the untrusted part of the log.
+    pub damage: Option<LogDamage>,
 }
 
 /// File name of a segment.
@@ -136,14 +120,14 @@ pub(super) fn name(number: u32) -> String {
     format!("segment-{number:08}")
 }
 
-impl Scan {
+impl Inspection {
     pub(super) fn empty() -> Self {
         Self { next_sequence: 1, is_whole: true, ..Self::default() }
     }
 }
 
 /// Reads the log in `dir`.
-pub(super) fn scan(dir: &PrivateDirectory) -> Result<Scan, HostError> {
+pub(super) fn scan(dir: &PrivateDirectory) -> Result<Inspection, HostError> {
     let (mut files, mut total) = (BTreeMap::new(), 0u64);
     for file_name in dir.names()? {
         let number = file_name.strip_prefix("segment-").and_then(|number| number.parse::<u32>().ok());
@@ -166,9 +150,9 @@ pub(super) fn scan(dir: &PrivateDirectory) -> Result<Scan, HostError> {
 }
 
 /// Follows the segments from the first one.
-fn chain(files: &BTreeMap<u32, Vec<u8>>) -> Scan {
+fn chain(files: &BTreeMap<u32, Vec<u8>>) -> Inspection {
     let highest = files.keys().next_back().copied().unwrap_or(0);
-    let mut scan = Scan { highest, ..Scan::empty() };
+    let mut scan = Inspection { highest, ..Inspection::empty() };
     while let Some((number, header)) = successor(files, &scan) {
         if scan.segment == 0 && header.before == EarlierLog::Sound {
             scan.stale = files.range(..number).map(|(number, _)| *number).collect();
@@ -194,14 +178,14 @@ fn chain(files: &BTreeMap<u32, Vec<u8>>) -> Scan {
 }
 
 /// The segment that continues after `scan`: the latest of those that continue no more than the valid part.
-fn successor(files: &BTreeMap<u32, Vec<u8>>, scan: &Scan) -> Option<(u32, SegmentHeader)> {
+fn successor(files: &BTreeMap<u32, Vec<u8>>, scan: &Inspection) -> Option<(u32, SegmentHeader)> {
     let later = files.range(scan.segment + 1..).rev();
     later
         .filter_map(|(number, bytes)| Some((*number, SegmentHeader::decode(bytes)?)))
         .find(|(_, h)| h.continues == scan.segment && h.trusted_bytes == scan.good_bytes)
 }
 
-impl Scan {
+impl Inspection {
     fn take(&mut self, number: u32, header: SegmentHeader, bytes: &[u8]) {
         match header.before {
             EarlierLog::Sound | EarlierLog::Accepted => self.damage = None,
@@ -224,7 +208,7 @@ impl Scan {
             match record::decode(rest, self.next_sequence) {
                 Decoded::Record(record, length) => {
                     self.chain.push(&record.event, rest.get(..length).unwrap_or_default());
-                    self.records.push(*record);
+                    self.history.fold(*record);
                     self.next_sequence += 1;
                     at += length;
                 }

@@ -58,6 +58,13 @@ pub enum State {
     },
 }
 
+impl State {
+    /// The text of a value.
+    pub fn into_value(self) -> Option<String> {
+        if let Self::Value(text) = self { Some(text) } else { None }
+    }
+}
+
 impl fmt::Display for State {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -109,17 +116,12 @@ impl Comparison {
     /// True if `a` and `b` mean the same. Text in another format is compared character by character.
     pub fn same_text(self, a: &str, b: &str) -> bool {
         let (a, b) = (a.trim_end(), b.trim_end());
-        let by = |equal: Option<bool>| equal.unwrap_or(false) || a == b;
         match self {
             Self::Exact => a == b,
             Self::Words => a.split_whitespace().eq(b.split_whitespace()),
-            Self::Number => by(number(a).zip(number(b)).map(|(a, b)| a == b)),
-            Self::CpuList => {
-                by(CpuSet::parse_list(a).ok().zip(CpuSet::parse_list(b).ok()).map(|(a, b)| a == b))
-            }
-            Self::CpuMask => {
-                by(CpuSet::parse_mask(a).ok().zip(CpuSet::parse_mask(b).ok()).map(|(a, b)| a == b))
-            }
+            Self::Number => is_same(a, b, number),
+            Self::CpuList => is_same(a, b, |text| CpuSet::parse_list(text).ok()),
+            Self::CpuMask => is_same(a, b, |text| CpuSet::parse_mask(text).ok()),
             Self::Choice => chosen(a) == chosen(b),
             Self::Leading => {
                 let mut pairs = a.split_whitespace().zip(b.split_whitespace()).peekable();
@@ -203,6 +205,10 @@ impl<'a> Pair<'a> {
         let second = self.second.zip(other.second);
         self.first == other.first && second.is_none_or(|(a, b)| a == b)
     }
+}
+
+fn is_same<T: PartialEq>(a: &str, b: &str, parse: impl Fn(&str) -> Option<T>) -> bool {
+    a == b || parse(a).is_some_and(|a| parse(b) == Some(a))
 }
 
 fn number(text: &str) -> Option<i128> {

@@ -51,20 +51,34 @@ pub trait Target: fmt::Debug + Send {
 /// Directories whose entries have other numbers or names in each boot: interrupts and interfaces.
 const NUMBERED: [&str; 2] = ["/proc/irq/", "/sys/class/net/"];
 
-/// Attributes of the kernel, of kind "value".
-#[derive(Debug)]
-pub(super) struct ValueFiles;
+/// What has a path on the host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum HostFiles {
+    /// Attributes of the kernel; links to them are followed.
+    Values,
+    /// Regular files, links, and their absence.
+    Files,
+}
 
-impl Target for ValueFiles {
+impl Target for HostFiles {
     fn kind(&self) -> &'static str {
-        "value"
+        match self {
+            Self::Values => "value",
+            Self::Files => "file",
+        }
     }
 
     fn read(&self, writer: &Writer, spec: &TargetSpec) -> Result<State, HostError> {
-        writer.read_value(&spec.name)
+        match self {
+            Self::Values => writer.read_value(&spec.name),
+            Self::Files => writer.read_file(&spec.name),
+        }
     }
 
     fn write(&self, writer: &Writer, spec: &TargetSpec, to: &State) -> Result<(), HostError> {
+        if *self == Self::Files {
+            return writer.write_file(&spec.name, to);
+        }
         let text = spec.wanted_value(to)?;
         if spec.comparison == super::Comparison::Choice {
             writer.write_choice(&spec.name, state::chosen(text))
@@ -74,56 +88,32 @@ impl Target for ValueFiles {
     }
 
     fn outlives_boot(&self, _spec: &TargetSpec) -> bool {
-        false
+        *self == Self::Files
     }
 
     fn keeps_its_name(&self, spec: &TargetSpec) -> bool {
-        !NUMBERED.iter().any(|folder| spec.name.starts_with(folder))
+        *self == Self::Files || !NUMBERED.iter().any(|folder| spec.name.starts_with(folder))
     }
 
     fn identity(&self, writer: &Writer, spec: &TargetSpec) -> Result<String, HostError> {
-        Ok(writer.find(&spec.name, true)?.real)
+        Ok(writer.find(&spec.name, *self == Self::Values)?.real)
     }
 
     fn clear(&self, writer: &Writer, spec: &TargetSpec) -> Result<(), HostError> {
-        writer.clear(&spec.name, true)
+        writer.clear(&spec.name, *self == Self::Values)
     }
 
     fn settle(&self, writer: &Writer, spec: &TargetSpec) -> Result<(), HostError> {
-        self.clear(writer, spec)
-    }
-}
-
-/// Regular files, links, and their absence.
-#[derive(Debug)]
-pub(super) struct Files;
-
-impl Target for Files {
-    fn kind(&self) -> &'static str {
-        "file"
-    }
-
-    fn read(&self, writer: &Writer, spec: &TargetSpec) -> Result<State, HostError> {
-        writer.read_file(&spec.name)
-    }
-
-    fn write(&self, writer: &Writer, spec: &TargetSpec, to: &State) -> Result<(), HostError> {
-        writer.write_file(&spec.name, to)
-    }
-
-    fn identity(&self, writer: &Writer, spec: &TargetSpec) -> Result<String, HostError> {
-        Ok(writer.find(&spec.name, false)?.real)
-    }
-
-    fn clear(&self, writer: &Writer, spec: &TargetSpec) -> Result<(), HostError> {
-        writer.clear(&spec.name, false)
-    }
-
-    fn settle(&self, writer: &Writer, spec: &TargetSpec) -> Result<(), HostError> {
-        writer.settle(&spec.name)
+        match self {
+            Self::Values => self.clear(writer, spec),
+            Self::Files => writer.settle(&spec.name),
+        }
     }
 
     fn missing_directories(&self, writer: &Writer, spec: &TargetSpec) -> Result<Vec<String>, HostError> {
-        writer.missing_directories(&spec.name)
+        match self {
+            Self::Values => Ok(Vec::new()),
+            Self::Files => writer.missing_directories(&spec.name),
+        }
     }
 }

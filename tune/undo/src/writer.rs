@@ -108,10 +108,8 @@ impl Writer {
     /// The same for an attribute that shows its choices with the current one in brackets. In a tree on a disk
     /// the brackets are moved, as the kernel would.
     pub(super) fn write_choice(&self, path: &str, word: &str) -> Result<(), HostError> {
-        let shown = match self.read_value(path)? {
-            State::Value(present) => state::with_choice(&present, word),
-            _ => None,
-        };
+        let present = self.read_value(path)?.into_value();
+        let shown = present.and_then(|present| state::with_choice(&present, word));
         self.write_value_or(path, word, shown.as_deref().unwrap_or(word))
     }
 

@@ -110,12 +110,12 @@ fn print(outcome: &RollbackOutcome, is_json: bool) -> anyhow::Result<Exit> {
 
 /// Runs when the dead-man switch expires.
 fn unconfirmed(site: &Site) -> anyhow::Result<Exit> {
-    let Some((outcome, wants_reboot)) = flow::rollback_unconfirmed(site)? else {
+    let Some(outcome) = flow::rollback_unconfirmed(site)? else {
         output::print("No plan is waiting for confirmation.")?;
         return Ok(Exit::Clean);
     };
     let exit = print(&outcome, false)?;
-    if let Some(manager) = site.manager.as_ref().filter(|_| wants_reboot) {
+    if let Some(manager) = site.manager.as_ref().filter(|_| outcome.needs_reboot) {
         output::talk("The plan was not confirmed in time and was rolled back. Rebooting the host.");
         manager.reboot()?;
     }

@@ -25,11 +25,7 @@ impl GrubBls {
     /// The change of the variable kernelopts, and its new value.
     fn kernelopts(&self, root: &Root, tokens: &[BootToken]) -> Result<(FileChange, String), BootLoaderError> {
         let path = self.menu.grubenv(root);
-        let fault = |fault: &str, advice: &str| BootLoaderError::File {
-            path: path.clone(),
-            fault: fault.to_owned(),
-            advice: advice.to_owned(),
-        };
+        let fault = |fault: &str, advice: &str| BootLoaderError::file(&path, fault, advice);
         let Some(env) = self.menu.read_grubenv(root)? else {
             return Err(fault(
                 "it is missing, and boot entries refer to it",
@@ -76,11 +72,8 @@ impl BootLoader for GrubBls {
         boot_files::check(tokens)?;
         let (usual, _) = Self::entries(root)?;
         if usual.is_empty() {
-            return Err(BootLoaderError::File {
-                path: ENTRIES.to_owned(),
-                fault: "found rescue entries only, expected one for normal boots".to_owned(),
-                advice: "install a kernel".to_owned(),
-            });
+            let fault = "found rescue entries only, expected one for normal boots";
+            return Err(BootLoaderError::file(ENTRIES, fault, "install a kernel"));
         }
         let refers = |file: &EntryFile| entry::refers_to(&file.text, KERNELOPTS);
         let mut changes = Vec::new();

@@ -42,15 +42,14 @@ impl From<TokenFault> for BootLoaderError {
 }
 
 impl BootLoaderError {
+    pub(super) fn file(path: &str, fault: impl fmt::Display, advice: impl Into<String>) -> Self {
+        Self::File { path: path.to_owned(), fault: fault.to_string(), advice: advice.into() }
+    }
+
     pub(super) fn defaults(path: &str, fault: &DefaultsFault, tokens: &[BootToken]) -> Self {
-        Self::File {
-            path: path.to_owned(),
-            fault: fault.to_string(),
-            advice: format!(
-                "write the assignment in that form, or set the parameters manually: {}",
-                by_hand(tokens)
-            ),
-        }
+        let advice =
+            format!("write the assignment in that form, or set the parameters manually: {}", by_hand(tokens));
+        Self::file(path, fault, advice)
     }
 
     pub(super) fn grubenv(path: &str, fault: &GrubEnvFault) -> Self {
@@ -61,7 +60,7 @@ impl BootLoaderError {
             }
             _ => "recreate the block with `grub2-editenv create`, and set its variables again",
         };
-        Self::File { path: path.to_owned(), fault: fault.to_string(), advice: advice.to_owned() }
+        Self::file(path, fault, advice)
     }
 
     /// No boot loader that lowlat knows.

@@ -18,29 +18,23 @@ pub(super) const VENDOR_COMMAND_LINE: &str = "/usr/lib/kernel/cmdline";
 /// The bytes of a file; none if it is missing.
 pub(super) fn bytes(root: &Root, path: &str) -> Result<Option<Vec<u8>>, BootLoaderError> {
     match root.read_bytes(path) {
-        Reading::Known(bytes) if bytes.len() as u64 >= FILE_BYTES_MAX => Err(BootLoaderError::File {
-            path: path.to_owned(),
-            fault: format!("found {} bytes or more, expected less than {FILE_BYTES_MAX}", bytes.len()),
-            advice: "check this file".to_owned(),
-        }),
+        Reading::Known(bytes) if bytes.len() as u64 >= FILE_BYTES_MAX => {
+            let fault = format!("found {} bytes or more, expected less than {FILE_BYTES_MAX}", bytes.len());
+            Err(BootLoaderError::file(path, fault, "check this file"))
+        }
         Reading::Known(bytes) => Ok(Some(bytes)),
         Reading::Absent => Ok(None),
         Reading::Denied => Err(BootLoaderError::Denied { path: path.to_owned() }),
-        Reading::Unparsable(why) => Err(BootLoaderError::File {
-            path: path.to_owned(),
-            fault: why.to_string(),
-            advice: "check this file".to_owned(),
-        }),
+        Reading::Unparsable(why) => Err(BootLoaderError::file(path, why, "check this file")),
     }
 }
 
 /// The text of a file, byte for byte; none if it is missing.
 pub(super) fn text(root: &Root, path: &str) -> Result<Option<String>, BootLoaderError> {
     let Some(bytes) = bytes(root, path)? else { return Ok(None) };
-    String::from_utf8(bytes).map(Some).map_err(|error| BootLoaderError::File {
-        path: path.to_owned(),
-        fault: format!("byte {} is not UTF-8, expected text", error.utf8_error().valid_up_to()),
-        advice: "correct the file".to_owned(),
+    String::from_utf8(bytes).map(Some).map_err(|error| {
+        let fault = format!("byte {} is not UTF-8, expected text", error.utf8_error().valid_up_to());
+        BootLoaderError::file(path, fault, "correct the file")
     })
 }
 

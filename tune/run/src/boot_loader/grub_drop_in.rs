@@ -77,11 +77,8 @@ impl BootLoader for GrubDropIn {
         let directory = DropInFiles::read(root)?;
         let Some(name) = directory.name() else {
             let last = directory.others.last().cloned().unwrap_or_default();
-            return Err(BootLoaderError::File {
-                path: format!("{DIRECTORY}/{last}"),
-                fault: "its name sorts after every name that lowlat uses for its drop-in".to_owned(),
-                advice: "rename it".to_owned(),
-            });
+            let fault = "its name sorts after every name that lowlat uses for its drop-in";
+            return Err(BootLoaderError::file(&format!("{DIRECTORY}/{last}"), fault, "rename it"));
         };
         let text = drop_in::text(&drop_in::joined(&directory.tokens(), tokens));
         let old = directory.own.iter().filter(|(own, _)| own != name);

@@ -6,10 +6,7 @@ mod environment;
 mod sysfs_files;
 mod tuned;
 
-use lowlat_host::{
-    Reading,
-    snapshot::{InterruptFacts, sysctl_path},
-};
+use lowlat_host::{Reading, snapshot::sysctl_path};
 use lowlat_host_run::{Root, snapshot};
 use lowlat_plan::{
     Plan,
@@ -61,11 +58,6 @@ pub fn read(root: &Root, plan: &Plan) -> Evidence {
         drop_ins.iter().flat_map(|(unit, text)| environment::running(root, unit, text)).collect();
     evidence.environment = units.iter().flat_map(|unit| environment::read(root, unit)).collect();
     evidence
-}
-
-/// Reads the interrupts again, some time after the snapshot.
-pub fn interrupts(root: &Root) -> InterruptFacts {
-    snapshot::interrupts_now(root)
 }
 
 fn is_allowed(path: &str) -> bool {

@@ -38,11 +38,7 @@ pub fn apply_again(site: &Site) -> Result<Again, FlowError> {
     let mut log = site.open_log()?;
     let Some((in_force, plan)) = site.state.in_force()? else { return Ok(Again::default()) };
     if !in_force.is_complete {
-        return Err(FlowError::obstacle(format!(
-            "plan {} was applied only in part; complete it with `lowlat tune apply`, or roll it back with `lowlat \
-             tune rollback`",
-            in_force.plan_id
-        )));
+        return Err(FlowError::partly_applied(&in_force.plan_id));
     }
     if is_of_other_host(site, &plan) {
         return Err(FlowError::obstacle(format!(

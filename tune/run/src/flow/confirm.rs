@@ -33,11 +33,7 @@ pub fn confirm(site: &Site) -> Result<Confirmed, FlowError> {
         )));
     }
     if !now.is_complete {
-        return Err(FlowError::obstacle(format!(
-            "plan {} was applied only in part; complete it with `lowlat tune apply`, or roll it back with `lowlat \
-             tune rollback`",
-            now.plan_id
-        )));
+        return Err(FlowError::partly_applied(&now.plan_id));
     }
     let is_waiting = now.confirm_within_s.is_some();
     let is_of_this_boot = site.boot_id().text() == now.applied_boot_id;

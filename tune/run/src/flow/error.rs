@@ -29,6 +29,14 @@ impl FlowError {
         Self::obstacles(&[line.to_string()])
     }
 
+    /// The plan in force was interrupted.
+    pub(super) fn partly_applied(plan: &str) -> Self {
+        Self::obstacle(format!(
+            "plan {plan} was applied only in part; complete it with `lowlat tune apply`, or roll it back with `lowlat \
+             tune rollback`"
+        ))
+    }
+
     /// The plan does not fit this host.
     pub(super) fn unfit_plan(why: &str, lines: &[String]) -> Self {
         Self::Refused(format!(

@@ -3,41 +3,7 @@
 use super::{FlowError, Site};
 use crate::{LogSeal, StateDir, StateError, Wrote, units};
 use lowlat_plan::outcome::NotRestored;
-use lowlat_undo::{
-    Entry, History, Inspection, LogDamage, LogMark, LogMismatch, LoggedState, PlanEntry, Progress, UndoError,
-    UndoLog,
-};
-
-/// A log, opened or inspected.
-pub(super) trait Log {
-    fn history(&self) -> &History;
-    fn damage(&self) -> Option<&LogDamage>;
-    fn compare(&self, mark: &LogMark) -> Result<(), LogMismatch>;
-}
-
-impl Log for UndoLog {
-    fn history(&self) -> &History {
-        self.history()
-    }
-    fn damage(&self) -> Option<&LogDamage> {
-        self.damage()
-    }
-    fn compare(&self, mark: &LogMark) -> Result<(), LogMismatch> {
-        self.compare(mark)
-    }
-}
-
-impl Log for Inspection {
-    fn history(&self) -> &History {
-        &self.history
-    }
-    fn damage(&self) -> Option<&LogDamage> {
-        self.damage.as_ref()
-    }
-    fn compare(&self, mark: &LogMark) -> Result<(), LogMismatch> {
-        self.compare(mark)
-    }
-}
+use lowlat_undo::{Entry, History, Inspection, LoggedState, PlanEntry, Progress, UndoError, UndoLog};
 
 /// Evidence that a log is unreliable: a rollback with it may leave changes in force.
 #[derive(Debug)]
@@ -49,7 +15,7 @@ pub(super) struct Doubt {
 }
 
 /// Compares a log with what in-force.json records of it.
-pub(super) fn doubt(state: &StateDir, log: &impl Log) -> Result<Option<Doubt>, StateError> {
+pub(super) fn doubt(state: &StateDir, log: &Inspection) -> Result<Option<Doubt>, StateError> {
     let note = match state.note() {
         Ok(note) => note,
         Err(error @ StateError::Format { .. }) => {
@@ -61,16 +27,17 @@ pub(super) fn doubt(state: &StateDir, log: &impl Log) -> Result<Option<Doubt>, S
     let path = state.undo_log().display().to_string();
     let mismatch = match &note {
         Some((_, Some(seal))) => log.compare(&seal.mark).err().map(|mismatch| mismatch.to_string()),
-        Some((now, None)) if now.is_complete => unsealed(log.history()),
+        Some((now, None)) if now.is_complete => unsealed(&log.history),
         _ => None,
     };
     let mismatch = mismatch.map(|what| format!("the undo log {path} does not match in-force.json: {what}"));
-    let reasons: Vec<String> = log.damage().map(ToString::to_string).into_iter().chain(mismatch).collect();
+    let reasons: Vec<String> =
+        log.damage.as_ref().map(ToString::to_string).into_iter().chain(mismatch).collect();
     if reasons.is_empty() {
         return Ok(None);
     }
     let wrote = note.and_then(|(_, seal)| seal).map_or_else(Vec::new, |seal| seal.wrote);
-    let is_known = |wrote: &Wrote| log.history().entries.iter().any(|entry| entry.target == wrote.target);
+    let is_known = |wrote: &Wrote| log.history.entries.iter().any(|entry| entry.target == wrote.target);
     let unknown = wrote.into_iter().filter(|wrote| !is_known(wrote)).collect();
     Ok(Some(Doubt { reason: reasons.join("; "), unknown }))
 }
@@ -99,7 +66,7 @@ pub(super) fn refuse(site: &Site, log: &UndoLog) -> Result<(), FlowError> {
     if let Some(damage) = log.damage() {
         return Err(UndoError::damaged(damage).into());
     }
-    match doubt(&site.state, log)? {
+    match doubt(&site.state, log.inspection())? {
         Some(doubt) => Err(FlowError::Refused(format!(
             "cannot rely on the undo log: {}\nhint: `lowlat tune rollback --dry-run` shows what can still be restored",
             doubt.reason

@@ -29,10 +29,6 @@ impl<P: Programs> Systemctl<P> {
         let said = outcome.stderr.trim();
         Err(io::Error::other(format!("systemctl {}: {said}", arguments.join(" "))))
     }
-
-    fn properties(&self, unit: &str) -> io::Result<String> {
-        self.run(&["show", "--property=ActiveState,ActiveEnterTimestampMonotonic,LoadState", "--", unit])
-    }
 }
 
 impl<P: Programs> Manager for Systemctl<P> {
@@ -56,7 +52,8 @@ impl<P: Programs> Manager for Systemctl<P> {
     }
 
     fn active_since_us(&self, unit: &str) -> io::Result<Option<u64>> {
-        let text = self.properties(unit)?;
+        let properties = "--property=ActiveState,ActiveEnterTimestampMonotonic,LoadState";
+        let text = self.run(&["show", properties, "--", unit])?;
         let property = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('='));
         if property("ActiveState") != Some("active") {
             return Ok(None);

@@ -44,20 +44,15 @@ pub(super) fn steps(
     role_file: Option<&str>,
 ) -> Result<Vec<UndoStep>, FlowError> {
     let mut steps = Vec::new();
-    let mut step = |path: String, new: State| -> Result<(), FlowError> {
-        let target = TargetSpec::file(path);
-        let old = log.present(&target)?;
-        steps.push(UndoStep { id: target.name.clone(), target, old, new });
-        Ok(())
-    };
     let units_text = units.iter().map(|unit| (units::path(unit.name), unit.text.as_str()));
     for (path, text) in units_text.chain(role_file.map(|text| (ROLE_FILE.to_owned(), text))) {
-        step(path, State::File(FileState::of_root(text.as_bytes(), 0o644)))?;
+        let new = State::File(FileState::of_root(text.as_bytes(), 0o644));
+        steps.push(log.step(TargetSpec::file(path), new)?);
     }
     for unit in units {
         for by in &unit.wanted_by {
-            let to = units::path(unit.name);
-            step(units::link_path(unit.name, by), State::Link { to, uid: 0, gid: 0, mtime: None })?;
+            let new = State::Link { to: units::path(unit.name), uid: 0, gid: 0, mtime: None };
+            steps.push(log.step(TargetSpec::file(units::link_path(unit.name, by)), new)?);
         }
     }
     Ok(steps)

@@ -7,24 +7,17 @@ use super::three_way::three_ways;
 use super::{FlowError, Site};
 use crate::Wrote;
 use lowlat_plan::outcome::{NotRestored, Restored, RollbackOutcome};
-use lowlat_undo::{Conflict, History, Left, State, UndoLog};
+use lowlat_undo::{Conflict, History, Left, Restoration, State, UndoLog};
 use std::collections::BTreeSet;
 
-pub(super) fn look(site: &Site, request: &RollbackRequest) -> Result<RollbackOutcome, FlowError> {
-    let log = site.look_at_log()?;
-    look_at(site, log.as_ref(), request)
-}
-
-pub(super) fn look_at(
+pub(super) fn look(
     site: &Site,
     log: Option<&UndoLog>,
     request: &RollbackRequest,
 ) -> Result<RollbackOutcome, FlowError> {
     let nothing = UndoLog::inspect(None)?;
-    let doubt = match log {
-        Some(log) => doubt(&site.state, log)?,
-        None => doubt(&site.state, &nothing)?,
-    };
+    let found = log.map_or(&nothing, UndoLog::inspection);
+    let doubt = doubt(&site.state, found)?;
     let mut outcome = match log {
         Some(log) => preview(site, log, &chosen(site, log, &request.scope)?, request),
         None => RollbackOutcome { is_preview: true, ..empty() },
@@ -32,7 +25,7 @@ pub(super) fn look_at(
     let lost: Vec<Wrote> = site.state.lost()?.into_iter().chain(unrecorded(doubt.as_ref())).collect();
     outcome.remaining = remaining(log, &lost).iter().map(not_restored).collect();
     if request.scope == RollbackScope::All {
-        add_stray_units(site, log.map_or(&nothing.history, UndoLog::history), &mut outcome);
+        add_stray_units(site, &found.history, &mut outcome);
     }
     outcome.damage = doubt.map(|doubt| doubt.reason);
     Ok(outcome)
@@ -57,32 +50,35 @@ fn preview(
     request: &RollbackRequest,
 ) -> RollbackOutcome {
     let preview = log.preview_where(|entry| chosen.contains(&key(entry)), &request.forced);
-    let mut outcome = empty();
-    outcome.is_preview = true;
-    outcome.unchanged_count = preview.unchanged.len();
-    outcome.expired_count = preview.expired.len();
-    outcome.damage = preview.damage.as_ref().map(ToString::to_string);
-    outcome.restored = preview
-        .restore
-        .into_iter()
-        .map(|restore| Restored { plan: restore.plan, kind: restore.kind, name: restore.name })
-        .collect();
+    let restored = |step: Restoration| Restored { plan: step.plan, kind: step.kind, name: step.name };
+    let mut outcome = RollbackOutcome {
+        is_preview: true,
+        unchanged_count: preview.unchanged.len(),
+        expired_count: preview.expired.len(),
+        damage: preview.damage.as_ref().map(ToString::to_string),
+        restored: preview.restore.into_iter().map(restored).collect(),
+        ..empty()
+    };
     let mut conflicts = Vec::new();
     for left in preview.left {
-        match left {
-            Left::Conflict(conflict) => match excuse(site, log, &conflict) {
-                Excuse::None => conflicts.push(conflict),
-                Excuse::Generated => outcome.given_up.push(NotRestored {
-                    name: conflict.name.clone(),
-                    reason: "rewritten since, for example by a kernel update; it will be generated again"
-                        .to_owned(),
-                }),
-                Excuse::Because(reason) => {
-                    outcome.given_up.push(NotRestored { name: conflict.name.clone(), reason });
-                }
-            },
-            Left::Failed { step, reason, .. } => outcome.failures.push(NotRestored { name: step, reason }),
-        }
+        let conflict = match left {
+            Left::Conflict(conflict) => conflict,
+            Left::Failed { step, reason, .. } => {
+                outcome.failures.push(NotRestored { name: step, reason });
+                continue;
+            }
+        };
+        let reason = match excuse(site, log, &conflict) {
+            Excuse::None => {
+                conflicts.push(conflict);
+                continue;
+            }
+            Excuse::Generated => {
+                "rewritten since, for example by a kernel update; it will be generated again".to_owned()
+            }
+            Excuse::Because(reason) => reason,
+        };
+        outcome.given_up.push(NotRestored { name: conflict.name, reason });
     }
     outcome.conflicts = three_ways(conflicts.iter().map(AsRef::as_ref));
     outcome

@@ -191,7 +191,7 @@ impl Ready {
             let has_tuned = ["/usr/lib", "/lib", "/etc"]
                 .iter()
                 .any(|folder| site.root.exists(&format!("{folder}/systemd/system/tuned.service")));
-            self.units = units::of(units::Wanted { lowlat: &lowlat, has_tuned, watch: self.options.watch });
+            self.units = units::of(&lowlat, has_tuned, self.options.watch);
         }
         Ok(())
     }
@@ -325,15 +325,3 @@ fn run_time_only(mut plan: Plan) -> Plan {
     }
     plan
 }
-
-/// The stages in the order in which they are applied.
-pub(super) const ORDER: [ApplyStage; 8] = [
-    ApplyStage::Confirm,
-    ApplyStage::Tuned,
-    ApplyStage::Queues,
-    ApplyStage::Run,
-    ApplyStage::Files,
-    ApplyStage::Boot,
-    ApplyStage::Loader,
-    ApplyStage::Persist,
-];

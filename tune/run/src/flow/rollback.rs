@@ -2,11 +2,11 @@
 
 use super::apply::{file_steps, put_back};
 use super::log_check::{Doubt, doubt, not_restored, remaining};
-use super::preview::{Excuse, add_stray_units, excuse, look, look_at, unrecorded};
+use super::preview::{Excuse, add_stray_units, excuse, look, unrecorded};
 use super::stage::{ApplyStage, is_run_time, plan_of};
 use super::three_way::three_ways;
 use super::{FlowError, Site, at_boot, later_kernels, persist};
-use crate::units;
+use crate::{InForce, units};
 use lowlat_plan::outcome::{NotRestored, Restored, RollbackOutcome};
 use lowlat_undo::{Conflict, Entry, Left, OnFailure, RollbackReport, UndoLog};
 use std::collections::BTreeSet;
@@ -63,14 +63,13 @@ fn left_key(left: &Left) -> StepKey {
 /// Another process is using the log, a name is unknown, or the system reported an error.
 pub fn rollback(site: &Site, request: &RollbackRequest) -> Result<RollbackOutcome, FlowError> {
     if request.is_preview {
-        return look(site, request);
+        return look(site, site.look_at_log()?.as_ref(), request);
     }
     let log = site.open_log()?;
-    let doubt = doubt(&site.state, &log)?;
-    match doubt {
+    match doubt(&site.state, log.inspection())? {
         // Without the missing records, only a complete rollback is possible.
         Some(_) if !request.accept_damage || request.scope != RollbackScope::All => {
-            look_at(site, Some(&log), request)
+            look(site, Some(&log), request)
         }
         doubt => {
             let mut outcome = rollback_with(site, log, request, doubt.as_ref())?;
@@ -123,7 +122,8 @@ fn rollback_with(
         RollbackScope::RunTime => log.rollback_until_boot(is_wanted),
         RollbackScope::All | RollbackScope::To(_) => log.rollback_where(is_wanted),
     };
-    let mut outcome = outcome_of(&report, &before, &log, is_wanted);
+    let mut outcome = empty();
+    add(&mut outcome, &report, &before, &log, is_wanted);
     outcome.notes.extend(notes);
     settle_conflicts(site, &mut log, &report, &mut outcome)?;
     if request.scope != RollbackScope::RunTime {
@@ -180,12 +180,11 @@ fn rollback_with(
 }
 
 /// Runs when the dead-man switch fires: rolls unconfirmed plans back, down to the last plan that was
-/// confirmed or needed no confirmation. Returns whether a reboot is needed, because the kernel still has the
-/// old command line. None if no plan waits, or the switch is disarmed until the reboot.
-pub fn rollback_unconfirmed(site: &Site) -> Result<Option<(RollbackOutcome, bool)>, FlowError> {
+/// confirmed or needed no confirmation. None if no plan waits, or the switch is disarmed until the reboot.
+pub fn rollback_unconfirmed(site: &Site) -> Result<Option<RollbackOutcome>, FlowError> {
     // Read under the log's lock: its previous holder may have confirmed the plan or rolled it back.
     let mut log = site.open_log()?;
-    let doubt = doubt(&site.state, &log)?;
+    let doubt = doubt(&site.state, log.inspection())?;
     let waiting = match site.state.in_force() {
         Ok(in_force) => in_force.map(|(now, _)| now).filter(|now| now.confirm_within_s.is_some()),
         // Unreadable, and the switch was armed: the log is enough for a rollback.
@@ -200,7 +199,8 @@ pub fn rollback_unconfirmed(site: &Site) -> Result<Option<(RollbackOutcome, bool
         let untold =
             persist::expect_telling(site, of_switch.map(|entry| entry.target.name.as_str()), &mut notes);
         let report = log.rollback_where(is_confirm);
-        let mut outcome = outcome_of(&report, &before, &log, is_confirm);
+        let mut outcome = empty();
+        add(&mut outcome, &report, &before, &log, is_confirm);
         outcome.notes.extend(notes);
         if doubt.is_none() {
             site.seal(&log)?;
@@ -215,11 +215,8 @@ pub fn rollback_unconfirmed(site: &Site) -> Result<Option<(RollbackOutcome, bool
         return Ok(None);
     }
     // Earlier unconfirmed plans are rolled back too.
-    let mut below = now.earlier;
-    while below.as_ref().is_some_and(|plan| plan.confirm_within_s.is_some()) {
-        below = below.and_then(|plan| plan.earlier);
-    }
-    let scope = below.map_or(RollbackScope::All, |earlier| RollbackScope::To(earlier.plan_id));
+    let below = now.chain().find(|plan| plan.confirm_within_s.is_none());
+    let scope = below.map_or(RollbackScope::All, |plan| RollbackScope::To(plan.plan_id.clone()));
     take_back(site, log, scope, doubt.as_ref()).map(Some)
 }
 
@@ -229,11 +226,8 @@ fn take_back(
     log: UndoLog,
     scope: RollbackScope,
     doubt: Option<&Doubt>,
-) -> Result<(RollbackOutcome, bool), FlowError> {
-    let request = RollbackRequest { scope, ..RollbackRequest::default() };
-    let outcome = rollback_with(site, log, &request, doubt)?;
-    let wants_reboot = outcome.needs_reboot;
-    Ok((outcome, wants_reboot))
+) -> Result<RollbackOutcome, FlowError> {
+    rollback_with(site, log, &RollbackRequest { scope, ..RollbackRequest::default() }, doubt)
 }
 
 pub(super) fn is_of_boot(log_id: &str) -> bool {
@@ -262,9 +256,8 @@ pub(super) fn chosen(
 fn later_than(site: &Site, log: &UndoLog, id: &str) -> Result<BTreeSet<StepKey>, FlowError> {
     let history = log.history();
     let in_force = site.state.in_force().ok().flatten().map(|(now, _)| now);
-    let chain: Vec<&str> = std::iter::successors(in_force.as_ref(), |plan| plan.earlier.as_deref())
-        .map(|plan| plan.plan_id.as_str())
-        .collect();
+    let chain: Vec<&str> =
+        in_force.iter().flat_map(InForce::chain).map(|plan| plan.plan_id.as_str()).collect();
     let place = chain.iter().position(|plan| *plan == id);
     let (above, below) = chain.split_at(place.unwrap_or(0));
     let first_of = |id: &str| history.plans.iter().position(|plan| plan_of(&plan.id) == id);
@@ -294,17 +287,6 @@ pub(super) fn empty() -> RollbackOutcome {
         schema_version: RollbackOutcome::SCHEMA_VERSION,
         ..RollbackOutcome::default()
     }
-}
-
-fn outcome_of(
-    report: &RollbackReport,
-    before: &[Entry],
-    log: &UndoLog,
-    is_chosen: impl Fn(&Entry) -> bool,
-) -> RollbackOutcome {
-    let mut outcome = empty();
-    add(&mut outcome, report, before, log, is_chosen);
-    outcome
 }
 
 fn add(
@@ -430,15 +412,11 @@ fn update_in_force(
         put_back(site, &now)?;
         return Ok(Some(id));
     }
-    if let RollbackScope::To(id) = scope {
-        let mut at = now.map(Box::new);
-        while let Some(in_force) = at {
-            if in_force.plan_id == *id {
-                put_back(site, &in_force)?;
-                return Ok(Some(id.clone()));
-            }
-            at = in_force.earlier;
-        }
+    if let RollbackScope::To(id) = scope
+        && let Some(plan) = now.iter().flat_map(InForce::chain).find(|plan| plan.plan_id == *id)
+    {
+        put_back(site, plan)?;
+        return Ok(Some(id.clone()));
     }
     site.state.take_out_of_force()?;
     Ok(None)

@@ -25,32 +25,41 @@ pub(super) enum ApplyStage {
 }
 
 impl ApplyStage {
-    /// The stage's name in IDs.
-    pub(super) fn word(self) -> &'static str {
+    /// The stages in the order in which they are applied.
+    pub(super) const ORDER: [Self; 8] = [
+        Self::Confirm,
+        Self::Tuned,
+        Self::Queues,
+        Self::Run,
+        Self::Files,
+        Self::Boot,
+        Self::Loader,
+        Self::Persist,
+    ];
+
+    /// The stage's name in IDs, and what it does.
+    pub(super) fn words(self) -> (&'static str, &'static str) {
         match self {
-            Self::Confirm => "confirm",
-            Self::Tuned => "tuned",
-            Self::Queues => "queues",
-            Self::Run => "run",
-            Self::Files => "files",
-            Self::Boot => "boot",
-            Self::Loader => "loader",
-            Self::Persist => "persist",
+            Self::Confirm => ("confirm", "arming the dead-man switch"),
+            Self::Tuned => ("tuned", "preparing TuneD and units"),
+            Self::Queues => ("queues", "setting queues of interfaces"),
+            Self::Run => ("run", "setting run-time values"),
+            Self::Files => ("files", "writing files"),
+            Self::Boot => ("boot", "writing the boot loader's configuration"),
+            Self::Loader => ("loader", "generating the boot menu"),
+            Self::Persist => ("persist", "writing units"),
         }
     }
 
     /// The id of the stage of a plan: "9f86d081884c7d65/files". `round` distinguishes rounds whose steps
     /// differ: a boot menu changes with a kernel update.
     pub(super) fn id(self, plan_id: &str, round: usize) -> String {
-        match round {
-            0 => format!("{plan_id}/{}", self.word()),
-            _ => format!("{plan_id}/{}.{round}", self.word()),
-        }
+        of_round(format!("{plan_id}/{}", self.words().0), round)
     }
 
     /// True if an id of the undo log belongs to this stage.
     pub(super) fn is_of(self, log_id: &str) -> bool {
-        word_of(log_id) == self.word()
+        word_of(log_id) == self.words().0
     }
 }
 
@@ -58,10 +67,11 @@ impl ApplyStage {
 pub(super) fn again_id(plan_id: &str, stage: ApplyStage, boot_id: &str, round: usize) -> String {
     let boot: String = boot_id.chars().filter(char::is_ascii_alphanumeric).take(8).collect();
     let queues = if stage == ApplyStage::Queues { "-queues" } else { "" };
-    match round {
-        0 => format!("{plan_id}/boot-{boot}{queues}"),
-        _ => format!("{plan_id}/boot-{boot}{queues}.{round}"),
-    }
+    of_round(format!("{plan_id}/boot-{boot}{queues}"), round)
+}
+
+fn of_round(id: String, round: usize) -> String {
+    if round == 0 { id } else { format!("{id}.{round}") }
 }
 
 /// True if an id of the undo log belongs to the run-time stage in a later boot.

@@ -73,12 +73,6 @@ fn damage(site: &Site, log: &Inspection) -> Result<Option<String>, StateError> {
 }
 
 fn facts(site: &Site, now: &InForce, plan: &Plan) -> PlanInForce {
-    let mut earlier = Vec::new();
-    let mut below = now.earlier.as_deref();
-    while let Some(plan) = below.filter(|_| earlier.len() < EARLIER_MAX) {
-        earlier.push(plan.plan_id.clone());
-        below = plan.earlier.as_deref();
-    }
     let of_this_boot = site.state.refused(site.boot_id().text()).unwrap_or_default();
     PlanInForce {
         plan_id: now.plan_id.clone(),
@@ -91,7 +85,7 @@ fn facts(site: &Site, now: &InForce, plan: &Plan) -> PlanInForce {
         is_of_other_host: is_of_other_host(site, plan),
         is_complete: now.is_complete,
         confirmation: confirmation(site, now),
-        earlier,
+        earlier: now.chain().skip(1).take(EARLIER_MAX).map(|plan| plan.plan_id.clone()).collect(),
         refused: now.refused.iter().cloned().chain(of_this_boot).collect(),
     }
 }

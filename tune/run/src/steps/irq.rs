@@ -1,18 +1,15 @@
 //! Interrupts, found by the names of their handlers: their numbers change with each boot.
 
-use super::{Gathering, gathering::cpu_list, mask};
+use super::{
+    Gathering,
+    gathering::cpu_list,
+    mask,
+    numbered::{Numbered, Paired, numbered, paired},
+};
 use lowlat_host::{Reading, snapshot::Irq};
 use lowlat_plan::Plan;
 use lowlat_settings::change::{Part, Target};
 use lowlat_undo::{Comparison, State, TargetSpec, UndoError};
-
-/// A change of one interrupt.
-#[derive(Clone, Copy)]
-struct Wanted<'a> {
-    change: usize,
-    number: u32,
-    after: &'a str,
-}
 
 /// Prepares all interrupts of the plan with these handlers, at the first of them.
 pub(super) fn prepare(
@@ -28,22 +25,18 @@ pub(super) fn prepare(
     if !gathering.is_first_of("irq", &actions.join("\n")) {
         return Ok(());
     }
-    let wanted = wanted_of(plan, actions);
-    let mut found: Vec<&Irq> =
+    let wanted = numbered(plan, |target| match target {
+        Target::IrqAffinity { irq, actions: found } if found == actions => Some(*irq),
+        _ => None,
+    });
+    let found: Vec<&Irq> =
         gathering.host.interrupts.irqs.iter().filter(|irq| irq.actions == actions).collect();
-    let (all_wanted, all_found, name) = (wanted.len(), found.len(), actions.join("+"));
+    let (all_found, name) = (found.len(), actions.join("+"));
+    let is_ambiguous = wanted.len() > 1 || all_found > 1;
     // First those with unchanged numbers, then the others in the order of their numbers.
-    let (mut pairs, mut renumbered) = (Vec::new(), Vec::new());
-    for wanted in wanted {
-        match found.iter().position(|irq| irq.number == wanted.number) {
-            Some(at) => pairs.push((wanted, found.remove(at))),
-            None => renumbered.push(wanted),
-        }
-    }
-    let is_ambiguous = all_wanted > 1 || all_found > 1;
-    let mut found = found.into_iter();
+    let Paired { mut pairs, renumbered, mut others } = paired(&wanted, found, |irq| irq.number);
     for wanted in renumbered {
-        let Some(irq) = found.next() else {
+        let Some(irq) = others.next() else {
             match nic_of(plan, actions) {
                 Some(nic) => gathering.note(
                     wanted.change,
@@ -82,20 +75,8 @@ fn nic_of<'a>(plan: &'a Plan, actions: &[String]) -> Option<&'a str> {
     nics.find(|nic| actions.iter().any(|action| action.split(['-', '.', ':', '@']).any(|part| part == *nic)))
 }
 
-fn wanted_of<'a>(plan: &'a Plan, actions: &[String]) -> Vec<Wanted<'a>> {
-    let of = |(change, planned): (usize, &'a lowlat_settings::change::Change)| match &planned.target {
-        Target::IrqAffinity { irq, actions: found } if found == actions => {
-            Some(Wanted { change, number: *irq, after: &planned.after })
-        }
-        _ => None,
-    };
-    let mut wanted: Vec<Wanted<'_>> = plan.changes.iter().enumerate().filter_map(of).collect();
-    wanted.sort_by_key(|wanted| wanted.number);
-    wanted
-}
-
-fn one(gathering: &mut Gathering<'_>, wanted: Wanted<'_>, irq: &Irq) -> Result<(), UndoError> {
-    let Wanted { change, after, .. } = wanted;
+fn one(gathering: &mut Gathering<'_>, wanted: Numbered<'_>, irq: &Irq) -> Result<(), UndoError> {
+    let Numbered { change, after, .. } = wanted;
     if irq.is_managed == Reading::Known(true) {
         let label = irq.label();
         gathering.leave(

@@ -15,21 +15,22 @@ mod idle;
 mod irq;
 mod kthread;
 mod mask;
+mod numbered;
 mod owned_file;
-mod partition;
-mod service;
 #[cfg(test)]
 mod tests;
-mod tuned;
 mod value;
 
-use crate::targets::user_processes::UserProcesses;
+use crate::targets::{
+    cpuset::Partitions, kthread::KernelThreads, resctrl::CacheGroups, service::Services,
+    tuned_profile::TunedProfile, user_processes::UserProcesses,
+};
 use gathering::{Gathering, cpu_list};
 use lowlat_host::HostSnapshot;
 use lowlat_plan::Plan;
 pub use lowlat_settings::change::Part;
 use lowlat_settings::change::{Change, Mechanism, Moment, Target, servers};
-use lowlat_undo::{UndoError, UndoLog, UndoStep};
+use lowlat_undo::{State, TargetSpec, UndoError, UndoLog, UndoStep};
 
 /// One step, for one change or several.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -141,22 +142,38 @@ fn one(gathering: &mut Gathering<'_>, plan: &Plan, change: usize) -> Result<(), 
         }
         Mechanism::IdleState { name, cpus } => idle::prepare(gathering, change, name, cpus, after),
         Mechanism::Interrupt { actions, .. } => irq::prepare(gathering, plan, change, actions),
-        Mechanism::ThreadAffinity { comm, .. } | Mechanism::ThreadScheduling { comm, .. } => {
-            kthread::prepare(gathering, plan, change, comm)
+        Mechanism::ThreadAffinity { comm, .. } => {
+            kthread::prepare(gathering, plan, KernelThreads::Affinity, comm)
         }
-        Mechanism::CpusetPartition { slice } => partition::cpuset(gathering, change, slice, after),
-        Mechanism::CacheGroup { group } => partition::cache(gathering, change, group, after),
-        Mechanism::Unit { name } => service::prepare(gathering, change, name, after),
-        Mechanism::UserProcesses => processes(gathering, change, after),
-        Mechanism::TunedProfile => tuned::profile(gathering, change, after),
+        Mechanism::ThreadScheduling { comm, .. } => {
+            kthread::prepare(gathering, plan, KernelThreads::Scheduling, comm)
+        }
+        Mechanism::CpusetPartition { slice } => match cpu_list(gathering, change, after) {
+            Some(_) => formed(gathering, change, Partitions::spec(slice), after),
+            None => Ok(()),
+        },
+        Mechanism::CacheGroup { group } => formed(gathering, change, CacheGroups::spec(group), after),
+        // Run state and enablement are one value ("inactive, disabled") of the run-time part. After a later boot the unit
+        // is disabled and not running, so the step changes nothing.
+        Mechanism::Unit { name } => gathering.value(change, Services::spec(name), after),
+        Mechanism::UserProcesses => match cpu_list(gathering, change, after) {
+            Some(_) => gathering.value(change, UserProcesses::spec(), after),
+            None => Ok(()),
+        },
+        // Profile and mode are one value: "lowlat manual".
+        Mechanism::TunedProfile => gathering.value(change, TunedProfile::spec(), after),
         Mechanism::FileKey { path, .. } => file_key::prepare(gathering, plan, change, path),
         Mechanism::OwnedFile { path } => owned_file::prepare(gathering, change, path, after),
     }
 }
 
-fn processes(gathering: &mut Gathering<'_>, change: usize, after: &str) -> Result<(), UndoError> {
-    match cpu_list(gathering, change, after) {
-        Some(_) => gathering.value(change, UserProcesses::spec(), after),
-        None => Ok(()),
-    }
+/// Prepares a value whose target does not exist before it is formed.
+fn formed(
+    gathering: &mut Gathering<'_>,
+    change: usize,
+    spec: TargetSpec,
+    after: &str,
+) -> Result<(), UndoError> {
+    let Some(old) = gathering.present(change, &spec)? else { return Ok(()) };
+    gathering.step(change, spec, old, State::Value(after.to_owned()))
 }

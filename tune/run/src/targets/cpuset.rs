@@ -47,12 +47,11 @@ impl<M: ServiceManager> Partitions<M> {
 
     /// Starts the slice, and makes systemd read its file again if the group has no cpuset.
     fn start(&self, writer: &Writer, slice: &str) -> Result<(), HostError> {
-        let start = || self.manager.start(slice).map_err(|error| of_systemd("start", slice, &error));
         if text(writer, slice, "cpuset.cpus.partition")?.is_some() {
             return Ok(());
         }
         self.manager.daemon_reload().map_err(|error| of_systemd("reload systemd's units", slice, &error))?;
-        start()?;
+        self.manager.start(slice).map_err(|error| of_systemd("start", slice, &error))?;
         match text(writer, slice, "cpuset.cpus.partition")? {
             Some(_) => Ok(()),
             None => Err(refused(
@@ -120,10 +119,7 @@ fn path(slice: &str, file: &str) -> String {
 }
 
 fn text(writer: &Writer, slice: &str, file: &str) -> Result<Option<String>, HostError> {
-    match writer.read_value(&path(slice, file))? {
-        State::Value(text) => Ok(Some(text.trim().to_owned())),
-        _ => Ok(None),
-    }
+    Ok(writer.read_value(&path(slice, file))?.into_value().map(|text| text.trim().to_owned()))
 }
 
 #[cfg(test)]

@@ -106,8 +106,7 @@ impl<'a> Thread<'a> {
     /// The content of a file of the thread; none if the thread has ended.
     fn file(&self, name: &str) -> Result<Option<String>, HostError> {
         match self.writer.read_value(&format!("/proc/{}/{name}", self.pid)) {
-            Ok(State::Value(text)) => Ok(Some(text)),
-            Ok(_) => Ok(None),
+            Ok(state) => Ok(state.into_value()),
             // It ended between opening and reading.
             Err(HostError::Io { source, .. }) if source.raw_os_error() == Some(libc::ESRCH) => Ok(None),
             Err(error) => Err(error),

@@ -55,6 +55,11 @@ fn refused(doing: &'static str, name: &str, why: impl fmt::Display) -> HostError
     HostError::Refused { path: name.to_owned(), what: format!("cannot {doing}: {why}") }
 }
 
+/// One of both, for an error that says which.
+fn failed_or_refused(is_refusal: bool, doing: &'static str, name: &str, why: impl fmt::Display) -> HostError {
+    if is_refusal { refused(doing, name, why) } else { failed(doing, name, why) }
+}
+
 /// Parses the CPUs that a target should have.
 fn cpu_list(doing: &'static str, spec: &TargetSpec, text: &str) -> Result<CpuSet, HostError> {
     CpuSet::parse_list(text.trim())

@@ -1,7 +1,7 @@
 //! Parameters of network interfaces, as `ethtool` changes them. A reboot resets them.
 //! A missing interface, and a setting that its driver does not support, are absent.
 
-use super::{failed, is_live_or, refused};
+use super::{failed, failed_or_refused, is_live_or};
 use lowlat_host_run::ethtool::Setting;
 use lowlat_settings::change::{Ethtool, nic::KINDS};
 use lowlat_undo::{HostError, State, Target, TargetSpec, Writer};
@@ -47,13 +47,8 @@ impl Target for Nics {
         let (nic, setting) = self.parts(writer, spec)?;
         let text = spec.wanted_value(to)?;
         let value = setting.value(text).map_err(|error| failed("set", &spec.name, error))?;
-        setting.set(nic, &value).map_err(|error| {
-            if error.is_refusal() {
-                refused("set", &spec.name, error)
-            } else {
-                failed("set", &spec.name, error)
-            }
-        })
+        let set = setting.set(nic, &value);
+        set.map_err(|error| failed_or_refused(error.is_refusal(), "set", &spec.name, error))
     }
 }
 

@@ -135,10 +135,7 @@ fn why(writer: &Writer, name: &str, error: HostError) -> HostError {
 }
 
 fn text(writer: &Writer, path: &str) -> Result<Option<String>, HostError> {
-    match writer.read_value(path)? {
-        State::Value(text) => Ok(Some(text)),
-        _ => Ok(None),
-    }
+    Ok(writer.read_value(path)?.into_value())
 }
 
 #[cfg(test)]

@@ -11,16 +11,19 @@
 //! It is absent without TuneD. A running daemon switches the profile itself, so that it rolls the old one
 //! back first; otherwise the files are written, which it reads when it starts.
 
-use super::{failed, is_live_or, refused};
+use super::{failed, failed_or_refused, is_live_or};
 use lowlat_host_run::tuned::{Tuned, TunedControl, TunedError};
 use lowlat_undo::{Comparison, FileState, HostError, State, Target, TargetSpec, Writer};
-use std::fmt;
 
 const PROFILE: &str = "/etc/tuned/active_profile";
 const MODE: &str = "/etc/tuned/profile_mode";
 const MAIN: &str = "/etc/tuned/tuned-main.conf";
 /// No profile.
 const OFF: &str = "off";
+/// Origins of the profile's choice.
+const AUTO: &str = "auto";
+const MANUAL: &str = "manual";
+const UNSET: &str = "unset";
 
 /// TuneD's active profile; the name is always "tuned".
 #[derive(Debug)]
@@ -62,7 +65,7 @@ impl<C: TunedControl> TunedProfile<C> {
         if wanted.profile == OFF {
             return self.control.disable();
         }
-        if wanted.mode == Mode::Auto {
+        if wanted.mode == AUTO {
             self.control.auto_profile()?;
             // The recommended profile may have changed since.
             if self.control.active_profile()? == wanted.profile {
@@ -80,27 +83,23 @@ impl<C: TunedControl> Target for TunedProfile<C> {
 
     fn read(&self, writer: &Writer, spec: &TargetSpec) -> Result<State, HostError> {
         self.check(writer, spec)?;
-        let text = |path| match writer.read_value(path)? {
-            State::Value(text) => Ok::<_, HostError>(Some(text.trim().to_owned())),
-            _ => Ok(None),
-        };
+        let text = |path| writer.read_value(path).map(State::into_value);
         let (profile, mode) = (text(PROFILE)?, text(MODE)?.unwrap_or_default());
         if profile.is_none() && writer.read_value(MAIN)? == State::Absent {
             return Ok(State::Absent);
         }
         let words: Vec<String> = profile.unwrap_or_default().split_whitespace().map(str::to_owned).collect();
         let profile = if words.is_empty() { OFF.to_owned() } else { words.join(" ") };
-        let mode = match mode.as_str() {
-            "" => Mode::Unset,
-            "auto" => Mode::Auto,
-            "manual" => Mode::Manual,
+        let mode = match mode.trim() {
+            "" => UNSET,
+            known @ (AUTO | MANUAL) => known,
             other => {
                 let why =
                     format!("found {other:?}, expected \"auto\", \"manual\" or nothing; correct the file");
                 return Err(failed("read TuneD's mode", MODE, why));
             }
         };
-        Ok(State::Value(Wanted { profile, mode }.to_string()))
+        Ok(State::Value(format!("{profile} {mode}")))
     }
 
     fn write(&self, writer: &Writer, spec: &TargetSpec, to: &State) -> Result<(), HostError> {
@@ -113,17 +112,14 @@ impl<C: TunedControl> Target for TunedProfile<C> {
         })?;
         let doing = "switch TuneD's profile";
         if self.control.is_running().map_err(|error| failed(doing, &spec.name, error))? {
-            self.ask(&wanted).map_err(|error| match error {
-                TunedError::Refused { .. } => refused(doing, &spec.name, error),
-                _ => failed(doing, &spec.name, error),
+            self.ask(&wanted).map_err(|error| {
+                let is_refusal = matches!(error, TunedError::Refused { .. });
+                failed_or_refused(is_refusal, doing, &spec.name, error)
             })?;
         }
         // Files that the running daemon has written are not written again.
         let profile = if wanted.profile == OFF { String::new() } else { format!("{}\n", wanted.profile) };
-        let mode = match wanted.mode {
-            Mode::Unset => None,
-            mode => Some(format!("{}\n", mode.name())),
-        };
+        let mode = (wanted.mode != UNSET).then(|| format!("{}\n", wanted.mode));
         set_file(writer, PROFILE, Some(profile))?;
         set_file(writer, MODE, mode)
     }
@@ -149,28 +145,10 @@ fn set_file(writer: &Writer, path: &str, text: Option<String>) -> Result<(), Hos
     writer.write_file(path, &to)
 }
 
-/// Origin of the profile's choice.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Mode {
-    Auto,
-    Manual,
-    Unset,
-}
-
-impl Mode {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Auto => "auto",
-            Self::Manual => "manual",
-            Self::Unset => "unset",
-        }
-    }
-}
-
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Wanted {
     profile: String,
-    mode: Mode,
+    mode: &'static str,
 }
 
 impl Wanted {
@@ -183,18 +161,12 @@ impl Wanted {
         if words.is_empty() || !words.iter().all(is_name) {
             return None;
         }
-        let mode = [Mode::Auto, Mode::Manual, Mode::Unset];
-        let mode = mode.into_iter().find(|mode| words.len() > 1 && words.last() == Some(&mode.name()));
+        let mode =
+            [AUTO, MANUAL, UNSET].into_iter().find(|mode| words.len() > 1 && words.last() == Some(mode));
         if mode.is_some() {
             words.pop();
         }
-        Some(Self { profile: words.join(" "), mode: mode.unwrap_or(Mode::Manual) })
-    }
-}
-
-impl fmt::Display for Wanted {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.profile, self.mode.name())
+        Some(Self { profile: words.join(" "), mode: mode.unwrap_or(MANUAL) })
     }
 }
 

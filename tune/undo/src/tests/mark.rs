@@ -23,9 +23,9 @@ fn every_lost_record_is_noticed_and_every_new_one_is_fine() {
     let empty = log.mark();
     log.apply("p", &plan, OnFailure::RollBack).unwrap();
     let mark = log.mark();
-    assert!(log.compare(&empty).is_ok() && log.compare(&mark).is_ok());
+    assert!(log.inspection().compare(&empty).is_ok() && log.inspection().compare(&mark).is_ok());
     log.rollback_where(|_| true);
-    assert!(log.compare(&mark).is_ok(), "a longer log has all that the mark counts");
+    assert!(log.inspection().compare(&mark).is_ok(), "a longer log has all that the mark counts");
     drop(log);
     assert_eq!(inspect(&host).compare(&mark), Ok(()));
     let segment = host.log.join("segment-00000001");
@@ -74,10 +74,10 @@ fn a_mark_outlives_a_compaction_that_a_crash_cuts_anywhere() {
     let mut log = UndoLog::open(open(&host), host.writer(Faults::none()), |end| *end == mark).unwrap();
     assert!(log.is_compacted());
     let renewed = log.mark();
-    assert!(renewed.sequence > mark.sequence && log.compare(&mark).is_ok());
+    assert!(renewed.sequence > mark.sequence && log.inspection().compare(&mark).is_ok());
     assert!(log.rollback_where(|_| true).is_complete());
     assert_eq!(host.tree(true), start);
-    assert!(log.compare(&renewed).is_ok());
+    assert!(log.inspection().compare(&renewed).is_ok());
 }
 
 fn open(host: &Host) -> PrivateDirectory {

@@ -75,9 +75,9 @@ fn without_a_confirmation_all_is_taken_back_and_the_host_started_again_if_it_run
             bench.reboot(&start);
             apply_again(&site).unwrap();
         }
-        let (report, wants_reboot) = rollback_unconfirmed(&site).unwrap().unwrap();
+        let report = rollback_unconfirmed(&site).unwrap().unwrap();
         assert!(report.is_complete(), "{report:#?}");
-        assert_eq!(wants_reboot, reboots > 0);
+        assert_eq!(report.needs_reboot, reboots > 0);
         assert!(
             !differences(&start, &bench.files()).iter().any(|line| ours(line)),
             "{:#?}",
@@ -99,9 +99,8 @@ fn a_rollback_of_the_switch_that_is_cut_off_goes_on_in_the_next_boot() {
         let faults = Faults::crash_at(at);
         let crashed = rollback_unconfirmed(&bench.site(faults.clone()));
         let is_over = faults.count() <= at;
-        cut += u32::from(
-            crashed.is_err() || crashed.is_ok_and(|done| !done.is_some_and(|(r, _)| r.is_complete())),
-        );
+        cut +=
+            u32::from(crashed.is_err() || crashed.is_ok_and(|done| !done.is_some_and(|r| r.is_complete())));
         bench.reboot(&start);
         let files = bench.files();
         let is_begun = site.state.in_force().unwrap().is_none();
@@ -135,7 +134,7 @@ fn what_an_unconfirmed_plan_was_laid_over_is_what_is_gone_back_to() {
         }
     }
     bench.apply(&site, within()).unwrap();
-    let (report, _) = rollback_unconfirmed(&site).unwrap().unwrap();
+    let report = rollback_unconfirmed(&site).unwrap().unwrap();
     assert_eq!(report.in_force.as_deref(), Some(first.as_str()));
     assert_eq!(differences(&with_first, &bench.files()), Vec::<String>::new());
     assert_eq!(confirm(&site).unwrap(), Confirmed::Already);
@@ -162,11 +161,11 @@ fn a_line_that_the_kernel_never_had_is_taken_back_without_a_restart() {
             bench.reboot(&start);
             apply_again(&site).unwrap();
         }
-        let (report, wants_reboot) = rollback_unconfirmed(&site).unwrap().unwrap();
+        let report = rollback_unconfirmed(&site).unwrap().unwrap();
         assert!(report.is_complete(), "{report:#?}");
         assert_eq!(report.in_force.as_deref(), Some(first.as_str()));
         assert_eq!(bench.text(GRUB_CFG), entry);
-        assert_eq!(wants_reboot, reboots_again);
+        assert_eq!(report.needs_reboot, reboots_again);
     }
 }
 
@@ -183,7 +182,7 @@ fn a_boot_file_that_others_have_changed_keeps_the_switch_armed() {
     bench.reboot(&start);
     bench.put(drop_in, "mine");
     for is_first in [true, false] {
-        let (report, wants_reboot) = rollback_unconfirmed(&site).unwrap().unwrap();
+        let report = rollback_unconfirmed(&site).unwrap().unwrap();
         let names: Vec<&str> = report.conflicts.iter().map(|conflict| conflict.name.as_str()).collect();
         assert_eq!(names, ["/etc/default/grub.d/99-lowlat.cfg"]);
         assert!(report.notes.iter().any(|note| note.contains("--force-path \"/etc/default/grub.d/")));
@@ -192,7 +191,7 @@ fn a_boot_file_that_others_have_changed_keeps_the_switch_armed() {
         assert!(bench.files().contains_key("etc/systemd/system/timers.target.wants/lowlat-confirm.timer"));
         assert_eq!(bench.text(drop_in), "mine");
         // The reboot is requested once, for the restored changes, and not repeatedly.
-        assert_eq!(wants_reboot, is_first);
+        assert_eq!(report.needs_reboot, is_first);
         bench.reboot(&start);
     }
     let forced = vec![format!("/{drop_in}")];
@@ -232,7 +231,7 @@ fn a_plan_over_one_that_waits_for_its_confirmation_waits_too_and_goes_with_it() 
         assert_eq!(bench.apply(&site, ApplyOptions::default()).unwrap().confirm_within_s, None);
         assert!(!bench.calls().contains(&"start lowlat-confirm.timer".to_owned()));
 
-        let (report, _) = rollback_unconfirmed(&site).unwrap().unwrap();
+        let report = rollback_unconfirmed(&site).unwrap().unwrap();
         assert!(report.is_complete() && report.in_force.is_none(), "{report:#?}");
         let left = differences(&start, &bench.files());
         assert!(!left.iter().any(|line| ours(line)), "{left:#?}");
@@ -318,7 +317,7 @@ fn a_switch_at_rest_is_armed_by_the_reboot_and_by_the_next_plan() {
             with_another_line(&mut bench);
             bench.apply(&site, within()).unwrap();
         }
-        let (report, _) = rollback_unconfirmed(&site).unwrap().unwrap();
+        let report = rollback_unconfirmed(&site).unwrap().unwrap();
         assert!(report.is_complete() && report.in_force.is_none(), "{report:#?}");
     }
 }

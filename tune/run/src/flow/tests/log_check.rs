@@ -131,7 +131,7 @@ fn the_dead_man_switch_restores_what_a_cut_log_knows_and_stays() {
     let (bench, site, _) = Bench::applied(ApplyOptions { confirm_within: within, ..ApplyOptions::default() });
     let length = fs::metadata(segment(&bench)).unwrap().len();
     fs::File::options().write(true).open(segment(&bench)).unwrap().set_len(length * 2 / 3).unwrap();
-    let (outcome, _) = rollback_unconfirmed(&site).unwrap().unwrap();
+    let outcome = rollback_unconfirmed(&site).unwrap().unwrap();
     assert!(!outcome.restored.is_empty() && !outcome.is_complete(), "{outcome:#?}");
     assert!(!site.state.in_force().unwrap().unwrap().0.is_complete);
     assert!(bench.tree().join("etc/systemd/system/lowlat-confirm.timer").exists());

@@ -2,7 +2,7 @@
 
 use super::super::refused;
 use lowlat_undo::{FileTime, HostError, State, Writer};
-use std::{fmt, str::FromStr};
+use std::fmt;
 
 /// Directories of links made by enabling: permanent, and until the next boot. The distribution's links are
 /// not changed.
@@ -38,6 +38,19 @@ impl Link {
         Ok(Some(link))
     }
 
+    /// Parses what `Display` writes.
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        let (path, rest) = text.split_once(" -> ")?;
+        let (to, rest) = rest.strip_suffix(')')?.rsplit_once(" (")?;
+        let (owner, time) = rest.split_once(" at ")?;
+        let ((uid, gid), (seconds, nanoseconds)) = (owner.split_once(':')?, time.split_once('.')?);
+        let mtime = FileTime { seconds: seconds.parse().ok()?, nanoseconds: nanoseconds.parse().ok()? };
+        let (uid, gid) = (uid.parse().ok()?, gid.parse().ok()?);
+        // The log is not trusted blindly: such links belong in these directories only.
+        let is_in_place = DIRECTORIES.iter().any(|dir| path.starts_with(&format!("{dir}/")));
+        is_in_place.then(|| Self { path: path.to_owned(), to: to.to_owned(), uid, gid, mtime })
+    }
+
     pub(super) fn is_mask(&self) -> bool {
         self.to == MASK
     }
@@ -51,25 +64,6 @@ impl fmt::Display for Link {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { path, to, uid, gid, mtime } = self;
         write!(f, "{path} -> {to} ({uid}:{gid} at {}.{:09})", mtime.seconds, mtime.nanoseconds)
-    }
-}
-
-impl FromStr for Link {
-    type Err = ();
-
-    fn from_str(text: &str) -> Result<Self, ()> {
-        let parse = || {
-            let (path, rest) = text.split_once(" -> ")?;
-            let (to, rest) = rest.strip_suffix(')')?.rsplit_once(" (")?;
-            let (owner, time) = rest.split_once(" at ")?;
-            let ((uid, gid), (seconds, nanoseconds)) = (owner.split_once(':')?, time.split_once('.')?);
-            let mtime = FileTime { seconds: seconds.parse().ok()?, nanoseconds: nanoseconds.parse().ok()? };
-            let (uid, gid) = (uid.parse().ok()?, gid.parse().ok()?);
-            // The log is not trusted blindly: such links belong in these directories only.
-            let is_in_place = DIRECTORIES.iter().any(|dir| path.starts_with(&format!("{dir}/")));
-            is_in_place.then(|| Self { path: path.to_owned(), to: to.to_owned(), uid, gid, mtime })
-        };
-        parse().ok_or(())
     }
 }
 

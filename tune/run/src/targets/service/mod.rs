@@ -26,7 +26,7 @@ mod state;
 #[cfg(test)]
 mod tests;
 
-use super::{failed, is_live_or, refused};
+use super::{failed, failed_or_refused, is_live_or, refused};
 use links::Link;
 use lowlat_host_run::systemd::{ServiceManager, Systemd, SystemdError, Unit};
 use lowlat_undo::{Comparison, HostError, State, Target, TargetSpec, Writer};
@@ -207,14 +207,11 @@ impl<M: ServiceManager> Target for Services<M> {
 
 /// Rejections by systemd are refusals; failures to reach it, or missing permission, are not.
 pub(super) fn of_systemd(doing: &'static str, name: &str, error: &SystemdError) -> HostError {
-    match error {
-        SystemdError::Refused { .. } | SystemdError::Job { .. } | SystemdError::CutsTheWay { .. } => {
-            refused(doing, name, error)
-        }
-        SystemdError::Absent { .. } | SystemdError::Denied { .. } | SystemdError::Unheard { .. } => {
-            failed(doing, name, error)
-        }
-    }
+    let is_refusal = match error {
+        SystemdError::Refused { .. } | SystemdError::Job { .. } | SystemdError::CutsTheWay { .. } => true,
+        SystemdError::Absent { .. } | SystemdError::Denied { .. } | SystemdError::Unheard { .. } => false,
+    };
+    failed_or_refused(is_refusal, doing, name, error)
 }
 
 /// Names that systemd accepts (systemd.unit(5)): no path, no blank, a name and a kind.

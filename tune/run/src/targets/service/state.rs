@@ -62,7 +62,7 @@ impl FromStr for ServiceState {
         for line in lines {
             if let Some(unit) = line.strip_prefix("unit ").filter(|unit| super::is_unit_name(unit)) {
                 state.unit = Some(unit.to_owned());
-            } else if let Some(link) = line.strip_prefix("link ").and_then(|link| link.parse().ok()) {
+            } else if let Some(link) = line.strip_prefix("link ").and_then(Link::parse) {
                 state.links.push(link);
             } else if let Some(units) = line.strip_prefix("stops with it: ") {
                 state.stops_with_it = units.split_whitespace().map(str::to_owned).collect();
