@@ -45,19 +45,13 @@ const FITHAW: Opcode = opcode::read_write::<i32>(b'X', 120);
 /// Waits for the end of its input, which also comes when this process ends, and then thaws.
 const GUARD: &str = "read -r _; exec fsfreeze --unfreeze \"$1\"";
 
-/// A file system with a journal that boot loaders do not read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum FileSystemJournal {
-    Ext4,
-    Xfs,
-}
-
 /// Replacement of a file that is read early, and the directory that contains it.
 #[derive(Debug)]
 pub(super) struct Early<'p> {
     place: &'p Place,
     dir: &'p OwnedFd,
-    journal: FileSystemJournal,
+    /// The journal is that of ext4, not of XFS.
+    is_ext4: bool,
 }
 
 impl<'p> Early<'p> {
@@ -66,12 +60,12 @@ impl<'p> Early<'p> {
     pub(super) fn of(place: &'p Place, dir: &'p OwnedFd) -> Option<Self> {
         DIRECTORIES.iter().find(|directory| place.real.starts_with(**directory))?;
         let kind = fs::fstatfs(dir).ok().and_then(|stat| u64::try_from(stat.f_type).ok());
-        let journal = match kind {
-            Some(EXT4_SUPER_MAGIC) => FileSystemJournal::Ext4,
-            Some(XFS_SUPER_MAGIC) => FileSystemJournal::Xfs,
+        let is_ext4 = match kind? {
+            EXT4_SUPER_MAGIC => true,
+            XFS_SUPER_MAGIC => false,
             _ => return None,
         };
-        Some(Self { place, dir, journal })
+        Some(Self { place, dir, is_ext4 })
     }
 
     /// Writes all changes so far to their final place.
@@ -79,10 +73,7 @@ impl<'p> Early<'p> {
         let (doing, path) = ("empty the journal below", &self.place.real);
         let io = |error: io::Error| HostError::io(doing, path, error);
         faults.run(doing, path, || fs::syncfs(self.dir))?;
-        let emptied = match self.journal {
-            FileSystemJournal::Ext4 => checkpoint(self.dir),
-            FileSystemJournal::Xfs => Err(Errno::NOTTY),
-        };
+        let emptied = if self.is_ext4 { checkpoint(self.dir) } else { Err(Errno::NOTTY) };
         match emptied {
             Err(Errno::NOTTY | Errno::OPNOTSUPP | Errno::INVAL) => freeze_and_thaw(self.dir).map_err(io),
             Err(errno) if says_nothing_to_do(errno) => Ok(()),

@@ -1,85 +1,44 @@
-//! Injects crashes and failing system calls at chosen points, so that tests can reach each of them.
+//! Lets operations fail at chosen points, so that tests can reach each of them.
 
 use super::HostError;
-use std::{
-    io,
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
-};
+use std::{fmt, io, sync::Arc};
 
-/// Fault to inject, and at which operation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Plan {
-    None,
-    /// From this operation on, everything fails, as if the process had died. A write stores half of its
-    /// bytes.
-    CrashAt(u64),
-    /// Only this operation fails, with this error.
-    ErrorAt(u64, i32),
-    /// From this operation on, everything that needs space fails with ENOSPC; removing still works.
-    FullFrom(u64),
+/// Decides which operations fail; only tests have one.
+pub trait FaultPlan: fmt::Debug + Send + Sync {
+    /// Called before every operation that changes the host or the log.
+    ///
+    /// # Errors
+    /// The fault with which the operation is to fail.
+    fn before(&self, what: &str, path: &str, needs_space: bool) -> Result<(), Fault>;
+
+    /// The operations so far: their number, and each as "what path" if they are traced.
+    fn seen(&self) -> (u64, Vec<String>);
 }
 
-/// Counts every operation that changes the host or the log, and can make a chosen one fail. Outside of tests
-/// it is [`Faults::none`], which costs one addition per operation.
-#[derive(Debug, Clone)]
-pub struct Faults {
-    plan: Plan,
-    count: Arc<AtomicU64>,
-    /// Operations so far, if they are traced.
-    trace: Option<Arc<Mutex<Vec<String>>>>,
+/// What an operation fails with.
+#[derive(Debug)]
+pub struct Fault {
+    pub error: io::Error,
+    /// A write stores half of its bytes.
+    pub is_torn: bool,
 }
 
-/// Error text that stands for a dead process.
-const CRASH: &str = "crash injected by a test";
+/// Makes chosen operations fail. Outside of tests it is [`Faults::none`].
+#[derive(Debug, Clone, Default)]
+pub struct Faults(pub(super) Option<Arc<dyn FaultPlan>>);
 
 impl Faults {
     pub fn none() -> Self {
-        Self { plan: Plan::None, count: Arc::default(), trace: None }
+        Self::default()
     }
 
-    /// The process dies at operation `at`, counted from 0: it and all later ones fail and change nothing,
-    /// except that half the bytes of a write are stored.
-    pub fn crash_at(at: u64) -> Self {
-        Self { plan: Plan::CrashAt(at), ..Self::none() }
-    }
-
-    /// Operation `at` fails with the error number `errno`; the others succeed.
-    pub fn error_at(at: u64, errno: i32) -> Self {
-        Self { plan: Plan::ErrorAt(at, errno), ..Self::none() }
-    }
-
-    /// The disk is full from operation `at` on.
-    pub fn full_from(at: u64) -> Self {
-        Self { plan: Plan::FullFrom(at), ..Self::none() }
-    }
-
-    /// No faults, but [`Faults::trace`] returns the operations in order.
-    pub fn traced() -> Self {
-        Self { trace: Some(Arc::default()), ..Self::none() }
-    }
-
-    /// Returns the number of operations so far.
-    pub fn count(&self) -> u64 {
-        self.count.load(Ordering::Relaxed)
-    }
-
-    /// The operations so far as "what path", if created by [`Faults::traced`].
-    pub fn trace(&self) -> Vec<String> {
-        let lines = self.trace.as_ref().map(|t| t.lock().unwrap_or_else(PoisonError::into_inner).clone());
-        lines.unwrap_or_default()
+    fn before(&self, what: &str, path: &str, needs_space: bool) -> Result<(), Fault> {
+        self.0.as_ref().map_or(Ok(()), |plan| plan.before(what, path, needs_space))
     }
 
     /// Called before an operation that needs no disk space.
     pub(super) fn step(&self, what: &str, path: &str) -> io::Result<()> {
-        let at = self.next(what, path);
-        match self.plan {
-            Plan::CrashAt(crash) if at >= crash => Err(io::Error::other(CRASH)),
-            Plan::ErrorAt(error, errno) if at == error => Err(io::Error::from_raw_os_error(errno)),
-            _ => Ok(()),
-        }
+        self.before(what, path, false).map_err(|fault| fault.error)
     }
 
     /// Runs one operation that needs no disk space.
@@ -95,14 +54,7 @@ impl Faults {
 
     /// Called before an operation that needs disk space.
     pub(super) fn space(&self, what: &str, path: &str) -> io::Result<()> {
-        let at = self.count();
-        self.step(what, path)?;
-        match self.plan {
-            Plan::FullFrom(full) if at >= full => {
-                Err(io::Error::from_raw_os_error(rustix::io::Errno::NOSPC.raw_os_error()))
-            }
-            _ => Ok(()),
-        }
+        self.before(what, path, true).map_err(|fault| fault.error)
     }
 
     /// Writes `bytes` with `write`, or the half of them that a crash or a full disk stores.
@@ -112,28 +64,10 @@ impl Faults {
         bytes: &[u8],
         write: impl FnOnce(&[u8]) -> io::Result<()>,
     ) -> io::Result<()> {
-        let at = self.count();
-        let fault = self.space("write", path);
-        let torn = match self.plan {
-            Plan::CrashAt(fault) => at == fault,
-            Plan::FullFrom(full) => at >= full,
-            _ => false,
-        };
-        match fault {
-            Ok(()) => write(bytes),
-            Err(error) => {
-                if torn {
-                    write(bytes.get(..bytes.len() / 2).unwrap_or_default())?;
-                }
-                Err(error)
-            }
+        let Err(Fault { error, is_torn }) = self.before("write", path, true) else { return write(bytes) };
+        if is_torn {
+            write(bytes.get(..bytes.len() / 2).unwrap_or_default())?;
         }
-    }
-
-    fn next(&self, what: &str, path: &str) -> u64 {
-        if let Some(trace) = &self.trace {
-            trace.lock().unwrap_or_else(PoisonError::into_inner).push(format!("{what} {path}"));
-        }
-        self.count.fetch_add(1, Ordering::Relaxed)
+        Err(error)
     }
 }

@@ -68,17 +68,8 @@ impl History {
                     self.entries.retain(|e| e.plan != plan || e.step != step);
                 }
                 let progress = Progress::Intended;
-                self.entries.push(Entry {
-                    plan,
-                    step,
-                    boot,
-                    unix_ms,
-                    target,
-                    old,
-                    new,
-                    directories,
-                    progress,
-                });
+                let entry = Entry { plan, step, boot, unix_ms, target, old, new, directories, progress };
+                self.entries.push(entry);
             }
             Event::Done { step, read_back } => self.set(&plan, &step, Some(Progress::Done(read_back))),
             Event::Failed { step, present, .. } => self.set(&plan, &step, present.map(Progress::Left)),

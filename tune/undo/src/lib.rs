@@ -65,6 +65,8 @@ mod segment;
 mod state;
 mod store;
 mod target;
+#[cfg(any(test, feature = "testing"))]
+mod testing;
 #[cfg(test)]
 mod tests;
 mod writer;
@@ -72,7 +74,7 @@ mod writer;
 pub use apply::{ApplyReport, OnFailure, UndoStep};
 pub use directory::PrivateDirectory;
 pub use error::{HostError, UndoError};
-pub use faults::Faults;
+pub use faults::{Fault, FaultPlan, Faults};
 pub use history::{Entry, History, PlanEntry, Progress};
 pub use log::UndoLog;
 pub use mark::{LogMark, LogMismatch};
