@@ -67,34 +67,48 @@ pub(super) struct Row {
     pub weakens: &'static [&'static str],
 }
 
-type Spellings = &'static [(&'static str, &'static str)];
+impl VendorAttribute {
+    const fn spelled(self, spellings: &'static [(&'static str, &'static str)]) -> Self {
+        Self { spellings, ..self }
+    }
 
-const fn name(vendor: Vendor, attribute: &'static str, spellings: Spellings) -> VendorAttribute {
-    VendorAttribute { vendor, attribute, spellings, needs_custom: false }
+    const fn with_custom_only(self) -> Self {
+        Self { needs_custom: true, ..self }
+    }
 }
 
-const fn hpe(attribute: &'static str, spellings: Spellings) -> VendorAttribute {
-    name(Vendor::Hpe, attribute, spellings)
+const fn name(vendor: Vendor, attribute: &'static str) -> VendorAttribute {
+    VendorAttribute { vendor, attribute, spellings: &[], needs_custom: false }
 }
 
-const fn dell(attribute: &'static str, spellings: Spellings) -> VendorAttribute {
-    name(Vendor::Dell, attribute, spellings)
+const fn hpe(attribute: &'static str) -> VendorAttribute {
+    name(Vendor::Hpe, attribute)
 }
 
-const fn lenovo(attribute: &'static str, spellings: Spellings) -> VendorAttribute {
-    name(Vendor::Lenovo, attribute, spellings)
+const fn dell(attribute: &'static str) -> VendorAttribute {
+    name(Vendor::Dell, attribute)
 }
 
-const fn supermicro(attribute: &'static str, spellings: Spellings) -> VendorAttribute {
-    name(Vendor::Supermicro, attribute, spellings)
+const fn lenovo(attribute: &'static str) -> VendorAttribute {
+    name(Vendor::Lenovo, attribute)
 }
 
-const fn row(id: &'static str, names: &'static [VendorAttribute]) -> Row {
-    Row { id, names, weakens: &[] }
+const fn supermicro(attribute: &'static str) -> VendorAttribute {
+    name(Vendor::Supermicro, attribute)
 }
 
-const fn risky(id: &'static str, weakens: &'static [&'static str], names: &'static [VendorAttribute]) -> Row {
-    Row { id, names, weakens }
+const fn row(id: &'static str) -> Row {
+    Row { id, names: &[], weakens: &[] }
+}
+
+impl Row {
+    const fn of(self, names: &'static [VendorAttribute]) -> Self {
+        Self { names, ..self }
+    }
+
+    const fn weakened_by(self, weakens: &'static [&'static str]) -> Self {
+        Self { weakens, ..self }
+    }
 }
 
 /// Every row. Audits and exports list them in this order.
