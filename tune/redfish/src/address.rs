@@ -84,13 +84,10 @@ impl Origin {
     pub(crate) fn path_of(&self, link: &str, from: &str) -> Result<String, RedfishError> {
         let off_host = || {
             let link = cut(link, 200);
-            RedfishError::of(
-                Kind::Unusable,
-                format!(
+            Kind::Unusable.error(format!(
                     "the link from {from} to {link:?} leaves this service and is not followed\nhint: name that service \
                      with --redfish"
-                ),
-            )
+                ))
         };
         let is_plain =
             link.len() <= LINK_CHARS_MAX && link.bytes().all(|b| b.is_ascii_graphic() && b != b'\\');

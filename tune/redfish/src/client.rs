@@ -214,13 +214,10 @@ impl Client {
 
     fn too_slow(&self) -> RedfishError {
         let (service, seconds) = (self.options.origin.shown(), self.options.limits.total_time.as_secs());
-        RedfishError::of(
-            Kind::NoAnswer,
-            format!(
+        Kind::NoAnswer.error(format!(
                 "{service} is too slow: all requests together took more than {seconds} s\nhint: try again when it is \
                  less busy"
-            ),
-        )
+            ))
     }
 
     pub(crate) fn check_stop(&self) -> Result<(), RedfishError> {
@@ -290,13 +287,10 @@ impl Client {
                 break;
             }
             if bytes.len() + count > bytes_max {
-                return Err(RedfishError::of(
-                    Kind::NoAnswer,
-                    format!(
+                return Err(Kind::NoAnswer.error(format!(
                         "cannot read {path}: it has more than {bytes_max} bytes, and no BIOS resource or registry is \
                          that large"
-                    ),
-                ));
+                    )));
             }
             bytes.extend_from_slice(chunk.get(..count).unwrap_or_default());
         }
@@ -344,7 +338,7 @@ impl Client {
                     "{service} refused {method} {path} for user {user}{said}\nhint: give the user the privilege to {needs}"
                 ))
             }
-            404 => RedfishError::of(Kind::NotFound, format!("{service} has no {path}{said}")),
+            404 => Kind::NotFound.error(format!("{service} has no {path}{said}")),
             429 | 503 => {
                 let next = match answer.retry_after.as_deref().map(|wait| cut(wait, 40)) {
                     Some(wait) if wait.bytes().all(|b| b.is_ascii_digit()) => {

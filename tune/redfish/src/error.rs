@@ -29,25 +29,27 @@ pub(crate) enum Kind {
     Other,
 }
 
+impl Kind {
+    /// An error of this kind.
+    pub(crate) fn error(self, text: impl Into<String>) -> RedfishError {
+        RedfishError { text: text.into(), kind: self, is_outcome_unknown: false }
+    }
+}
+
 impl RedfishError {
     pub(crate) fn new(text: impl Into<String>) -> Self {
-        Self::of(Kind::Other, text)
-    }
-
-    pub(crate) fn of(kind: Kind, text: impl Into<String>) -> Self {
-        Self { text: text.into(), kind, is_outcome_unknown: false }
+        Kind::Other.error(text)
     }
 
     pub(crate) fn interrupted() -> Self {
-        Self::of(Kind::Interrupted, "interrupted")
+        Kind::Interrupted.error("interrupted")
     }
 
     /// A required part of an answer is missing.
     pub(crate) fn shape(path: &str, expected: &str) -> Self {
-        Self::of(
-            Kind::Unusable,
-            format!("the answer of {path} has no {expected}\nhint: check that this is a Redfish service"),
-        )
+        Kind::Unusable.error(format!(
+            "the answer of {path} has no {expected}\nhint: check that this is a Redfish service"
+        ))
     }
 
     /// A file named on the command line with `option` cannot be used.

@@ -41,12 +41,9 @@ impl RequestContext<'_> {
 
     fn not_http(&self, cause: &str) -> RedfishError {
         let (service, request) = (self.origin.shown(), self.request());
-        RedfishError::of(
-            Kind::NoAnswer,
-            format!(
-                "{service} does not speak HTTP on {request}: {cause}\nhint: check that this is a Redfish service"
-            ),
-        )
+        Kind::NoAnswer.error(format!(
+            "{service} does not speak HTTP on {request}: {cause}\nhint: check that this is a Redfish service"
+        ))
     }
 
     fn request(&self) -> String {
@@ -56,10 +53,8 @@ impl RequestContext<'_> {
     fn timed_out(&self) -> RedfishError {
         let (service, request) = (self.origin.shown(), self.request());
         let seconds = self.waited.as_secs() + u64::from(self.waited.subsec_nanos() > 0);
-        RedfishError::of(
-            Kind::TimedOut,
-            format!("{service} did not answer {request} in {seconds} s\nhint: use a longer --timeout"),
-        )
+        Kind::TimedOut
+            .error(format!("{service} did not answer {request} in {seconds} s\nhint: use a longer --timeout"))
     }
 
     fn io(&self, error: &io::Error) -> RedfishError {
@@ -73,10 +68,9 @@ impl RequestContext<'_> {
             Found::TimedOut | Found::WouldBlock => self.timed_out(),
             Found::UnexpectedEof | Found::ConnectionReset | Found::ConnectionAborted | Found::BrokenPipe => {
                 let (service, request) = (self.origin.shown(), self.request());
-                RedfishError::of(
-                    Kind::NoAnswer,
-                    format!("{service} closed the connection during {request} ({cause})\nhint: try again"),
-                )
+                Kind::NoAnswer.error(format!(
+                    "{service} closed the connection during {request} ({cause})\nhint: try again"
+                ))
             }
             Found::ConnectionRefused
             | Found::HostUnreachable

@@ -75,7 +75,9 @@ pub fn send(
         let sent = attributes(&request.body).map(|(name, _)| name.clone()).collect();
         Ok(Sent { path: path.clone(), status: answer.status, attributes: sent, messages: said, waiting_task })
     };
-    follow(client).map_err(after_sending)
+    // Errors after the service accepted the request state the outcome, or it is unknown.
+    follow(client)
+        .map_err(|error| if error.kind == Kind::Failed { error } else { error.with_unknown_outcome() })
 }
 
 /// True if the settings resource still has the content that was read.
@@ -92,11 +94,6 @@ fn perhaps_sent(error: RedfishError) -> RedfishError {
         Kind::TimedOut | Kind::NoAnswer | Kind::Interrupted => error.with_unknown_outcome(),
         _ => error,
     }
-}
-
-/// Marks errors after the service accepted the request. Those that state the outcome are unchanged.
-fn after_sending(error: RedfishError) -> RedfishError {
-    if error.kind == Kind::Failed { error } else { error.with_unknown_outcome() }
 }
 
 fn attributes(body: &Value) -> impl Iterator<Item = (&String, &Value)> {
@@ -125,10 +122,9 @@ fn task(client: &mut Client, answer: &Answer) -> Result<Option<String>, RedfishE
         match state {
             "Exception" | "Killed" | "Cancelled" => {
                 let said = client.said(&messages(&body));
-                return Err(RedfishError::of(
-                    Kind::Failed,
-                    format!("the service accepted the request, but its task {path} ended as {state}{said}"),
-                ));
+                return Err(Kind::Failed.error(format!(
+                    "the service accepted the request, but its task {path} ended as {state}{said}"
+                )));
             }
             "Completed" => return Ok(None),
             "" if seen.status != 202 => return Ok(None),
@@ -185,15 +181,12 @@ fn read_back(
             }
             let named = named.join(", ");
             let said = client.said(&said);
-            return Err(RedfishError::of(
-                Kind::Failed,
-                format!(
+            return Err(Kind::Failed.error(format!(
                     "the service answered status {}, but its pending settings differ from the request: {named}{said}; \
                      nothing more was sent\nhint: run `lowlat bios audit` to list pending settings, and check the \
                      service's log",
                     answer.status
-                ),
-            ));
+                )));
         }
         client.wait(PAUSE.min(left))?;
     }
