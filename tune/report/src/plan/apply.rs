@@ -161,12 +161,8 @@ pub fn rollback_text(outcome: &RollbackOutcome, width: usize) -> String {
     }
     add_not_restored(&mut out, "Could not be restored; run the rollback again", &outcome.failures, width);
     for directory in &outcome.directories_left {
-        add_wrapped(
-            &mut out,
-            &clean(&format!("lowlat created {directory}, which now contains other files. It is kept.")),
-            2,
-            width,
-        );
+        let text = format!("lowlat created {directory}, which now contains other files. It is kept.");
+        add_wrapped(&mut out, &clean(&text), 2, width);
     }
     add_not_restored(&mut out, "Still on the host; no rollback can undo it", &outcome.remaining, width);
     if let Some(damage) = &outcome.damage {
@@ -177,12 +173,8 @@ pub fn rollback_text(outcome: &RollbackOutcome, width: usize) -> String {
         add_wrapped(&mut out, &format!("Plan {plan} is in force."), 0, width);
     }
     if outcome.needs_reboot {
-        add_wrapped(
-            &mut out,
-            "Reboot to complete the rollback: the kernel still runs with lowlat's command line.",
-            0,
-            width,
-        );
+        let text = "Reboot to complete the rollback: the kernel still runs with lowlat's command line.";
+        add_wrapped(&mut out, text, 0, width);
     }
     if !outcome.is_preview && outcome.is_complete() && outcome.in_force.is_none() {
         out.push_str("Next: lowlat tune plan\n");
@@ -283,19 +275,15 @@ pub fn status_text(status: &TuneStatus, since: &str, width: usize) -> String {
     let mut out = String::new();
     match &status.in_force {
         Reading::Known(plan) => add_plan(&mut out, status, plan, since, width),
-        Reading::Absent if status.reboot == RebootStatus::PendingRollback => add_wrapped(
-            &mut out,
-            "No plan is in force. The kernel keeps the reverted parameters until the reboot.",
-            0,
-            width,
-        ),
+        Reading::Absent if status.reboot == RebootStatus::PendingRollback => {
+            let text = "No plan is in force. The kernel keeps the reverted parameters until the reboot.";
+            add_wrapped(&mut out, text, 0, width);
+        }
         Reading::Absent => out.push_str("No plan is in force.\n"),
-        _ => add_wrapped(
-            &mut out,
-            "The plan in force is readable by root only. Run this command with sudo.",
-            0,
-            width,
-        ),
+        _ => {
+            let text = "The plan in force is readable by root only. Run this command with sudo.";
+            add_wrapped(&mut out, text, 0, width);
+        }
     }
     add_units(&mut out, &status.units, width);
     add_steps(&mut out, &status.steps, width);

@@ -179,12 +179,8 @@ fn add_left_out(out: &mut String, plan: &Plan, width: usize) {
         if why.map(title) != Some(title(left.why)) {
             add_heading(out, &format!("Not planned: {}", title(left.why)));
             if matches!(left.why, WhyLeftOut::NotAccepted(_)) {
-                add_wrapped(
-                    out,
-                    "Accept one with --accept-risk ID, or with accept-risk in the role file.",
-                    2,
-                    width,
-                );
+                let advice = "Accept one with --accept-risk ID, or with accept-risk in the role file.";
+                add_wrapped(out, advice, 2, width);
             }
             why = Some(left.why);
         }
