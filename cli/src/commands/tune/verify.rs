@@ -196,7 +196,7 @@ fn verify(
         evidence.refused.extend(in_force.refused.iter().cloned());
     }
     if root.is_live() {
-        evidence.interrupts_later = Some(lowlat_host_run::snapshot::interrupts_now(root));
+        evidence.interrupts_later = Some(snapshot::interrupts_now(root));
     }
     let now_ms = Timestamp::now().as_millisecond();
     let mut verification = Verification::of(&Input {

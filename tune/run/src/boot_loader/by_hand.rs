@@ -34,42 +34,35 @@ pub(super) struct Other {
     then: &'static str,
 }
 
-const fn row(
-    name: &'static str,
-    files: &'static [&'static str],
-    place: &'static str,
-    then: &'static str,
-) -> Other {
-    Other { name, files, place, then }
+const fn row(name: &'static str, files: &'static [&'static str]) -> Other {
+    Other { name, files, place: "", then: "" }
+}
+
+impl Other {
+    const fn set_in(self, place: &'static str) -> Self {
+        Self { place, ..self }
+    }
+
+    const fn then(self, then: &'static str) -> Self {
+        Self { then, ..self }
+    }
 }
 
 /// Programs that write a boot loader's entries. They come before the boot loader.
 const OWNERS: [Other; 5] = [
-    row(
-        "NixOS",
-        &["/etc/NIXOS", "/nix/var/nix/profiles/system"],
-        "boot.kernelParams of its configuration (/etc/nixos/configuration.nix)",
-        "nixos-rebuild boot",
-    ),
-    row(
-        "Guix System",
-        &["/run/current-system/parameters"],
-        "kernel-arguments of its configuration (/etc/config.scm)",
-        "guix system reconfigure /etc/config.scm",
-    ),
-    row(
-        "proxmox-boot-tool (Proxmox)",
-        &["/etc/kernel/proxmox-boot-uuids", "/etc/kernel/pve-efiboot-uuids"],
-        "/etc/kernel/cmdline, or in /etc/default/grub if GRUB starts the kernel",
-        "proxmox-boot-tool refresh",
-    ),
-    row(
-        "zipl",
-        &["/etc/zipl.conf"],
-        "the entries of /boot/loader/entries, or in /etc/zipl.conf (parameters=) if there are none",
-        "zipl",
-    ),
-    row("GRUB of Flatcar", &["/usr/share/oem/grub.cfg"], "/oem/grub.cfg (set linux_append=)", ""),
+    row("NixOS", &["/etc/NIXOS", "/nix/var/nix/profiles/system"])
+        .set_in("boot.kernelParams of its configuration (/etc/nixos/configuration.nix)")
+        .then("nixos-rebuild boot"),
+    row("Guix System", &["/run/current-system/parameters"])
+        .set_in("kernel-arguments of its configuration (/etc/config.scm)")
+        .then("guix system reconfigure /etc/config.scm"),
+    row("proxmox-boot-tool (Proxmox)", &["/etc/kernel/proxmox-boot-uuids", "/etc/kernel/pve-efiboot-uuids"])
+        .set_in("/etc/kernel/cmdline, or in /etc/default/grub if GRUB starts the kernel")
+        .then("proxmox-boot-tool refresh"),
+    row("zipl", &["/etc/zipl.conf"])
+        .set_in("the entries of /boot/loader/entries, or in /etc/zipl.conf (parameters=) if there are none")
+        .then("zipl"),
+    row("GRUB of Flatcar", &["/usr/share/oem/grub.cfg"]).set_in("/oem/grub.cfg (set linux_append=)"),
 ];
 
 /// Possible paths of Limine's configuration.
@@ -88,19 +81,23 @@ const REFIND: [&str; 3] =
 
 /// Other boot loaders. The names are those of the firmware's variable `LoaderInfo`.
 const OTHERS: [Other; 13] = [
-    row("Limine", &["/etc/default/limine"], "/etc/default/limine (KERNEL_CMDLINE)", "limine-update"),
-    row("Limine", &LIMINE, "", ""),
-    row("rEFInd", &["/boot/refind_linux.conf"], "", ""),
-    row("rEFInd", &REFIND, "/boot/refind_linux.conf, or in the entries of refind.conf", ""),
-    row("extlinux", &["/etc/default/u-boot"], "/etc/default/u-boot (U_BOOT_PARAMETERS)", "u-boot-update"),
-    row("extlinux", &["/boot/extlinux/extlinux.conf", "/extlinux/extlinux.conf"], "", ""),
-    row("syslinux", &["/boot/syslinux/syslinux.cfg"], "", ""),
-    row("the firmware of a Raspberry Pi", &["/boot/firmware/cmdline.txt", "/boot/cmdline.txt"], "", ""),
-    row("U-Boot", &["/boot/armbianEnv.txt", "/boot/uEnv.txt", "/boot/firmware/uEnv.txt"], "", ""),
-    row("U-Boot", &["/etc/default/flash-kernel"], "/etc/default/flash-kernel", "flash-kernel"),
-    row("U-Boot", &["/boot/boot.scr"], "the script that /boot/boot.scr is made from", "mkimage"),
-    row("LILO", &["/etc/lilo.conf"], "", "lilo"),
-    row("GRUB legacy (0.97)", &["/boot/grub/menu.lst", "/boot/grub/grub.conf"], "", ""),
+    row("Limine", &["/etc/default/limine"])
+        .set_in("/etc/default/limine (KERNEL_CMDLINE)")
+        .then("limine-update"),
+    row("Limine", &LIMINE),
+    row("rEFInd", &["/boot/refind_linux.conf"]),
+    row("rEFInd", &REFIND).set_in("/boot/refind_linux.conf, or in the entries of refind.conf"),
+    row("extlinux", &["/etc/default/u-boot"])
+        .set_in("/etc/default/u-boot (U_BOOT_PARAMETERS)")
+        .then("u-boot-update"),
+    row("extlinux", &["/boot/extlinux/extlinux.conf", "/extlinux/extlinux.conf"]),
+    row("syslinux", &["/boot/syslinux/syslinux.cfg"]),
+    row("the firmware of a Raspberry Pi", &["/boot/firmware/cmdline.txt", "/boot/cmdline.txt"]),
+    row("U-Boot", &["/boot/armbianEnv.txt", "/boot/uEnv.txt", "/boot/firmware/uEnv.txt"]),
+    row("U-Boot", &["/etc/default/flash-kernel"]).set_in("/etc/default/flash-kernel").then("flash-kernel"),
+    row("U-Boot", &["/boot/boot.scr"]).set_in("the script that /boot/boot.scr is made from").then("mkimage"),
+    row("LILO", &["/etc/lilo.conf"]).then("lilo"),
+    row("GRUB legacy (0.97)", &["/boot/grub/menu.lst", "/boot/grub/grub.conf"]),
 ];
 
 /// The first row with a file that exists, and that file.

@@ -116,8 +116,9 @@ impl Ready {
         if !obstacles.is_empty() {
             return Err(FlowError::obstacles(&obstacles));
         }
+        let targets = (site.targets)();
         let mut ready = Self {
-            left: check::left(site, |kind| knows(site, kind), &plan, host),
+            left: check::left(site, |kind| targets.iter().any(|target| target.kind() == kind), &plan, host),
             plan,
             is_resumed: now.as_ref().is_some_and(|now| !now.is_complete),
             notes: inherited.iter().map(|within| still_waits(*within)).collect(),
@@ -221,10 +222,6 @@ fn comes_first(target: &Target) -> bool {
         }
         _ => false,
     }
-}
-
-fn knows(site: &Site, kind: &str) -> bool {
-    (site.targets)().iter().any(|target| target.kind() == kind)
 }
 
 /// Rejects a plan that was made for another host, or before this one changed.

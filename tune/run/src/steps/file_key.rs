@@ -149,8 +149,9 @@ fn added(all: &[&[u8]], end: usize, key: &str, value: &str) -> Vec<u8> {
     if before.last().is_some_and(|line| !line.ends_with(b"\n")) {
         new.extend_from_slice(eol);
     }
+    let holds_equals = |line: &[u8]| line.windows(3).any(|part| part == b" = ");
     let is_spaced =
-        before.iter().any(|line| !line.trim_ascii_start().starts_with(b"#") && holds(line, b" = "));
+        before.iter().any(|line| !line.trim_ascii_start().starts_with(b"#") && holds_equals(line));
     let equals = if is_spaced { " = " } else { "=" };
     new.extend_from_slice(COMMENT);
     new.extend_from_slice(eol);
@@ -158,8 +159,4 @@ fn added(all: &[&[u8]], end: usize, key: &str, value: &str) -> Vec<u8> {
     new.extend_from_slice(eol);
     new.extend(after.concat());
     new
-}
-
-fn holds(line: &[u8], words: &[u8]) -> bool {
-    line.windows(words.len()).any(|part| part == words)
 }
