@@ -1,6 +1,6 @@
 //! Tables that fit the terminal: empty columns are dropped first, then the least important ones.
 
-use crate::text::{DIM, column_lines, paint};
+use crate::text::{column_lines, with_dim_head};
 
 /// Placeholder for a missing value.
 pub const NONE: &str = "-";
@@ -90,12 +90,7 @@ impl<'a, T> Table<'a, T> {
 
 /// Formats the columns that fit as a table, indented by two spaces, with a dimmed head.
 pub fn table(all: Vec<Column>, width: usize) -> String {
-    let mut out = String::new();
-    for (at, line) in lines(all, width).into_iter().enumerate() {
-        out.push_str(&if at == 0 { paint(DIM, &line) } else { line });
-        out.push('\n');
-    }
-    out
+    with_dim_head(lines(all, width))
 }
 
 /// Returns the lines of [`table`] without colours.

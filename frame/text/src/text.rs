@@ -180,12 +180,13 @@ pub fn add_heading(out: &mut String, title: &str) {
 /// Formats a table with two spaces between columns; the first row is its head. Columns named in `right` are
 /// right-aligned. Cells are not wrapped, so callers keep them short.
 pub fn columns(rows: &[Vec<String>], right: &[usize], indent: usize) -> String {
-    let mut out = String::new();
-    for (at, line) in column_lines(rows, right, indent).into_iter().enumerate() {
-        out.push_str(&if at == 0 { paint(DIM, &line) } else { line });
-        out.push('\n');
-    }
-    out
+    with_dim_head(column_lines(rows, right, indent))
+}
+
+/// Joins the lines of a table; the first one is its dimmed head.
+pub fn with_dim_head(lines: impl IntoIterator<Item = String>) -> String {
+    let painted = |(at, line): (usize, String)| if at == 0 { paint(DIM, &line) } else { line };
+    lines.into_iter().enumerate().map(|line| painted(line) + "\n").collect()
 }
 
 /// Returns the lines of [`columns`] without colours.

@@ -99,24 +99,21 @@ impl CommandLine {
     }
 
     /// Every value given for `name`, in order; a bare token gives `None`.
-    pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = Option<&'a str>> + 'a {
+    pub fn all<'a>(&'a self, name: &str) -> impl Iterator<Item = Option<&'a str>> {
         self.tokens.iter().filter(move |(n, _)| same_name(n, name)).map(|(_, value)| value.as_deref())
     }
 
     /// The last value of `name`: `None` if the token is missing, `Some("")` if it is bare.
     pub fn last(&self, name: &str) -> Option<&str> {
-        let found = self.tokens.iter().rev().find(|(n, _)| same_name(n, name));
-        found.map(|(_, value)| value.as_deref()).map(Option::unwrap_or_default)
+        self.all(name).last().map(Option::unwrap_or_default)
     }
 
     /// The value of `name` that the kernel uses: the first or the last, by the parameter's rule.
     pub fn in_force(&self, name: &str) -> Option<&str> {
-        let mut found = self.tokens.iter().filter(|(n, _)| same_name(n, name));
-        let used = match Repeat::of(name) {
-            Repeat::First => found.next(),
-            Repeat::Last | Repeat::Each => found.next_back(),
-        };
-        used.map(|(_, value)| value.as_deref().unwrap_or_default())
+        match Repeat::of(name) {
+            Repeat::First => self.all(name).next().map(Option::unwrap_or_default),
+            Repeat::Last | Repeat::Each => self.last(name),
+        }
     }
 
     /// True if the token is on the command line, bare or with a value.

@@ -50,41 +50,30 @@ impl Isolation {
     }
 }
 
-/// The CPUs of each kind of isolation.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+/// The CPUs of each kind of isolation; no CPU is in two of them.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IsolatedCpus {
-    isolated: CpuSet,
-    nohz_full: CpuSet,
-    chosen: CpuSet,
+    pub each: [(Isolation, CpuSet); 3],
 }
 
 impl IsolatedCpus {
     /// Collects what the host's kernel shows, and the CPUs chosen for isolation.
     pub fn of(host: &HostSnapshot, chosen: &CpuSet) -> Self {
-        let nohz_full = host.topology.nohz_full.known().cloned().unwrap_or_default();
-        Self { isolated: host.cpus_isolated(), nohz_full, chosen: chosen.clone() }
-    }
-
-    /// The CPUs of each kind of isolation; no CPU is in two of them.
-    pub fn each(&self) -> [(Isolation, CpuSet); 3] {
-        let ticks = self.nohz_full.difference(&self.isolated);
-        let chosen = self.chosen.difference(&self.isolated.union(&self.nohz_full));
-        [
-            (Isolation::Isolated, self.isolated.clone()),
-            (Isolation::NohzFull, ticks),
-            (Isolation::Chosen, chosen),
-        ]
+        let isolated = host.cpus_isolated();
+        let nohz_full = host.topology.nohz_full.known().cloned().unwrap_or_default().difference(&isolated);
+        let chosen = chosen.difference(&isolated.union(&nohz_full));
+        Self {
+            each: [
+                (Isolation::Isolated, isolated),
+                (Isolation::NohzFull, nohz_full),
+                (Isolation::Chosen, chosen),
+            ],
+        }
     }
 
     /// The isolation of a CPU; `None` if it has none and was not chosen.
     pub fn get(&self, cpu: CpuId) -> Option<Isolation> {
-        if self.isolated.contains(cpu) {
-            Some(Isolation::Isolated)
-        } else if self.nohz_full.contains(cpu) {
-            Some(Isolation::NohzFull)
-        } else {
-            self.chosen.contains(cpu).then_some(Isolation::Chosen)
-        }
+        self.each.iter().find(|(_, cpus)| cpus.contains(cpu)).map(|(isolation, _)| *isolation)
     }
 }
 
@@ -153,7 +142,7 @@ mod tests {
         host.services.cpuset_partitions = vec![partition("isolated", "2"), partition("root", "4")];
         let all = IsolatedCpus::of(&host, &set("1-5"));
         let found: Vec<_> = (0..6).map(|cpu| all.get(cpu)).collect();
-        let each = all.each().map(|(_, cpus)| cpus.to_list());
+        let each = all.each.map(|(_, cpus)| cpus.to_list());
         assert_eq!(each, ["1-2", "3", "4-5"]);
         assert_eq!(found, [None, Some(Isolated), Some(Isolated), Some(NohzFull), Some(Chosen), Some(Chosen)]);
     }

@@ -88,12 +88,7 @@ impl<T> Reading<T> {
 
     /// Converts the value, if known.
     pub fn map<U>(self, f: impl FnOnce(T) -> U) -> Reading<U> {
-        match self {
-            Self::Known(value) => Reading::Known(f(value)),
-            Self::Absent => Reading::Absent,
-            Self::Denied => Reading::Denied,
-            Self::Unparsable(why) => Reading::Unparsable(why),
-        }
+        self.and_then(|value| Reading::Known(f(value)))
     }
 
     /// Converts the value, if known, to another reading.

@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 pub const CONFIDENCE: f64 = 0.95;
 
 /// The tail probability on each side of a two-sided interval.
-const TAIL: f64 = (1.0 - CONFIDENCE) / 2.0;
+pub const TAIL: f64 = (1.0 - CONFIDENCE) / 2.0;
 
 /// The standard normal quantile of `1 - TAIL`.
-const NORMAL_QUANTILE: f64 = 1.959_963_984_540_054;
+pub const NORMAL_QUANTILE: f64 = 1.959_963_984_540_054;
 
 /// Counts above this use the Wilson-Hilferty cube-root form of the same interval; a test compares the two.
 const EXACT_COUNT_MAX: u64 = 1_000_000;
@@ -67,16 +67,22 @@ fn gamma_quantile(shape: u64, sign: f64) -> f64 {
     let wanted = if sign < 0.0 { 1.0 - TAIL } else { TAIL };
     // `poisson_below` decreases with the mean from 1 to 0, so the bracket contains the limit for every shape
     // >= 1.
-    let (mut low, mut high) = (0.0, near.max(1.0) * 4.0 + 4.0);
-    for _ in 0..BISECTIONS {
-        let middle = f64::midpoint(low, high);
-        if poisson_below(shape, middle) > wanted {
-            low = middle;
-        } else {
-            high = middle;
-        }
-    }
+    let bracket = (0.0, near.max(1.0) * 4.0 + 4.0);
+    let (low, high) = bisected(bracket, BISECTIONS, |middle| poisson_below(shape, middle) > wanted);
     f64::midpoint(low, high)
+}
+
+/// Halves a bracket around a limit so many times; `is_below` tells whether a value is below the limit.
+pub fn bisected(
+    (mut low, mut high): (f64, f64),
+    halvings: u32,
+    is_below: impl Fn(f64) -> bool,
+) -> (f64, f64) {
+    for _ in 0..halvings {
+        let middle = f64::midpoint(low, high);
+        if is_below(middle) { low = middle } else { high = middle }
+    }
+    (low, high)
 }
 
 /// Wilson and Hilferty (1931): the cube root of a gamma variable is approximately normal.

@@ -54,9 +54,9 @@ impl<'a> CpuParts<'a> {
     pub fn each(&self, cpus: &CpuSet) -> Vec<(CpuPart, CpuSet)> {
         let mut left = cpus.difference(self.offline);
         let mut parts = vec![(CpuPart::Offline, cpus.intersection(self.offline))];
-        let isolated = self.isolated.each().map(|(isolation, cpus)| (CpuPart::from(isolation), cpus));
-        for (part, cpus) in isolated.iter().chain(&[(CpuPart::Housekeeping, self.housekeeping.clone())]) {
-            parts.push((*part, left.intersection(cpus)));
+        let isolated = self.isolated.each.iter().map(|(isolation, cpus)| (CpuPart::from(*isolation), cpus));
+        for (part, cpus) in isolated.chain([(CpuPart::Housekeeping, self.housekeeping)]) {
+            parts.push((part, left.intersection(cpus)));
             left = left.difference(cpus);
         }
         parts.push((CpuPart::Neither, left));

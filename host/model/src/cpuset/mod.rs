@@ -232,9 +232,7 @@ fn first_cpu(word: usize) -> CpuId {
 impl FromIterator<CpuId> for CpuSet {
     fn from_iter<I: IntoIterator<Item = CpuId>>(cpus: I) -> Self {
         let mut set = Self::new();
-        for cpu in cpus {
-            set.insert(cpu);
-        }
+        set.extend(cpus);
         set
     }
 }
