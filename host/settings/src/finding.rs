@@ -192,7 +192,6 @@ impl Finding {
         is_guide: bool,
         is_risk_accepted: bool,
     ) -> Self {
-        let own = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
         Self {
             id: setting.id.into(),
             layer: setting.layer,
@@ -210,7 +209,7 @@ impl Finding {
             cost: setting.cost.into(),
             effective: setting.effective.into(),
             hazard: if is_guide { setting.hazard.into() } else { String::new() },
-            sources: own(setting.sources),
+            sources: setting.sources.iter().map(|text| (*text).to_owned()).collect(),
         }
     }
 }

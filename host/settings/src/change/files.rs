@@ -2,7 +2,7 @@
 
 use super::{Proposal, Target, WhyLeftOut};
 use crate::{Context, Setting, Want, judge::chosen_word, judge::is_shallow, judge::satisfies};
-use lowlat_host::Reading;
+use lowlat_host::{Reading, snapshot::CpuFreq};
 
 /// The value to write: the wanted one, or the first of several; none for a described state.
 pub fn value(context: &Context<'_>, setting: &Setting) -> Option<String> {
@@ -37,57 +37,53 @@ pub fn all(context: &Context<'_>, setting: &Setting) -> Proposal {
     proposal
 }
 
+/// A step for a file of each policy, by its lowest CPU. `values` gives the present value and the wanted one; none if the
+/// policy is right as it is.
+fn of_policies<'a>(
+    policies: impl Iterator<Item = &'a CpuFreq>,
+    name: &str,
+    values: impl Fn(&CpuFreq) -> Option<(String, String)>,
+) -> Proposal {
+    let mut proposal = Proposal::default();
+    for policy in policies {
+        if let (Some(cpu), Some((before, after))) = (policy.cpus.lowest(), values(policy)) {
+            let path = format!("/sys/devices/system/cpu/cpu{cpu}/cpufreq/{name}");
+            proposal = proposal.step(file(path), Reading::Known(before), after);
+        }
+    }
+    proposal
+}
+
+fn isolated_policies<'a>(context: &Context<'a>) -> impl Iterator<Item = &'a CpuFreq> {
+    let isolated = &context.allocation.isolated;
+    context.host.cpu.frequency.iter().filter(|policy| !policy.cpus.is_disjoint(isolated))
+}
+
 /// The governor of each policy.
 pub fn governor(context: &Context<'_>, setting: &Setting) -> Proposal {
     let want = setting.want(context.profile);
     let Some(value) = value(context, setting) else { return in_words() };
-    let mut proposal = Proposal::default();
-    for policy in &context.host.cpu.frequency {
-        let Some(cpu) = policy.cpus.lowest() else { continue };
-        match &policy.governor {
-            Reading::Known(governor) if !satisfies(context, &want, governor) => {
-                let path = format!("/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_governor");
-                proposal = proposal.step(file(path), policy.governor.clone(), &value);
-            }
-            _ => {}
-        }
-    }
-    proposal
+    of_policies(context.host.cpu.frequency.iter(), "scaling_governor", |policy| {
+        let governor = policy.governor.known().filter(|governor| !satisfies(context, &want, governor))?;
+        Some((governor.clone(), value.clone()))
+    })
 }
 
 /// The minimum frequency of policies of isolated CPUs whose governor may go below the maximum.
 pub fn scaling_min(context: &Context<'_>, _: &Setting) -> Proposal {
-    let isolated = &context.allocation.isolated;
-    let mut proposal = Proposal::default();
-    for policy in context.host.cpu.frequency.iter().filter(|policy| !policy.cpus.is_disjoint(isolated)) {
-        let (Some(cpu), Some(min), Some(max)) =
-            (policy.cpus.lowest(), policy.scaling_min_khz.known(), policy.scaling_max_khz.known())
-        else {
-            continue;
-        };
-        if min < max && policy.governor.text() != "performance" {
-            let path = format!("/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_min_freq");
-            proposal = proposal.step(file(path), Reading::Known(min.to_string()), max.to_string());
-        }
-    }
-    proposal
+    of_policies(isolated_policies(context), "scaling_min_freq", |policy| {
+        let (min, max) = (policy.scaling_min_khz.known()?, policy.scaling_max_khz.known()?);
+        let is_low = min < max && policy.governor.text() != "performance";
+        is_low.then(|| (min.to_string(), max.to_string()))
+    })
 }
 
 /// The energy hint of each policy of isolated CPUs.
 pub fn preference(context: &Context<'_>, _: &Setting) -> Proposal {
-    let isolated = &context.allocation.isolated;
-    let mut proposal = Proposal::default();
-    for policy in context.host.cpu.frequency.iter().filter(|policy| !policy.cpus.is_disjoint(isolated)) {
-        let (Some(cpu), Reading::Known(hint)) = (policy.cpus.lowest(), &policy.energy_performance_preference)
-        else {
-            continue;
-        };
-        if hint != "performance" && hint != "0" {
-            let path = format!("/sys/devices/system/cpu/cpu{cpu}/cpufreq/energy_performance_preference");
-            proposal = proposal.step(file(path), Reading::Known(hint.clone()), "performance");
-        }
-    }
-    proposal
+    of_policies(isolated_policies(context), "energy_performance_preference", |policy| {
+        let hint = policy.energy_performance_preference.known()?;
+        (hint != "performance" && hint != "0").then(|| (hint.clone(), "performance".to_owned()))
+    })
 }
 
 /// Idle states deeper than C1 on isolated CPUs.

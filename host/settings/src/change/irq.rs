@@ -57,19 +57,22 @@ fn move_each(context: &Context<'_>, is_meant: impl Fn(&Irq) -> bool) -> Proposal
 /// The CPUs of an interrupt: the housekeeping CPUs of its device's node, or all of them if it has none. Each
 /// interrupt of a trading interface gets one CPU.
 fn belongs(context: &Context<'_>, irq: &Irq) -> CpuSet {
-    let house = &context.allocation.housekeeping;
     let nic = context.role.trading_nics(context.host).find(|nic| nic.irqs.contains(&irq.number));
-    let node = nic.map_or(&irq.node, |nic| &nic.node).known().copied();
-    let nodes = &context.host.topology.nodes;
-    let local = node
-        .and_then(|id| nodes.iter().find(|node| i64::from(node.id) == i64::from(id)))
-        .map(|node| node.cpus.intersection(house))
-        .filter(|cpus| !cpus.is_empty())
-        .unwrap_or_else(|| house.clone());
+    let node = nic.map_or(&irq.node, |nic| &nic.node).known();
+    let local = house_near(context, node.and_then(|node| u32::try_from(*node).ok()));
     let Some(nic) = nic else { return local };
     let place = nic.irqs.iter().position(|number| *number == irq.number).unwrap_or(0);
     let cpu = local.iter().nth(place % local.len().max(1));
     cpu.map_or(local, CpuSet::of)
+}
+
+/// The housekeeping CPUs of a node, or all of them if it has none.
+pub(super) fn house_near(context: &Context<'_>, node: Option<u32>) -> CpuSet {
+    let house = &context.allocation.housekeeping;
+    node.and_then(|id| context.host.topology.nodes.iter().find(|node| node.id == id))
+        .map(|node| node.cpus.intersection(house))
+        .filter(|cpus| !cpus.is_empty())
+        .unwrap_or_else(|| house.clone())
 }
 
 /// The default affinity of new interrupts.

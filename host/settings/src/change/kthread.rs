@@ -1,7 +1,7 @@
 //! Kernel threads and workqueues. Threads that the kernel has bound to their CPU are never moved: it returns
 //! EINVAL.
 
-use super::{Proposal, Target};
+use super::{Proposal, Target, irq::house_near};
 use crate::{Context, Setting};
 use lowlat_host::{
     CpuSet, Reading,
@@ -27,13 +27,7 @@ pub fn off_isolated(context: &Context<'_>, is_named: fn(&str) -> bool) -> Propos
 
 /// kswapdN stays on its node if that has a housekeeping CPU; all others may use every housekeeping CPU.
 fn home(context: &Context<'_>, thread: &KernelThread) -> CpuSet {
-    let house = &context.allocation.housekeeping;
-    let node: Option<u32> = thread.comm.strip_prefix("kswapd").and_then(|id| id.parse().ok());
-    let nodes = &context.host.topology.nodes;
-    node.and_then(|id| nodes.iter().find(|node| node.id == id))
-        .map(|node| node.cpus.intersection(house))
-        .filter(|cpus| !cpus.is_empty())
-        .unwrap_or_else(|| house.clone())
+    house_near(context, thread.comm.strip_prefix("kswapd").and_then(|id| id.parse().ok()))
 }
 
 /// Gives threads of a name SCHED_FIFO with a priority. Their affinity is unchanged.

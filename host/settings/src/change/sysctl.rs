@@ -130,10 +130,8 @@ pub fn file(context: &Context<'_>, changes: &[Change], held: &[HeldKey]) -> Opti
         Reading::Known(lines.collect::<Vec<_>>().join("\n"))
     };
     let mut after = String::from("# Written by lowlat; changes are lost when it applies a plan.\n");
-    for (key, value) in kept(context, &own, &keys) {
-        let _ = writeln!(after, "{key} = {value}");
-    }
-    for (key, value) in &keys {
+    let kept = kept(context, &own, &keys);
+    for (key, value) in kept.iter().map(|(key, value)| (*key, value.as_str())).chain(keys) {
         let _ = writeln!(after, "{key} = {value}");
     }
     let mut settings: Vec<String> = changes

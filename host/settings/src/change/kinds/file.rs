@@ -105,7 +105,7 @@ const FIELDS: &[Field] = &[
         glob: "/sys/block/*/queue/scheduler",
         get: |host, path| {
             let disk = host.disks.iter().find(|disk| disk.name == part(path, 3));
-            disk.map_or(Reading::Absent, |disk| disk.scheduler.clone())
+            disk.map(|disk| disk.scheduler.clone()).unwrap_or_default()
         },
         put: |host, path, value| {
             for disk in host.disks.iter_mut().filter(|disk| disk.name == part(path, 3)) {

@@ -5,7 +5,7 @@ use crate::change::{
     grammar::{CPU_LIST, HANDLER, misfit},
     kind::{list, put_list},
 };
-use lowlat_host::{HostSnapshot, Reading};
+use lowlat_host::{HostSnapshot, Reading, snapshot::KernelThread};
 
 pub(super) struct ThreadAffinity<'a> {
     pub(super) comm: &'a str,
@@ -30,9 +30,7 @@ impl Kind for ThreadAffinity<'_> {
     }
 
     fn present(&self, host: &HostSnapshot) -> Reading<String> {
-        let mut threads = host.tasks.kernel_threads.iter();
-        let thread = threads.find(|thread| thread.pid == self.pid && thread.comm == self.comm);
-        thread.map_or(Reading::Absent, |thread| list(&thread.cpus_allowed))
+        thread(host, self.pid, self.comm).map_or(Reading::Absent, |thread| list(&thread.cpus_allowed))
     }
 
     fn put(&self, host: &mut HostSnapshot, value: &str) {
@@ -58,6 +56,11 @@ impl Kind for ThreadAffinity<'_> {
     fn how_to_find(&self) -> String {
         HOW_TO_FIND.to_owned()
     }
+}
+
+/// The kernel thread with this process ID, if it still has the name.
+pub(super) fn thread<'h>(host: &'h HostSnapshot, pid: u32, comm: &str) -> Option<&'h KernelThread> {
+    host.tasks.kernel_threads.iter().find(|thread| thread.pid == pid && thread.comm == comm)
 }
 
 pub(super) const HOW_TO_FIND: &str = "to find the cause: `auditctl -a always,exit -S \

@@ -1,6 +1,6 @@
 //! Policy and priority of a kernel thread: "SCHED_FIFO 2".
 
-use super::thread_affinity::HOW_TO_FIND;
+use super::thread_affinity::{HOW_TO_FIND, thread};
 use crate::change::{
     Kind, Lasting, Mechanism,
     grammar::{HANDLER, POLICY, misfit},
@@ -31,8 +31,7 @@ impl Kind for ThreadScheduling<'_> {
     }
 
     fn present(&self, host: &HostSnapshot) -> Reading<String> {
-        let mut threads = host.tasks.kernel_threads.iter();
-        let thread = threads.find(|thread| thread.pid == self.pid && thread.comm == self.comm);
+        let thread = thread(host, self.pid, self.comm);
         Reading::from_option(thread.map(|thread| scheduling(thread.policy, thread.rt_priority)))
     }
 

@@ -21,7 +21,7 @@ use lowlat_host::{
     HostSnapshot, Reading,
     snapshot::{Nic, QueueMask},
 };
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error, ser::SerializeMap};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 use std::{cmp::Ordering, fmt};
 
 /// All kinds of changes to an interface.
@@ -80,12 +80,14 @@ impl NicKind {
     }
 }
 
-/// One parameter of an interface.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+/// One parameter of an interface. The order of its fields is permanent: a plan's id is the digest of its text.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct NicTarget {
+    #[serde(deserialize_with = "kind_of_tag")]
     pub kind: &'static NicKind,
     pub nic: String,
     /// Name of the parameter: "combined", "rx-lro", "rx-0".
+    #[serde(rename = "field")]
     pub name: String,
 }
 
@@ -202,29 +204,14 @@ impl fmt::Debug for NicKind {
     }
 }
 
-impl Serialize for NicTarget {
+impl Serialize for NicKind {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        // In this order: a plan's id is the digest of its text.
-        let mut map = serializer.serialize_map(Some(3))?;
-        map.serialize_entry("kind", self.kind.tag)?;
-        map.serialize_entry("nic", &self.nic)?;
-        map.serialize_entry("field", &self.name)?;
-        map.end()
+        serializer.serialize_str(self.tag)
     }
 }
 
-impl<'de> Deserialize<'de> for NicTarget {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        struct Written {
-            kind: String,
-            nic: String,
-            field: String,
-        }
-        let written = Written::deserialize(deserializer)?;
-        let kind = KINDS.iter().find(|kind| kind.tag == written.kind);
-        let kind =
-            kind.ok_or_else(|| D::Error::custom(format!("unknown kind of change {:?}", written.kind)))?;
-        Ok(Self { kind, nic: written.nic, name: written.field })
-    }
+fn kind_of_tag<'de, D: Deserializer<'de>>(deserializer: D) -> Result<&'static NicKind, D::Error> {
+    let tag = String::deserialize(deserializer)?;
+    let kind = KINDS.iter().find(|kind| kind.tag == tag).copied();
+    kind.ok_or_else(|| D::Error::custom(format!("unknown kind of change {tag:?}")))
 }
