@@ -1,7 +1,7 @@
 //! Builder for a text of sections and labelled facts.
 
 use lowlat_host::Reading;
-use lowlat_text::text::{DIM, add_field, add_heading, paint, wrap};
+use lowlat_text::text::{add_detail, add_field, add_heading};
 use lowlat_text::units::clean;
 use std::fmt::Display;
 
@@ -22,9 +22,7 @@ impl Page {
 
     /// Adds a labelled fact. An absent fact adds nothing; a denied or unparsable one is shown as such.
     pub fn fact<T: Display>(&mut self, label: &str, reading: &Reading<T>) {
-        if !reading.is_absent() {
-            self.field(label, &reading.to_string());
-        }
+        self.field(label, &fact(reading));
     }
 
     pub fn heading(&mut self, title: &str) {
@@ -32,10 +30,13 @@ impl Page {
     }
 
     pub fn note(&mut self, text: &str) {
-        for line in wrap(&clean(text), self.width.saturating_sub(2)) {
-            self.out.push_str(&format!("  {}\n", paint(DIM, &line)));
-        }
+        add_detail(&mut self.out, text, self.width);
     }
+}
+
+/// Returns the text of a fact, empty if it is absent.
+pub fn fact<T: Display>(reading: &Reading<T>) -> String {
+    if reading.is_absent() { String::new() } else { reading.to_string() }
 }
 
 /// Returns the text of a known fact, "unknown" for an absent one, and the reason for others.

@@ -1,6 +1,6 @@
 //! Caches, distances between nodes, and memory modules as short texts, for terminal and page.
 
-use crate::fields::or_unknown;
+use crate::fields::{fact, or_unknown, yes_no};
 use lowlat_host::{
     CpuSet, HostSnapshot, Reading, Topology,
     snapshot::{FirmwareFacts, KNOWN_BEFORE_BOOT, MemoryModule},
@@ -110,7 +110,7 @@ pub fn voltage_text(module: &MemoryModule) -> String {
 }
 
 /// Returns the line of the default boot entry, or what that entry depends on.
-pub fn boot_line_text(host: &HostSnapshot) -> Reading<String> {
+fn boot_line_text(host: &HostSnapshot) -> Reading<String> {
     match &host.kernel.default_boot_line {
         Reading::Unparsable(why) if why.expected == KNOWN_BEFORE_BOOT => {
             Reading::Known(format!("not known before the boot: it depends on {}", why.raw))
@@ -119,8 +119,32 @@ pub fn boot_line_text(host: &HostSnapshot) -> Reading<String> {
     }
 }
 
+/// Returns the facts of the kernel, as label and text; the texts of absent ones are empty.
+pub fn kernel_facts(host: &HostSnapshot) -> Vec<(&'static str, String)> {
+    let kernel = &host.kernel;
+    let tainted = kernel.tainted.as_ref().map(|taint| match taint {
+        0 => "no".to_owned(),
+        flags => format!("yes (flags {flags})"),
+    });
+    let load = kernel.load_average.as_ref().map(|load| load.map(|value| format!("{value:.2}")).join(" "));
+    vec![
+        ("Release", fact(&kernel.release)),
+        ("Build", fact(&kernel.build)),
+        ("Machine", fact(&kernel.machine)),
+        ("Distribution", fact(&kernel.distribution)),
+        ("Command line", fact(&kernel.command_line.as_ref().map(|line| line.raw().to_owned()))),
+        ("Default entry", fact(&boot_line_text(host))),
+        ("Default target", fact(&host.services.default_target)),
+        ("SELinux", selinux_text(host)),
+        ("Real-time kernel", fact(&yes_no(&kernel.is_realtime))),
+        ("Tainted", fact(&tainted)),
+        ("Lockdown", fact(&kernel.lockdown)),
+        ("Load average", fact(&load)),
+    ]
+}
+
 /// Returns SELinux's mode, and that of the configuration if it differs: "disabled, configured as enforcing".
-pub fn selinux_text(host: &HostSnapshot) -> String {
+fn selinux_text(host: &HostSnapshot) -> String {
     let kernel = &host.kernel;
     let later = kernel.selinux_configured.known().filter(|later| kernel.selinux.known() != Some(*later));
     match (kernel.selinux.known(), later) {

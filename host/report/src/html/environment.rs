@@ -1,6 +1,6 @@
 //! Environment of the run: kernel, processors, power, memory, virtualisation, network interfaces.
 
-use crate::fields::yes_no;
+use crate::fields::{fact, yes_no};
 use crate::hardware;
 use crate::line::booted_by;
 use crate::terminal::devices::{
@@ -9,13 +9,13 @@ use crate::terminal::devices::{
 use crate::terminal::kernel::frequency_lines;
 use crate::terminal::tree::{node_number, speed};
 use lowlat_host::{
-    HostSnapshot, Reading,
+    HostSnapshot,
     snapshot::{HugePages, Nic},
 };
 use lowlat_text::page::{data_table, facts, micro, section as page_section};
 use lowlat_text::units::{clean, count, duration, size};
 use maud::{Markup, html};
-use std::fmt::Display;
+use std::collections::BTreeSet;
 
 const NIC_HEADS: [&str; 8] =
     ["Name", "Link", "Driver and firmware", "Node and bus", "Queues", "Rings", "Coalescing", "Time stamps"];
@@ -24,6 +24,10 @@ const NIC_HEADS: [&str; 8] =
 /// is known.
 pub fn section(host: &HostSnapshot, stolen_ns: Option<u64>) -> Markup {
     let lead = html! { "The host state behind the figures on this page." };
+    // The command line has a card of its own.
+    let is_shown = |label: &str| !matches!(label, "Machine" | "Command line");
+    let kernel: Vec<_> =
+        hardware::kernel_facts(host).into_iter().filter(|(label, _)| is_shown(label)).collect();
     let command_line = host.kernel.command_line.as_ref().map(|line| line.raw().to_owned());
     let body = html! {
         div class="card" {
@@ -32,7 +36,7 @@ pub fn section(host: &HostSnapshot, stolen_ns: Option<u64>) -> Markup {
             @else { p class="empty" { (command_line.to_string()) } }
         }
         div class="cards three" {
-            (card("Kernel", kernel(host)))
+            (card("Kernel", kernel))
             (card("Processor and clock", processor(host)))
             (card("Power", power(host)))
             (card("Memory", memory(host)))
@@ -54,50 +58,17 @@ fn card(title: &str, rows: Vec<(&str, String)>) -> Markup {
     }
 }
 
-/// Returns the text of a fact, empty if it is absent.
-fn fact<T: Display>(reading: &Reading<T>) -> String {
-    if reading.is_absent() { String::new() } else { reading.to_string() }
-}
-
-fn kernel(host: &HostSnapshot) -> Vec<(&'static str, String)> {
-    let kernel = &host.kernel;
-    vec![
-        ("Release", fact(&kernel.release)),
-        ("Build", fact(&kernel.build)),
-        ("Distribution", fact(&kernel.distribution)),
-        ("Default entry", fact(&hardware::boot_line_text(host))),
-        ("Default target", fact(&host.services.default_target)),
-        ("SELinux", hardware::selinux_text(host)),
-        ("Real-time kernel", fact(&yes_no(&kernel.is_realtime))),
-        (
-            "Tainted",
-            fact(
-                &kernel
-                    .tainted
-                    .as_ref()
-                    .map(|t| if *t == 0 { "no".to_owned() } else { format!("yes (flags {t})") }),
-            ),
-        ),
-        ("Lockdown", fact(&kernel.lockdown)),
-        ("Load average", fact(&kernel.load_average.as_ref().map(|l| l.map(|v| format!("{v:.2}")).join(" ")))),
-    ]
-}
-
 fn processor(host: &HostSnapshot) -> Vec<(&'static str, String)> {
     let cpu = &host.cpu;
+    let is_invariant = |flags: &BTreeSet<String>| {
+        ["nonstop_tsc", "constant_tsc"].into_iter().all(|flag| flags.contains(flag))
+    };
     vec![
         ("Model", fact(&cpu.model_name)),
         ("Microcode", fact(&cpu.microcode)),
         ("SMT", fact(&cpu.smt_control)),
         ("Clock source", fact(&cpu.clocksource)),
-        (
-            "Invariant TSC",
-            fact(
-                &cpu.flags.as_ref().map(|f| {
-                    if f.contains("nonstop_tsc") && f.contains("constant_tsc") { "yes" } else { "no" }
-                }),
-            ),
-        ),
+        ("Invariant TSC", fact(&yes_no(&cpu.flags.as_ref().map(is_invariant)))),
     ]
 }
 

@@ -1,7 +1,7 @@
 //! Text of the kernel, processors, power, kernel threads and services of a host.
 
 use crate::fields::{Page, or_unknown, yes_no};
-use crate::hardware::{boot_line_text, selinux_text};
+use crate::hardware::kernel_facts;
 use lowlat_host::{
     Allocation, Count, CpuSet, HostSnapshot, Reading,
     snapshot::{CpuFreq, KernelThread, SchedPolicy, ServiceSource, Workqueue},
@@ -14,25 +14,12 @@ const ROWS_MAX: usize = 24;
 
 /// Adds release, command line and state of the kernel.
 pub fn add_kernel(page: &mut Page, snapshot: &HostSnapshot) {
-    let kernel = &snapshot.kernel;
     page.heading("Kernel");
-    page.fact("Release", &kernel.release);
-    page.fact("Build", &kernel.build);
-    page.fact("Machine", &kernel.machine);
-    page.fact("Distribution", &kernel.distribution);
-    page.fact("Command line", &kernel.command_line.as_ref().map(|line| line.raw().to_owned()));
-    page.fact("Default entry", &boot_line_text(snapshot));
-    page.field("SELinux", &selinux_text(snapshot));
-    page.fact("Real-time kernel", &yes_no(&kernel.is_realtime));
-    let tainted = kernel.tainted.as_ref().map(|taint| match taint {
-        0 => "no".to_owned(),
-        flags => format!("yes (flags {flags})"),
-    });
-    page.fact("Tainted", &tainted);
-    page.fact("Lockdown", &kernel.lockdown);
-    let load = kernel.load_average.as_ref().map(|load| load.map(|value| format!("{value:.2}")).join(" "));
-    page.fact("Load average", &load);
-    page.fact("Up", &kernel.uptime_s.as_ref().map(|seconds| uptime(*seconds)));
+    // The target is among the services.
+    for (label, text) in kernel_facts(snapshot).iter().filter(|(label, _)| *label != "Default target") {
+        page.field(label, text);
+    }
+    page.fact("Up", &snapshot.kernel.uptime_s.as_ref().map(|seconds| uptime(*seconds)));
 }
 
 fn uptime(seconds: f64) -> String {
