@@ -228,19 +228,15 @@ fn one(
         (RateVerdict::More, ..) => CauseVerdict::More,
         (RateVerdict::NoDifferenceShown, ..) => CauseVerdict::NoDifferenceShown,
     };
+    let once = |seen: u64, on: &str, not_on: &str| {
+        let times = if seen == 1 { "once".to_owned() } else { format!("{seen} times") };
+        format!(
+            "seen {times} {on} and never {not_on}, which can happen by chance at this rate: measure longer"
+        )
+    };
     let caveat = match (verdict, before.0, after.0) {
-        (CauseVerdict::NoDifferenceShown, seen, 0) if seen > 0 => {
-            format!(
-                "seen {} before and never after, which can happen by chance at this rate: measure longer",
-                times(seen)
-            )
-        }
-        (CauseVerdict::NoDifferenceShown, 0, seen) if seen > 0 => {
-            format!(
-                "seen {} after and never before, which can happen by chance at this rate: measure longer",
-                times(seen)
-            )
-        }
+        (CauseVerdict::NoDifferenceShown, seen @ 1.., 0) => once(seen, "before", "after"),
+        (CauseVerdict::NoDifferenceShown, 0, seen @ 1..) => once(seen, "after", "before"),
         _ => String::new(),
     };
     CauseComparison {
@@ -252,8 +248,4 @@ fn one(
         caveat,
         changed_settings: Vec::new(),
     }
-}
-
-fn times(count: u64) -> String {
-    if count == 1 { "once".into() } else { format!("{count} times") }
 }

@@ -43,16 +43,23 @@ pub fn compare_documents(
             document.snapshot.kernel.release.text().clone_into(&mut summary.kernel);
         }
     }
-    let (Some(last_before), Some(last_after)) = (before.last(), after.last()) else { return Ok(comparison) };
-    comparison.setting_changes = setting_changes(last_before, last_after);
-    differences(&mut comparison, last_before, last_after);
-    link(&mut comparison, last_before, last_after);
-    comparison.explanations = explain::ranked(&comparison, [last_before, last_after], [&a, &b]);
-    comparison.add_workloads(before, after);
-    let mut found = doubts_of(before, after);
-    found.append(&mut comparison.doubts);
-    comparison.doubts = found;
+    add_documents(&mut comparison, [before, after], [&a, &b]);
     Ok(comparison)
+}
+
+/// Adds what changed between the last documents of the sides, the workloads of all, and what makes them doubtful.
+fn add_documents(
+    comparison: &mut Comparison,
+    [before, after]: [&[&ResultDocument]; 2],
+    runs: [&[&JitterRecord]; 2],
+) {
+    let (Some(last_before), Some(last_after)) = (before.last(), after.last()) else { return };
+    comparison.setting_changes = setting_changes(last_before, last_after);
+    differences(comparison, last_before, last_after);
+    link(comparison, last_before, last_after);
+    comparison.explanations = explain::ranked(comparison, [last_before, last_after], runs);
+    comparison.add_workloads(before, after);
+    comparison.doubts.splice(0..0, doubts_of(before, after));
 }
 
 /// Compares the settings and facts of the last document of each side, and the workloads of all, for documents without
@@ -69,22 +76,17 @@ pub fn compare_settings(before: &[&ResultDocument], after: &[&ResultDocument]) -
         after: after.iter().map(summary).collect(),
         ..Comparison::default()
     };
+    add_documents(&mut comparison, [before, after], [&[], &[]]);
     let (Some(last_before), Some(last_after)) = (before.last(), after.last()) else { return comparison };
-    comparison.setting_changes = setting_changes(last_before, last_after);
-    differences(&mut comparison, last_before, last_after);
-    comparison.explanations = explain::ranked(&comparison, [last_before, last_after], [&[], &[]]);
-    comparison.add_workloads(before, after);
     let unmeasured = [(last_before, SideName::Before), (last_after, SideName::After)]
         .into_iter()
         .filter(|(document, _)| document.jitter().is_none() && comparison.workloads.is_none());
-    let mut found: Vec<String> = unmeasured
+    let texts: Vec<String> = unmeasured
         .map(|(_, side)| {
             format!("the document from {side} the change contains no jitter measurement: only settings are compared")
         })
         .collect();
-    found.extend(doubts_of(before, after));
-    found.append(&mut comparison.doubts);
-    comparison.doubts = found;
+    comparison.doubts.splice(0..0, texts);
     comparison
 }
 
@@ -107,7 +109,8 @@ fn setting_changes(before: &ResultDocument, after: &ResultDocument) -> Vec<Setti
     let change = |after: &Finding| {
         let before = by_id.get(after.id.as_str())?;
         let is_same = before.verdict == after.verdict && before.observed == after.observed;
-        (!is_same && !is_of_the_moment(after.layer)).then(|| SettingChange {
+        // Rows about the current state (load, steal) change between any two runs.
+        (!is_same && after.layer != Layer::Readiness).then(|| SettingChange {
             id: after.id.clone(),
             name: after.name.clone(),
             verdict_before: before.verdict,
@@ -117,11 +120,6 @@ fn setting_changes(before: &ResultDocument, after: &ResultDocument) -> Vec<Setti
         })
     };
     after.audit.findings.iter().filter_map(change).collect()
-}
-
-/// Rows about the current state (load, steal) change between any two runs.
-fn is_of_the_moment(layer: Layer) -> bool {
-    layer == Layer::Readiness
 }
 
 fn differences(comparison: &mut Comparison, before: &ResultDocument, after: &ResultDocument) {

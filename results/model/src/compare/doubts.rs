@@ -23,7 +23,8 @@ pub(super) fn of(comparison: &Comparison, a: &Side, b: &Side) -> Vec<String> {
             comparison.threshold_ns
         ));
     }
-    differ(runs().map(counter), "the runs read different counters", &mut doubts);
+    let priority = |run: &RunSummary| run.real_time.clone().unwrap_or_else(|| "ordinary threads".into());
+    differ(runs().map(|run| run.counter.clone()), "the runs read different counters", &mut doubts);
     differ(runs().map(priority), "the samplers ran at different priorities", &mut doubts);
     durations(runs(), &mut doubts);
     sources(a, b, &mut doubts);
@@ -64,14 +65,6 @@ fn cpus(comparison: &Comparison, doubts: &mut Vec<String>) {
             comparison.cpus
         ));
     }
-}
-
-fn counter(run: &RunSummary) -> String {
-    run.counter.clone()
-}
-
-fn priority(run: &RunSummary) -> String {
-    run.real_time.clone().unwrap_or_else(|| "ordinary threads".into())
 }
 
 /// Reports how the runs differ, if they do.

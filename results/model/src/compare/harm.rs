@@ -18,7 +18,7 @@ use super::{
     ratio::{beta_below, student_above},
     side::is_compared,
 };
-use lowlat_host::CpuSet;
+use lowlat_host::{CpuSet, statistics::bisected};
 use lowlat_jitter::{Cause, CauseKind, CauseSource, JitterCpu, JitterRecord, LONG_NS};
 use serde::{Deserialize, Serialize};
 
@@ -383,12 +383,7 @@ impl QuantityHarm {
 
 /// The distance that 2.5 % of Student's distribution exceed.
 fn student_reach(freedom: f64) -> f64 {
-    let (mut low, mut high) = (0.0, 1e3);
-    for _ in 0..60 {
-        let middle = f64::midpoint(low, high);
-        if student_above(middle, freedom) > CHANCE / 2.0 { low = middle } else { high = middle }
-    }
-    low
+    bisected((0.0, 1e3), 60, |middle| student_above(middle, freedom) > CHANCE / 2.0).0
 }
 
 #[derive(Debug, Clone, Copy)]

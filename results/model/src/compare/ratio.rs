@@ -5,13 +5,8 @@
 //! probability, converted to odds and divided by the ratio of the exposures, are exact limits for the ratio
 //! of the rates (Przyborowski and Wilenski 1940).
 
-use lowlat_host::statistics::{CONFIDENCE, ln_gamma};
+use lowlat_host::statistics::{NORMAL_QUANTILE, TAIL, bisected, ln_gamma};
 use serde::{Deserialize, Serialize};
-
-/// The tail probability on each side of a two-sided interval.
-const TAIL: f64 = (1.0 - CONFIDENCE) / 2.0;
-/// The standard normal quantile of `1 - TAIL`.
-const NORMAL_QUANTILE: f64 = 1.959_963_984_540_054;
 /// If both counts are above this, the logarithm of the ratio is treated as normal; a test compares the two.
 const EXACT_COUNT_MAX: f64 = 1e6;
 /// A count above this adds nothing to the interval beside one below [`EXACT_COUNT_MAX`], and is scaled down
@@ -56,6 +51,11 @@ pub enum RateVerdict {
 }
 
 impl RateVerdict {
+    /// True if there are more after than before; `None` if no difference is shown.
+    pub fn is_more(self) -> Option<bool> {
+        (self != Self::NoDifferenceShown).then_some(self == Self::More)
+    }
+
     pub fn word(self) -> &'static str {
         match self {
             Self::Fewer => "fewer",
@@ -114,15 +114,8 @@ fn odds_interval(first: f64, second: f64) -> (f64, Option<f64>) {
 
 /// The odds `x / (1 - x)` at which a beta distribution has this probability below `x`.
 fn beta_odds(a: f64, b: f64, below: f64) -> f64 {
-    let (mut low, mut high) = (-LN_ODDS_MAX, LN_ODDS_MAX);
-    for _ in 0..BISECTIONS {
-        let middle = f64::midpoint(low, high);
-        if beta_below(a, b, middle) < below {
-            low = middle;
-        } else {
-            high = middle;
-        }
-    }
+    let bracket = (-LN_ODDS_MAX, LN_ODDS_MAX);
+    let (low, high) = bisected(bracket, BISECTIONS, |middle| beta_below(a, b, middle) < below);
     f64::midpoint(low, high).exp()
 }
 

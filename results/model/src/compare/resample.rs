@@ -41,6 +41,11 @@ pub enum LengthVerdict {
 }
 
 impl LengthVerdict {
+    /// True if it is longer after than before; `None` if no difference is shown.
+    pub fn is_more(self) -> Option<bool> {
+        (self != Self::NoDifferenceShown).then_some(self == Self::Longer)
+    }
+
     pub fn word(self) -> &'static str {
         match self {
             Self::Shorter => "shorter",

@@ -115,6 +115,15 @@ pub fn difference_text(of: &QuantityHarm) -> String {
     of.difference.map_or_else(|| "-".to_owned(), |[low, high]| format!("{} to {}", text(low), text(high)))
 }
 
+/// Returns the class of a difference for its colour.
+pub fn class(is_more: Option<bool>) -> &'static str {
+    match is_more {
+        Some(true) => "more",
+        Some(false) => "fewer",
+        None => "same",
+    }
+}
+
 /// Returns what a quantity shows, and a class for its colour.
 pub fn harm_word(verdict: HarmVerdict) -> (&'static str, &'static str) {
     match verdict {

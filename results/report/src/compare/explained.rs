@@ -1,6 +1,6 @@
 //! Section of a comparison: the settings that explain the difference.
 
-use crate::compare::comparison::{change_of, change_text, explained_text, unexplained_text};
+use crate::compare::comparison::{change_of, change_text, class, explained_text, unexplained_text};
 use lowlat_jitter_report::causes::words::cpu_list;
 use lowlat_jitter_report::html::causes::cause;
 use lowlat_results::compare::{Comparison, Explanation};
@@ -42,11 +42,7 @@ pub fn section(comparison: &Comparison) -> Option<Markup> {
 }
 
 fn row(comparison: &Comparison, rank: usize, of: &Explanation) -> Markup {
-    let class = match of.is_more {
-        Some(true) => "more",
-        Some(false) => "fewer",
-        None => "same",
-    };
+    let class = class(of.is_more);
     let rest = of.causes.len().saturating_sub(CAUSES_MAX);
     html! {
         tr {

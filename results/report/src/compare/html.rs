@@ -2,17 +2,14 @@
 
 use super::explained;
 use crate::compare::comparison::{
-    amount, change_text, difference_text, harm_word, headline, interval, lost_per_s, other_changes,
+    amount, change_text, class, difference_text, harm_word, headline, interval, lost_per_s, other_changes,
     percentile_rows, quantity_name, quantity_unit, ratio, rows, run_text,
 };
 use lowlat_cores_report::{changes_headline, changes_html};
 use lowlat_host::statistics::RateInterval;
 use lowlat_jitter_report::html::STYLE;
 use lowlat_jitter_report::html::causes::cause;
-use lowlat_results::compare::{
-    CauseComparison, CauseVerdict, Comparison, CpuComparison, HarmVerdict, LengthVerdict, RateRatio,
-    RateVerdict,
-};
+use lowlat_results::compare::{CauseComparison, Comparison, CpuComparison, HarmVerdict, RateRatio};
 use lowlat_text::page::svg::{LogScale, px};
 use lowlat_text::page::{
     Section, data_table, facts, heads, micro, section as page_section, table_below, tile,
@@ -142,20 +139,12 @@ fn percentiles(comparison: &Comparison) -> Markup {
                         tr {
                             th scope="row" class="left" { (row.label) } td { (micro(&row.before)) } td { (micro(&row.after)) }
                             td { (micro(&row.interval.replace('-', "−"))) }
-                            td class="left shows" { b class={ "r-" (length_class(row.verdict)) } { (row.verdict.word()) } }
+                            td class="left shows" { b class={ "r-" (class(row.verdict.is_more())) } { (row.verdict.word()) } }
                         }
                     }
                 }))
             }
         }
-    }
-}
-
-fn length_class(verdict: LengthVerdict) -> &'static str {
-    match verdict {
-        LengthVerdict::Shorter => "fewer",
-        LengthVerdict::Longer => "more",
-        LengthVerdict::NoDifferenceShown => "same",
     }
 }
 
@@ -178,23 +167,6 @@ fn interval_note(of: Option<RateInterval>) -> String {
     of.map_or_else(String::new, |of| {
         format!("95 % interval {} to {}", rate(of.per_s_low), rate(of.per_s_high))
     })
-}
-
-/// Returns the CSS class of a verdict.
-pub fn class(verdict: RateVerdict) -> &'static str {
-    match verdict {
-        RateVerdict::Fewer => "fewer",
-        RateVerdict::More => "more",
-        RateVerdict::NoDifferenceShown => "same",
-    }
-}
-
-fn cause_class(verdict: CauseVerdict) -> &'static str {
-    match verdict.is_more() {
-        Some(false) => "fewer",
-        Some(true) => "more",
-        None => "same",
-    }
 }
 
 /// Returns one scale for every interval of the page, symmetric around no change.
@@ -279,7 +251,7 @@ fn causes(comparison: &Comparison, scale: &LogScale) -> Markup {
 }
 
 fn cause_row(of: &CauseComparison, scale: &LogScale) -> Markup {
-    let class = cause_class(of.verdict);
+    let class = class(of.verdict.is_more());
     html! {
         tr {
             th scope="row" class="left" { (cause(&of.cause)) }
@@ -315,7 +287,7 @@ fn cpus(comparison: &Comparison, scale: &LogScale) -> Markup {
 
 fn cpu_row(of: &CpuComparison, scale: &LogScale) -> Markup {
     let longest = |ns: Option<u64>| ns.map_or_else(|| "–".to_owned(), |ns| micro(&duration(ns)));
-    let class = class(of.compared.rate.verdict);
+    let class = class(of.compared.rate.verdict.is_more());
     html! {
         tr {
             th scope="row" { (of.cpu) }

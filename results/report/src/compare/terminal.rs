@@ -10,13 +10,11 @@ use lowlat_host::statistics::RateInterval;
 use lowlat_jitter_report::causes::label_within;
 use lowlat_jitter_report::causes::words::cpu_list;
 use lowlat_jitter_report::terminal::{add_dim, add_judged, add_note};
-use lowlat_results::compare::{
-    CauseComparison, CauseVerdict, Comparison, CpuComparison, HarmVerdict, LengthVerdict, RateVerdict,
-};
+use lowlat_results::compare::{CauseComparison, Comparison, CpuComparison, HarmVerdict, RateVerdict};
 use lowlat_text::columns::Table;
 use lowlat_text::text::{
     BOLD, DIM, GREEN, RED, YELLOW, add_field, add_heading, add_painted, add_wrapped, column_lines, cut,
-    paint, usable,
+    paint, usable, with_dim_head,
 };
 use lowlat_text::units::{clean, count, duration, plural, rate};
 
@@ -38,7 +36,7 @@ pub fn comparison_text(comparison: &Comparison, width: usize) -> String {
             add_field(&mut out, side, &run_text(run), 8, width);
         }
     }
-    if comparison.all.before.rate.is_some() || comparison.all.after.rate.is_some() {
+    if comparison.has_rates() {
         add_harm(&mut out, comparison, width);
         add_figures(&mut out, comparison, width);
     }
@@ -90,23 +88,22 @@ fn add_harm(out: &mut String, comparison: &Comparison, width: usize) {
     add_judged(out, &table.lines(width), ends, |_, _| ());
 }
 
-fn rate_style(verdict: RateVerdict) -> Style {
-    match verdict {
-        RateVerdict::Fewer => GREEN,
-        RateVerdict::More => RED,
-        RateVerdict::NoDifferenceShown => Style::new(),
+/// The style of a difference; `none` if none is shown.
+fn style(is_more: Option<bool>, none: Style) -> Style {
+    match is_more {
+        Some(true) => RED,
+        Some(false) => GREEN,
+        None => none,
     }
 }
 
 fn add_figures(out: &mut String, comparison: &Comparison, width: usize) {
     out.push('\n');
-    let mut table = vec![vec![String::new(), "before".to_owned(), "after".to_owned()]];
-    table.extend(rows(comparison).into_iter().map(|(label, before, after)| vec![label, before, after]));
-    for (at, line) in column_lines(&table, &[1, 2], 2).iter().enumerate() {
-        let line = cut(line, width);
-        out.push_str(&if at == 0 { paint(DIM, &line) } else { line });
-        out.push('\n');
-    }
+    let head = (String::new(), "before".to_owned(), "after".to_owned());
+    let rows =
+        std::iter::once(head).chain(rows(comparison)).map(|(label, before, after)| [label, before, after]);
+    let lines = column_lines(&rows.map(Vec::from).collect::<Vec<_>>(), &[1, 2], 2);
+    out.push_str(&with_dim_head(lines.iter().map(|line| cut(line, width))));
 }
 
 /// Adds the percentiles with the intervals of their differences.
@@ -122,30 +119,20 @@ fn add_percentiles(out: &mut String, comparison: &Comparison, width: usize) {
         .figures("95 % of difference", 1, |row| row.interval.clone())
         .words("", 0, |row| row.verdict.word().to_owned());
     add_heading(out, "Percentiles");
-    let ends = rows.iter().map(|row| (row.verdict.word(), length_style(row.verdict)));
+    let ends = rows.iter().map(|row| (row.verdict.word(), style(row.verdict.is_more(), DIM)));
     add_judged(out, &table.lines(width), ends, |_, _| ());
-}
-
-fn length_style(verdict: LengthVerdict) -> Style {
-    match verdict {
-        LengthVerdict::Shorter => GREEN,
-        LengthVerdict::Longer => RED,
-        LengthVerdict::NoDifferenceShown => DIM,
-    }
 }
 
 /// Adds the settings that explain the difference, the best explanation first.
 fn add_explained(out: &mut String, comparison: &Comparison, width: usize) {
-    if let Some(sentence) = unexplained_text(comparison) {
-        add_heading(out, "Settings that explain the difference");
-        add_wrapped(out, sentence, 2, width);
-        return;
-    }
+    let sentence = unexplained_text(comparison);
     let explaining: Vec<_> = comparison.explanations.iter().filter(|of| of.explains()).collect();
-    if explaining.is_empty() {
-        return;
+    if sentence.is_some() || !explaining.is_empty() {
+        add_heading(out, "Settings that explain the difference");
     }
-    add_heading(out, "Settings that explain the difference");
+    if let Some(sentence) = sentence {
+        return add_wrapped(out, sentence, 2, width);
+    }
     for (at, of) in explaining.iter().take(CHANGES_MAX).enumerate() {
         let id = paint(BOLD, &clean(&of.id));
         let follows = if of.follows.is_empty() {
@@ -182,7 +169,7 @@ fn add_causes(out: &mut String, causes: &[CauseComparison], width: usize) {
         .figures("after", 1, |of| per_s(of.after.rate))
         .figures("95 % interval of ratio", 2, |of| interval(&of.rate))
         .words("", 0, |of| of.verdict.word().to_owned());
-    let ends = shown.iter().map(|of| (of.verdict.word(), cause_style(of.verdict)));
+    let ends = shown.iter().map(|of| (of.verdict.word(), style(of.verdict.is_more(), DIM)));
     add_judged(out, &table.lines(width), ends, |out, at| {
         let Some(of) = shown.get(at) else { return };
         if !of.changed_settings.is_empty() {
@@ -192,14 +179,6 @@ fn add_causes(out: &mut String, causes: &[CauseComparison], width: usize) {
     });
     if causes.len() > shown.len() {
         add_dim(out, &format!("  and {}", plural(causes.len() - shown.len(), "smaller cause")), width);
-    }
-}
-
-fn cause_style(verdict: CauseVerdict) -> Style {
-    match verdict.is_more() {
-        Some(false) => GREEN,
-        Some(true) => RED,
-        None => DIM,
     }
 }
 
@@ -228,7 +207,10 @@ fn add_cpus(out: &mut String, cpus: &[CpuComparison], width: usize) {
         .figures("max before", 2, |of| of.compared.before.length_ns_max.map(duration))
         .figures("max after", 2, |of| of.compared.after.length_ns_max.map(duration))
         .words("", 0, |of| of.compared.rate.verdict.word().to_owned());
-    let ends = shown.iter().map(|of| of.compared.rate.verdict).map(|of| (of.word(), rate_style(of)));
+    let ends = shown
+        .iter()
+        .map(|of| of.compared.rate.verdict)
+        .map(|of| (of.word(), style(of.is_more(), Style::new())));
     add_judged(out, &table.lines(width), ends, |_, _| ());
     if cpus.len() > shown.len() {
         add_dim(out, &format!("  and {} more", plural(cpus.len() - shown.len(), "CPU")), width);
