@@ -79,28 +79,23 @@ pub fn memory_left_bytes(root: &Root) -> Reading<Option<u64>> {
 
 /// The memory that a group leaves; the inner value is `None` without a limit.
 fn memory(root: &Root, folder: &str, [limit, usage, reclaimable]: [&str; 3]) -> Reading<Option<u64>> {
-    let limit = match root.read(&format!("{folder}/{limit}")) {
-        Reading::Known(text) if text.trim() == "max" => return Reading::Known(None),
-        read => number(read, &format!("{folder}/{limit}")),
-    };
+    let path = format!("{folder}/{limit}");
+    let text = root.read(&path);
+    if text.text().trim() == "max" {
+        return Reading::Known(None);
+    }
+    let limit: Reading<u64> = text.parse(&path, "a number of bytes", |text| text.parse().ok());
     limit.and_then(|limit| {
         if limit >= NO_LIMIT_BYTES {
             return Reading::Known(None);
         }
-        let used = number(root.read(&format!("{folder}/{usage}")), &format!("{folder}/{usage}"));
+        let used: Reading<u64> = root.read_as(&format!("{folder}/{usage}"), "a number of bytes");
         // Pages of files that the kernel drops before it kills; unknown counts as none.
         let stat = root.read(&format!("{folder}/memory.stat"));
         let line = stat.known().and_then(|text| {
             text.lines().find_map(|line| line.strip_prefix(reclaimable)?.trim().parse::<u64>().ok())
         });
         used.map(|used| Some(limit.saturating_sub(used.saturating_sub(line.unwrap_or(0)))))
-    })
-}
-
-fn number(read: Reading<String>, path: &str) -> Reading<u64> {
-    read.and_then(|text| match text.trim().parse() {
-        Ok(number) => Reading::Known(number),
-        Err(_) => Reading::unparsable(path, &text, "a number of bytes"),
     })
 }
 

@@ -83,13 +83,7 @@ pub fn set_affinity(tid: u32, cpus: &CpuSet) -> io::Result<()> {
 /// thread. Errors are ignored: a thread may have ended, or no other CPU may be allowed.
 pub fn release_threads(name: &str) {
     let root = Root::live();
-    let other = Scheduling {
-        policy: SchedPolicy::Other,
-        priority: 0,
-        nice: None,
-        deadline_ns: [0; 3],
-        is_reset_on_fork: false,
-    };
+    let other = of_policy(SchedPolicy::Other, false);
     for tid in root.list("/proc/self/task").into_known().unwrap_or_default() {
         let is_named = root.read(&format!("/proc/self/task/{tid}/comm")).text().starts_with(name);
         let (true, Ok(number)) = (is_named, tid.parse()) else { continue };
@@ -159,6 +153,10 @@ impl FromStr for Scheduling {
     }
 }
 
+fn of_policy(policy: SchedPolicy, is_reset_on_fork: bool) -> Scheduling {
+    Scheduling { policy, priority: 0, nice: None, deadline_ns: [0; 3], is_reset_on_fork }
+}
+
 fn parse(text: &str) -> Option<Scheduling> {
     let (text, is_reset_on_fork) = match text.trim().strip_suffix("reset-on-fork") {
         Some(text) => (text, true),
@@ -167,7 +165,7 @@ fn parse(text: &str) -> Option<Scheduling> {
     let words: Vec<&str> = text.split_whitespace().take(5).collect();
     let (name, rest) = words.split_first()?;
     let policy = SchedPolicy::from_name(name)?;
-    let mut found = Scheduling { policy, priority: 0, nice: None, deadline_ns: [0; 3], is_reset_on_fork };
+    let mut found = of_policy(policy, is_reset_on_fork);
     match (policy, rest) {
         (SchedPolicy::Fifo | SchedPolicy::Rr, [priority]) => {
             found.priority = priority.parse().ok().filter(|priority| (1..=99).contains(priority))?;

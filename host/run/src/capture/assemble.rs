@@ -1,10 +1,10 @@
 //! Converts a recording into the tree of a capture.
 
-use crate::root::{DENIED_LIST, FAILED_LIST, NAMES_LIST, Outcome, Recording, VALUELESS_LIST};
+use crate::{
+    root::{DENIED_LIST, FAILED_LIST, NAMES_LIST, Outcome, Recording, VALUELESS_LIST},
+    task_stat::TaskStat,
+};
 use std::collections::{BTreeMap, BTreeSet};
-
-/// A kernel thread's flag in the ninth field of /proc/PID/stat (include/linux/sched.h).
-const PF_KTHREAD: u64 = 0x0020_0000;
 
 #[derive(Debug, Default)]
 pub(super) struct CaptureTree {
@@ -21,10 +21,6 @@ pub(super) struct CaptureTree {
 impl CaptureTree {
     pub(super) fn insert_file(&mut self, path: &str, bytes: Vec<u8>) {
         self.files.insert(path.to_owned(), bytes);
-    }
-
-    pub(super) fn file_count(&self) -> usize {
-        self.files.len()
     }
 
     pub(super) fn content_bytes(&self) -> u64 {
@@ -80,27 +76,15 @@ pub(super) fn assemble(mut recording: Recording) -> CaptureTree {
 /// A name needs no separate line if the tree has something at or below it.
 fn keep_names_without_content(tree: &mut CaptureTree) {
     let Some(mut names) = tree.notes.remove(NAMES_LIST) else { return };
-    let told_elsewhere: BTreeSet<&str> = [DENIED_LIST, VALUELESS_LIST, FAILED_LIST]
-        .iter()
-        .filter_map(|list| tree.notes.get(list))
-        .flatten()
-        .map(|line| line.split('\t').next().unwrap_or_default())
-        .collect();
-    let has_below = |path: &str| {
-        let prefix = format!("{path}/");
-        let starts = |next: Option<&String>| next.is_some_and(|next| next.starts_with(&prefix));
-        starts(tree.files.range(prefix.clone()..).next().map(|(path, _)| path))
-            || starts(tree.links.range(prefix.clone()..).next().map(|(path, _)| path))
-            || starts(tree.folders.range(prefix.clone()..).next())
-            || told_elsewhere.range(prefix.as_str()..).next().is_some_and(|next| next.starts_with(&prefix))
-    };
+    let told = [DENIED_LIST, VALUELESS_LIST, FAILED_LIST].iter().filter_map(|list| tree.notes.get(list));
+    let told = told.flatten().map(|line| line.split('\t').next().unwrap_or_default());
+    let content = tree.files.keys().chain(tree.links.keys()).chain(&tree.folders).map(String::as_str);
+    let all: BTreeSet<&str> = told.chain(content).collect();
     names.retain(|path| {
+        let below = format!("{path}/");
         path != "/"
-            && !tree.files.contains_key(path)
-            && !tree.links.contains_key(path)
-            && !tree.folders.contains(path)
-            && !told_elsewhere.contains(path.as_str())
-            && !has_below(path)
+            && !all.contains(path.as_str())
+            && !all.range(below.as_str()..).next().is_some_and(|next| next.starts_with(&below))
     });
     tree.notes.insert(NAMES_LIST, names);
 }
@@ -136,14 +120,8 @@ fn process_of(path: &str) -> Option<&str> {
     (!name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit())).then_some(name)
 }
 
-/// The name of a process is in parentheses and may contain some itself, so the fields start after the last
-/// one.
 fn is_kernel_thread(stat: &[u8]) -> bool {
-    let text = String::from_utf8_lossy(stat);
-    let flags = text
-        .rsplit_once(')')
-        .and_then(|(_, fields)| fields.split_ascii_whitespace().nth(6)?.parse::<u64>().ok());
-    flags.is_some_and(|flags| flags & PF_KTHREAD != 0)
+    TaskStat::parse(&String::from_utf8_lossy(stat)).is_some_and(|stat| stat.is_kernel_thread())
 }
 
 #[cfg(test)]

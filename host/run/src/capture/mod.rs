@@ -84,7 +84,7 @@ pub fn capture(
     write::write(&tree, out)?;
     Ok(CaptureSummary {
         path: out.to_owned(),
-        files: tree.file_count(),
+        files: tree.files.len(),
         content_bytes: tree.content_bytes(),
         denied,
         redacted_files,

@@ -1,9 +1,10 @@
 //! Errors of writing an output file.
 
-use std::{fmt, io, path::PathBuf};
+use std::{io, path::PathBuf};
 
 /// Error of writing an output file.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write {}: {cause}", .path.display())]
 pub struct OutputError {
     /// The file or directory, as the user gave it.
     pub path: PathBuf,
@@ -11,18 +12,21 @@ pub struct OutputError {
 }
 
 /// Cause of a failed write.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum OutputCause {
+    #[error("{0}")]
     Io(io::Error),
     /// The name is taken, and replacing is not allowed.
+    #[error("the file exists")]
     Taken,
     /// The path ends in no name.
+    #[error("the path has no file name")]
     NoName,
     /// The name is a link.
-    Link {
-        to: String,
-    },
+    #[error("it is a link to {to}, and lowlat does not write through links")]
+    Link { to: String },
     /// A directory in the path is a link of another user that leads to a directory of a third user.
+    #[error("\"{name}\" in the path is a link of user {owner} to {to}, where another user owns the files")]
     ForeignLink {
         name: String,
         to: String,
@@ -30,6 +34,7 @@ pub enum OutputCause {
         owner: u32,
     },
     /// The name is not a file, a pipe or a character device.
+    #[error("it is not a file, a pipe or a character device")]
     NotAFile,
 }
 
@@ -57,32 +62,3 @@ impl OutputError {
         }
     }
 }
-
-impl fmt::Display for OutputError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "cannot write {}: {}", self.path.display(), self.cause)
-    }
-}
-
-impl fmt::Display for OutputCause {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Io(error) => error.fmt(f),
-            Self::Taken => f.write_str("the file exists"),
-            Self::NoName => f.write_str("the path has no file name"),
-            Self::Link { to } => write!(f, "it is a link to {to}, and lowlat does not write through links"),
-            Self::ForeignLink { name, to, owner } => {
-                write!(
-                    f,
-                    "\"{name}\" in the path is a link of user {owner} to {to}, where another user owns the \
-                     files"
-                )
-            }
-            Self::NotAFile => f.write_str("it is not a file, a pipe or a character device"),
-        }
-    }
-}
-
-impl std::error::Error for OutputError {}
-
-impl std::error::Error for OutputCause {}

@@ -59,9 +59,7 @@ impl OutputDirectory {
     /// # Errors
     /// [`OutputError`] if it cannot be opened, or the path contains an untrusted link.
     pub fn open(path: &Path) -> Result<Self, OutputError> {
-        walk::directory(path, false)
-            .map(|dir| Self { dir: Arc::new(dir), path: path.to_owned() })
-            .map_err(|cause| OutputError { path: path.to_owned(), cause })
+        Self::at(path, false)
     }
 
     /// Opens a directory, and first creates it and its parents if they are missing.
@@ -69,9 +67,15 @@ impl OutputDirectory {
     /// # Errors
     /// As [`OutputDirectory::open`].
     pub fn create(path: &Path) -> Result<Self, OutputError> {
-        walk::directory(path, true)
-            .map(|dir| Self { dir: Arc::new(dir), path: path.to_owned() })
-            .map_err(|cause| OutputError { path: path.to_owned(), cause })
+        Self::at(path, true)
+    }
+
+    fn at(path: &Path, creates: bool) -> Result<Self, OutputError> {
+        let path = path.to_owned();
+        match walk::directory(&path, creates) {
+            Ok(dir) => Ok(Self { dir: Arc::new(dir), path }),
+            Err(cause) => Err(OutputError { path, cause }),
+        }
     }
 
     /// Names a file in this directory. Nothing is created or checked yet.
@@ -165,20 +169,17 @@ impl OutputFile {
     /// or device.
     pub fn create(&self) -> Result<Unfinished<'_>, OutputError> {
         let found = self.found()?;
-        match &self.place {
-            Place::Descriptor(path) => {
-                let file = descriptor(path).map_err(|error| self.failed(error))?;
-                Ok(Unfinished { output: self, file, temporary: None })
-            }
+        let opened = match &self.place {
+            Place::Descriptor(path) => descriptor(path).map(|file| (file, None)).map_err(OutputCause::Io),
             Place::Entry { dir, name } if found == Found::Stream => {
-                let file = open_stream(dir, name).map_err(|cause| self.because(cause))?;
-                Ok(Unfinished { output: self, file, temporary: None })
+                open_stream(dir, name).map(|file| (file, None))
             }
             Place::Entry { dir, .. } => {
-                let (file, name) = temporary(dir, self.access).map_err(|error| self.failed(error))?;
-                Ok(Unfinished { output: self, file, temporary: Some(name) })
+                temporary(dir, self.access).map(|(file, name)| (file, Some(name))).map_err(OutputCause::Io)
             }
-        }
+        };
+        let (file, temporary) = opened.map_err(|cause| self.because(cause))?;
+        Ok(Unfinished { output: self, file, temporary })
     }
 
     /// Writes the whole file.

@@ -5,45 +5,8 @@ use std::{
     fs::{self, File},
     io::{self, Read},
     os::unix::fs::OpenOptionsExt,
-    path::{Path, PathBuf},
+    path::Path,
 };
-
-/// A directory that contains a host's tree.
-#[derive(Debug)]
-pub(super) struct Directory {
-    base: PathBuf,
-}
-
-impl Directory {
-    pub(super) fn open(path: &Path) -> io::Result<Self> {
-        Ok(Self { base: path.canonicalize()? })
-    }
-
-    /// `path` is already resolved: absolute, without links and `..`.
-    fn place(&self, path: &str) -> PathBuf {
-        self.base.join(path.trim_start_matches('/'))
-    }
-
-    pub(super) fn read(&self, path: &str) -> io::Result<Vec<u8>> {
-        read_file(&self.place(path))
-    }
-
-    pub(super) fn open_file(&self, path: &str) -> io::Result<File> {
-        open_file(&self.place(path))
-    }
-
-    pub(super) fn list(&self, path: &str) -> io::Result<Vec<String>> {
-        list(&self.place(path))
-    }
-
-    pub(super) fn metadata(&self, path: &str) -> io::Result<fs::Metadata> {
-        fs::metadata(self.place(path))
-    }
-
-    pub(super) fn entry(&self, path: &str) -> io::Result<Entry> {
-        entry(&self.place(path))
-    }
-}
 
 /// Opens a regular file. `O_NONBLOCK` keeps a FIFO in a hostile tree from hanging the open.
 pub(super) fn open_file(path: &Path) -> io::Result<File> {

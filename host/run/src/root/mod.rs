@@ -21,7 +21,7 @@ pub(crate) use recording::{Outcome, Recording};
 use std::{
     collections::BTreeMap,
     io,
-    path::Path,
+    path::{Path, PathBuf},
     sync::{
         Mutex,
         atomic::{AtomicU64, Ordering},
@@ -62,7 +62,8 @@ pub struct Root {
 #[derive(Debug)]
 enum Backend {
     Live,
-    Directory(directory::Directory),
+    /// A directory that contains a host's tree, without links in its path.
+    Directory(PathBuf),
     Capture(Tree),
 }
 
@@ -103,8 +104,8 @@ impl Root {
             let file = std::fs::File::open(path).map_err(open_error)?;
             return Self::from_capture(&label, io::BufReader::new(file));
         }
-        let directory = directory::Directory::open(path).map_err(open_error)?;
-        Self::with_backend(Backend::Directory(directory), &label).holding_host()
+        let base = path.canonicalize().map_err(open_error)?;
+        Self::with_backend(Backend::Directory(base), &label).holding_host()
     }
 
     /// Opens the root in a capture, compressed or not; messages name it `label`.
@@ -182,11 +183,7 @@ impl Root {
 
     /// Reads the bytes of a regular file, at most [`FILE_BYTES_MAX`].
     pub fn read_bytes(&self, path: &str) -> Reading<Vec<u8>> {
-        let result = match &self.backend {
-            Backend::Live => directory::read_file(Path::new(path)),
-            Backend::Directory(directory) => self.resolve(path).and_then(|path| directory.read(&path)),
-            Backend::Capture(tree) => self.resolve(path).and_then(|path| tree.read(&path)),
-        };
+        let result = self.access(path, directory::read_file, Tree::read);
         let reading = reading_of(path, result.and_then(|bytes| self.within_budget(bytes)));
         self.record(path, |recording, path, exists| recording.note_read(path, &reading, exists));
         reading
@@ -258,11 +255,7 @@ impl Root {
 
     /// Lists the names in a directory, sorted.
     pub fn list(&self, path: &str) -> Reading<Vec<String>> {
-        let result = match &self.backend {
-            Backend::Live => directory::list(Path::new(path)),
-            Backend::Directory(directory) => self.resolve(path).and_then(|path| directory.list(&path)),
-            Backend::Capture(tree) => self.resolve(path).and_then(|path| tree.list(&path)),
-        };
+        let result = self.access(path, directory::list, Tree::list);
         let reading = reading_of(path, result).map(|mut names| {
             names.sort();
             names
@@ -330,10 +323,24 @@ impl Root {
             .collect()
     }
 
+    /// Accesses what is at the end of a path: a file or directory, or a node of a capture.
+    fn access<T>(
+        &self,
+        path: &str,
+        on_disk: impl FnOnce(&Path) -> io::Result<T>,
+        kept: impl FnOnce(&Tree, &str) -> io::Result<T>,
+    ) -> io::Result<T> {
+        match &self.backend {
+            Backend::Live => on_disk(Path::new(path)),
+            Backend::Directory(base) => on_disk(&place(base, &self.resolve(path)?)),
+            Backend::Capture(tree) => kept(tree, &self.resolve(path)?),
+        }
+    }
+
     fn entry(&self, path: &str) -> io::Result<Entry> {
         match &self.backend {
             Backend::Live => directory::entry(Path::new(path)),
-            Backend::Directory(directory) => directory.entry(path),
+            Backend::Directory(base) => directory::entry(&place(base, path)),
             Backend::Capture(tree) => tree.entry(path),
         }
     }
@@ -421,6 +428,11 @@ impl Root {
         }
         Ok(if done.is_empty() { "/".to_owned() } else { done })
     }
+}
+
+/// `path` is already resolved: absolute, without links and `..`.
+fn place(base: &Path, path: &str) -> PathBuf {
+    base.join(path.trim_start_matches('/'))
 }
 
 /// The four results of an access. The kernel's errors for an attribute without a value (EINVAL for a link

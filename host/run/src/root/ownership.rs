@@ -1,8 +1,8 @@
 //! Ownership and permissions of a file.
 
-use super::{Backend, Root, reading_of};
+use super::{Root, reading_of};
 use lowlat_host::Reading;
-use std::{fs, os::unix::fs::MetadataExt, path::Path};
+use std::{fs, io, os::unix::fs::MetadataExt};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ownership {
@@ -16,11 +16,11 @@ pub struct Ownership {
 impl Root {
     /// Ownership of the file at `path`; links are followed. Captures do not keep it: absent there.
     pub fn ownership(&self, path: &str) -> Reading<Ownership> {
-        let result = match &self.backend {
-            Backend::Live => fs::metadata(Path::new(path)),
-            Backend::Directory(directory) => self.resolve(path).and_then(|path| directory.metadata(&path)),
-            Backend::Capture(_) => return Reading::Absent,
-        };
+        if self.is_capture() {
+            return Reading::Absent;
+        }
+        let result =
+            self.access(path, |place| fs::metadata(place), |_, _| Err(io::ErrorKind::NotFound.into()));
         let of = |metadata: fs::Metadata| Ownership {
             mode: metadata.mode() & 0o7777,
             uid: metadata.uid(),

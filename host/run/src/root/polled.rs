@@ -1,8 +1,8 @@
 //! A file that is read repeatedly without opening it again or allocating.
 
-use super::{Backend, Root, reading_of};
+use super::{Root, directory::open_file, reading_of};
 use lowlat_host::Reading;
-use std::{fs::File, io, os::unix::fs::FileExt, path::Path};
+use std::{fs::File, io, os::unix::fs::FileExt};
 
 /// A file held open, which is read repeatedly from its start into one buffer of fixed size.
 ///
@@ -33,13 +33,7 @@ impl PolledFile {
 impl Root {
     /// Opens a regular file for polling; `bytes_max` is how much of its start is read each time.
     pub fn open_to_poll(&self, path: &str, bytes_max: usize) -> Reading<PolledFile> {
-        let opened = match &self.backend {
-            Backend::Live => super::directory::open_file(Path::new(path)).map(Some),
-            Backend::Directory(directory) => {
-                self.resolve(path).and_then(|path| directory.open_file(&path)).map(Some)
-            }
-            Backend::Capture(_) => Ok(None),
-        };
+        let opened = self.access(path, |place| open_file(place).map(Some), |_, _| Ok(None));
         let (path, mut buffer) = (path.to_owned(), vec![0; bytes_max]);
         match opened {
             Ok(Some(file)) => Reading::Known(PolledFile { path, file: Some(file), buffer, length: 0 }),

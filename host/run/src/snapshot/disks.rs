@@ -47,11 +47,7 @@ fn disk(root: &Root, name: String) -> Disk {
                 Reading::unparsable(file("size"), &sectors.to_string(), "a size in 64 bits")
             })
         }),
-        is_rotational: root.read(&file("queue/rotational")).parse(
-            &file("queue/rotational"),
-            "0 or 1",
-            formats::flag,
-        ),
+        is_rotational: formats::read_flag(root, &file("queue/rotational")),
         scheduler: formats::chosen_word(root, &file("queue/scheduler")),
         bus: function.as_ref().map(|function| function.address.clone()),
         node: function.as_ref().and_then(|function| function.node(root)),

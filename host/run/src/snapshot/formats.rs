@@ -3,13 +3,18 @@
 use crate::Root;
 use lowlat_host::Reading;
 
-/// Parses a flag, "0" or "1".
-pub(super) fn flag(text: &str) -> Option<bool> {
-    match text {
+/// Reads a flag, "0" or "1".
+pub(super) fn read_flag(root: &Root, path: &str) -> Reading<bool> {
+    flag(root.read(path), path)
+}
+
+/// Parses the flag that was read at `path`.
+pub(super) fn flag(text: Reading<String>, path: &str) -> Reading<bool> {
+    text.parse(path, "0 or 1", |text| match text {
         "0" => Some(false),
         "1" => Some(true),
         _ => None,
-    }
+    })
 }
 
 /// A cache size as in sysfs: "512K", "32M"; a number without a unit is in bytes.

@@ -3,7 +3,11 @@
 use super::{SystemdError, own_socket};
 use crate::dbus::{self, Kind};
 use std::{fmt, path::Path, sync::Arc, time::Duration};
-use zbus::{Connection, Message, connection::Builder, wire};
+use zbus::{
+    Connection, Message,
+    connection::Builder,
+    wire::{self, OwnedObjectPath},
+};
 
 pub(super) const SERVICE: &str = "org.freedesktop.systemd1";
 pub(super) const OBJECT: &str = "/org/freedesktop/systemd1";
@@ -13,6 +17,11 @@ const PRIVATE: &str = "/run/systemd/private";
 /// The units of the system bus.
 pub(super) const BUS_UNITS: [&str; 5] =
     ["dbus.service", "dbus.socket", "dbus-broker.service", "dbus-daemon.service", "messagebus.service"];
+
+/// One unit of a list: name, description, load state, active state, sub state, followed unit, object, and the queued
+/// job's number, type and object.
+pub(crate) type UnitRow =
+    (String, String, String, String, String, String, OwnedObjectPath, u32, String, OwnedObjectPath);
 
 /// One way to connect to systemd: its name, and the connection builder.
 pub(super) type Way = (String, zbus::Result<Builder<'static>>);

@@ -9,26 +9,13 @@ use zbus::{
 /// Maximum number of unread job results; those of other clients arrive too.
 const WAITING_MAX: usize = 4_096;
 
-/// Result of a finished job.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct JobEnd {
-    pub(super) result: String,
-}
-
-impl JobEnd {
-    /// A job that had nothing to do is "skipped".
-    pub(super) fn is_good(&self) -> bool {
-        matches!(self.result.as_str(), "done" | "skipped")
-    }
-}
-
-/// Calls `method` for a unit, and waits for the end of its job.
+/// Calls `method` for a unit, and waits for the end of its job; returns the result of the job.
 pub(super) async fn run(
     connection: &Connection,
     method: &str,
     unit: &str,
     mode: &str,
-) -> zbus::Result<JobEnd> {
+) -> zbus::Result<String> {
     // Otherwise systemd sends no signals over the bus.
     connection::call(connection, "Subscribe", &()).await?;
     let rule = MatchRule::builder().msg_type(Type::Signal).interface(MANAGER).member("JobRemoved").build()?;
@@ -45,7 +32,7 @@ pub(super) async fn run(
         let message = message?;
         let (_, ended, _, result): (u32, OwnedObjectPath, String, String) = message.body().deserialize()?;
         if ended == job {
-            return Ok(JobEnd { result });
+            return Ok(result);
         }
     }
 }

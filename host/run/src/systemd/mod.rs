@@ -109,15 +109,16 @@ impl Systemd {
         mode: &'static str,
     ) -> Result<(), SystemdError> {
         let name = unit.to_owned();
-        let end = self.talk(CHANGE, format!("{doing} {unit}"), async move |connection| {
+        let result = self.talk(CHANGE, format!("{doing} {unit}"), async move |connection| {
             jobs::run(&connection, method, &name, mode).await
         })?;
-        if end.is_good() {
+        // A job that had nothing to do is "skipped".
+        if matches!(result.as_str(), "done" | "skipped") {
             return Ok(());
         }
         let unit = unit.to_owned();
         let state = self.unit(&unit).ok().flatten().map(|unit| format!("{} ({})", unit.active, unit.sub));
-        Err(SystemdError::Job { doing, unit, result: end.result, state: state.unwrap_or_default() })
+        Err(SystemdError::Job { doing, unit, result, state: state.unwrap_or_default() })
     }
 
     /// Runs a call on a new connection.
@@ -139,9 +140,6 @@ impl Systemd {
                 talk(connection).await.map_err(|error| SystemdError::of_call(&said, &error))
             })
         });
-        match heard {
-            Ok(answer) => answer,
-            Err(unheard) => Err(SystemdError::Unheard { doing, why: unheard.to_string() }),
-        }
+        heard.unwrap_or_else(|unheard| Err(SystemdError::Unheard { doing, why: unheard.to_string() }))
     }
 }

@@ -1,6 +1,6 @@
 //! The state of a unit.
 
-use super::connection::{self, BUS_UNITS, SERVICE};
+use super::connection::{self, BUS_UNITS, SERVICE, UnitRow};
 use std::collections::{BTreeSet, HashMap};
 use zbus::{
     Connection,
@@ -12,11 +12,6 @@ const DEPENDENTS_MAX: usize = 64;
 
 /// Maximum number of services whose name on the bus is read; a large host runs a few hundred.
 const SERVICES_MAX: usize = 1_000;
-
-/// One unit of ListUnitsByPatterns: name, description, load state, active state, sub state, followed unit, object, and
-/// the queued job's number, type and object.
-type UnitRow =
-    (String, String, String, String, String, String, OwnedObjectPath, u32, String, OwnedObjectPath);
 
 /// A unit as systemd reports it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

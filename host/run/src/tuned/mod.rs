@@ -74,24 +74,21 @@ impl TunedControl for Tuned {
     fn is_running(&self) -> Result<bool, TunedError> {
         let asked = self.talk(LOOK, async |connection| {
             let bus = Some("org.freedesktop.DBus");
-            let answer = connection
-                .call_method(bus, "/org/freedesktop/DBus", bus, "NameHasOwner", &NAME)
-                .await
-                .map_err(CallFailure::Bus)?;
-            answer.body().deserialize::<bool>().map_err(CallFailure::Bus)
+            let answer =
+                connection.call_method(bus, "/org/freedesktop/DBus", bus, "NameHasOwner", &NAME).await?;
+            Ok(answer.body().deserialize::<bool>()?)
         });
         match asked {
-            Err(Talk::Failed(CallFailure::Bus(error))) if dbus::kind(&error) == Kind::Absent => Ok(false),
-            other => other.map_err(|talk| talk.into_error("report whether it is running")),
+            Err(CallFailure::Bus(error)) if dbus::kind(&error) == Kind::Absent => Ok(false),
+            other => other.map_err(|failure| failure.into_error("report whether it is running")),
         }
     }
 
     fn active_profile(&self) -> Result<String, TunedError> {
-        let doing = "report its active profile";
         let asked = self.talk(LOOK, async |connection| {
-            call(&connection, "active_profile", &()).await?.body().deserialize().map_err(CallFailure::Bus)
+            Ok(call(&connection, "active_profile", &()).await?.body().deserialize()?)
         });
-        asked.map_err(|talk| talk.into_error(doing))
+        asked.map_err(|failure| failure.into_error("report its active profile"))
     }
 
     fn switch_profile(&self, profile: &str) -> Result<(), TunedError> {
@@ -108,17 +105,12 @@ impl TunedControl for Tuned {
     }
 
     fn disable(&self) -> Result<(), TunedError> {
-        let doing = "roll its profile back";
         let asked = self.talk(CHANGE, async |connection| {
-            let is_done: bool =
-                call(&connection, "disable", &()).await?.body().deserialize().map_err(CallFailure::Bus)?;
-            if is_done {
-                Ok(())
-            } else {
-                Err(CallFailure::Said("it returned \"false\", expected \"true\"".into()))
-            }
+            let is_done: bool = call(&connection, "disable", &()).await?.body().deserialize()?;
+            let said = "it returned \"false\", expected \"true\"";
+            if is_done { Ok(()) } else { Err(CallFailure::Said(said.into())) }
         });
-        asked.map_err(|talk| talk.into_error(doing))
+        asked.map_err(|failure| failure.into_error("roll its profile back"))
     }
 
     fn is_live(&self) -> bool {
@@ -144,18 +136,17 @@ impl Tuned {
         let asked = self.talk(CHANGE, async move |connection| {
             let rule =
                 MatchRule::builder().msg_type(Type::Signal).interface(CONTROL).member("profile_changed");
-            let rule = rule.build().map_err(CallFailure::Bus)?;
             // Before the call, because the profile may be applied when the call returns.
-            let changes = MessageStream::for_match_rule(rule, &connection, WAITING_MAX.try_into().ok());
-            let changes = changes.await.map_err(CallFailure::Bus)?;
+            let changes =
+                MessageStream::for_match_rule(rule.build()?, &connection, WAITING_MAX.try_into().ok())
+                    .await?;
             let answer = ask(connection.clone()).await?;
-            let (is_taken, said): (bool, String) = answer.body().deserialize().map_err(CallFailure::Bus)?;
+            let (is_taken, said): (bool, String) = answer.body().deserialize()?;
             if !is_taken {
                 return Err(CallFailure::Said(said));
             }
             // A daemon without a profile does not start tuning automatically.
-            let is_tuning: bool =
-                call(&connection, "is_running", &()).await?.body().deserialize().map_err(CallFailure::Bus)?;
+            let is_tuning: bool = call(&connection, "is_running", &()).await?.body().deserialize()?;
             if !is_tuning {
                 call(&connection, "start", &()).await?;
             }
@@ -163,10 +154,12 @@ impl Tuned {
         });
         match asked {
             // A signal can be lost if the daemon was restarted in the meantime; the active profile decides.
-            Err(Talk::Unheard(_)) if wanted.is_some() && self.active_profile().ok().as_deref() == wanted => {
+            Err(CallFailure::Unheard(_))
+                if wanted.is_some() && self.active_profile().ok().as_deref() == wanted =>
+            {
                 Ok(())
             }
-            other => other.map_err(|talk| talk.into_error(doing)),
+            other => other.map_err(|failure| failure.into_error(doing)),
         }
     }
 
@@ -175,22 +168,16 @@ impl Tuned {
         &self,
         patience: Duration,
         talk: impl FnOnce(Connection) -> F + Send + 'static,
-    ) -> Result<T, Talk>
+    ) -> Result<T, CallFailure>
     where
         T: Send + 'static,
         F: Future<Output = Result<T, CallFailure>>,
     {
         let bus = Arc::clone(&self.bus);
         let heard = dbus::within(patience, "tuned", move || {
-            zbus::block_on(async {
-                let connection = bus().method_timeout(patience).build().await.map_err(CallFailure::Bus)?;
-                talk(connection).await
-            })
+            zbus::block_on(async { talk(bus().method_timeout(patience).build().await?).await })
         });
-        match heard {
-            Ok(answer) => answer.map_err(Talk::Failed),
-            Err(unheard) => Err(Talk::Unheard(unheard.to_string())),
-        }
+        heard.unwrap_or_else(|unheard| Err(CallFailure::Unheard(unheard.to_string())))
     }
 }
 
@@ -199,25 +186,24 @@ impl Tuned {
 enum CallFailure {
     Bus(zbus::Error),
     Said(String),
-}
-
-#[derive(Debug)]
-enum Talk {
-    Failed(CallFailure),
     Unheard(String),
 }
 
-impl Talk {
+impl From<zbus::Error> for CallFailure {
+    fn from(error: zbus::Error) -> Self {
+        Self::Bus(error)
+    }
+}
+
+impl CallFailure {
     fn into_error(self, doing: &str) -> TunedError {
         let doing = doing.to_owned();
         match self {
             Self::Unheard(why) => TunedError::Unheard { doing, why },
             // Its own error text if polkit permits no one.
-            Self::Failed(CallFailure::Said(said)) if said == "Unauthorized" => {
-                TunedError::Denied { doing, said }
-            }
-            Self::Failed(CallFailure::Said(said)) => TunedError::Refused { doing, said },
-            Self::Failed(CallFailure::Bus(error)) => match (dbus::kind(&error), error.to_string()) {
+            Self::Said(said) if said == "Unauthorized" => TunedError::Denied { doing, said },
+            Self::Said(said) => TunedError::Refused { doing, said },
+            Self::Bus(error) => match (dbus::kind(&error), error.to_string()) {
                 (Kind::Denied, said) => TunedError::Denied { doing, said },
                 (_, said) => TunedError::Refused { doing, said },
             },
@@ -229,7 +215,7 @@ async fn call<B>(connection: &Connection, method: &str, body: &B) -> Result<Mess
 where
     B: serde::Serialize + wire::DynamicType,
 {
-    connection.call_method(Some(NAME), OBJECT, Some(CONTROL), method, body).await.map_err(CallFailure::Bus)
+    Ok(connection.call_method(Some(NAME), OBJECT, Some(CONTROL), method, body).await?)
 }
 
 /// Waits until TuneD reports that a profile is applied, or why not.
@@ -238,8 +224,6 @@ async fn applied(changes: MessageStream) -> Result<(), CallFailure> {
     let Some(message) = poll_fn(|context| changes.as_mut().poll_next(context)).await else {
         return Err(CallFailure::Said("the connection ended before the profile was applied".into()));
     };
-    let message = message.map_err(CallFailure::Bus)?;
-    let (_, is_applied, said): (String, bool, String) =
-        message.body().deserialize().map_err(CallFailure::Bus)?;
+    let (_, is_applied, said): (String, bool, String) = message?.body().deserialize()?;
     if is_applied { Ok(()) } else { Err(CallFailure::Said(said)) }
 }

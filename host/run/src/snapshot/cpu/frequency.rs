@@ -63,6 +63,6 @@ fn read_cpus(root: &Root, folder: &str) -> CpuSet {
 
 /// The switch of all policies, or Intel's own, which has the inverse meaning.
 pub(super) fn read_boost(root: &Root) -> Reading<bool> {
-    let flag = |path: &str| root.read(path).parse(path, "0 or 1", formats::flag);
+    let flag = |path: &str| formats::read_flag(root, path);
     flag(&format!("{CPU}/cpufreq/boost")).or(|| flag(&format!("{CPU}/intel_pstate/no_turbo")).map(|off| !off))
 }

@@ -54,20 +54,15 @@ pub fn machine_id_digest(root: &Root) -> Reading<String> {
 /// Kernels with the PREEMPT_RT patches have /sys/kernel/realtime; mainline kernels (since 6.12) show it only
 /// in the build line.
 fn is_realtime(root: &Root, build: &Reading<String>) -> Reading<bool> {
-    let path = "/sys/kernel/realtime";
-    let told = root.read(path).parse(path, "0 or 1", formats::flag);
+    let told = formats::read_flag(root, "/sys/kernel/realtime");
     told.or(|| build.as_ref().map(|line| line.contains("PREEMPT_RT") || line.contains("PREEMPT RT")))
 }
 
 /// The mode of SELinux: "enforcing", "permissive", or "disabled" if the kernel does not run it; absent if neither file
 /// shows it.
 fn selinux_mode(root: &Root) -> Reading<String> {
-    let running = root.read(SELINUX_ENFORCE).parse(SELINUX_ENFORCE, "0 or 1", |text| match text {
-        "1" => Some("enforcing".to_owned()),
-        "0" => Some("permissive".to_owned()),
-        _ => None,
-    });
-    running.or(|| {
+    let running = formats::read_flag(root, SELINUX_ENFORCE);
+    running.map(|enforces| if enforces { "enforcing" } else { "permissive" }.to_owned()).or(|| {
         root.read(SECURITY_MODULES).and_then(|modules| {
             let is_in_use = modules.split(',').any(|module| module == "selinux");
             Reading::from_option((!is_in_use).then(|| "disabled".to_owned()))

@@ -4,7 +4,7 @@
 //! lower one; an empty file or a link to /dev/null masks it. Across the files the last assignment of a key
 //! wins.
 
-use crate::Root;
+use crate::{Root, environment};
 use lowlat_host::{Reading, snapshot::Assignment};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -35,9 +35,7 @@ fn files(root: &Root) -> Vec<(String, String)> {
     let mut by_name: BTreeMap<String, Option<(String, String)>> = BTreeMap::new();
     for directory in DIRECTORIES {
         for name in root.list(directory).into_known().unwrap_or_default().into_iter().take(FILES_MAX) {
-            let is_config =
-                name.strip_suffix(".conf").is_some_and(|stem| !stem.is_empty() && !stem.starts_with('.'));
-            if !is_config || by_name.contains_key(&name) {
+            if !environment::is_config(&name) || by_name.contains_key(&name) {
                 continue;
             }
             let path = format!("{directory}/{name}");
@@ -93,11 +91,7 @@ struct Line {
 }
 
 fn parse(path: &str, text: &str) -> Vec<Line> {
-    let lines = (1u32..).zip(text.lines()).filter_map(|(number, line)| {
-        let line = line.trim();
-        if line.is_empty() || line.starts_with(['#', ';']) {
-            return None;
-        }
+    let lines = environment::lines(text).filter_map(|(number, line)| {
         let (key, value) = match line.split_once('=') {
             Some((key, value)) => (key.trim(), Some(value.trim().to_owned())),
             None => (line, None),

@@ -28,7 +28,7 @@ pub(super) fn read(root: &Root, name: &str) -> Nic {
         name: name.to_owned(),
         is_physical: root.exists(&file("device")),
         operstate: root.read(&file("operstate")),
-        carrier: root.read(&file("carrier")).parse("carrier", "0 or 1", formats::flag),
+        carrier: formats::flag(root.read(&file("carrier")), "carrier"),
         speed_mbps: speed_mbps(root, &file("speed")),
         mtu_bytes: root.read_as(&file("mtu"), "a number of bytes"),
         mac: root.read(&file("address")),
@@ -123,10 +123,8 @@ fn link(root: &Root, directory: &str) -> Reading<PcieLink> {
 
 /// True if any power state of the link may be entered; absent if the kernel exposes none of the switches.
 fn aspm(root: &Root, directory: &str) -> Reading<bool> {
-    let states = ["l0s_aspm", "l1_aspm", "l1_1_aspm", "l1_2_aspm"].map(|name| {
-        let path = format!("{directory}/link/{name}");
-        root.read(&path).parse(&path, "0 or 1", formats::flag)
-    });
+    let states = ["l0s_aspm", "l1_aspm", "l1_1_aspm", "l1_2_aspm"]
+        .map(|name| formats::read_flag(root, &format!("{directory}/link/{name}")));
     let is_any = states.iter().any(|state| state.known() == Some(&true));
     if is_any {
         return Reading::Known(true);

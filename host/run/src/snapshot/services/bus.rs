@@ -11,12 +11,12 @@ use super::{
 use crate::{
     Root,
     dbus::{self, Kind},
-    systemd::connection::call,
+    systemd::connection::{UnitRow, call},
 };
 use lowlat_host::{Reading, snapshot::Service};
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, time::Duration};
-use zbus::{connection::Builder, wire::OwnedObjectPath};
+use zbus::connection::Builder;
 
 /// Time limit of all calls together; a host whose bus hangs is read from its files.
 const CONVERSATION: Duration = Duration::from_secs(15);
@@ -85,11 +85,6 @@ fn ask(builder: Builder<'static>, patience: Duration) -> Reading<UnitListing> {
         Err(unheard) => failed(&unheard.to_string()),
     }
 }
-
-/// One unit of ListUnits: name, description, load state, active state, sub state, followed unit, object, and the
-/// queued job's number, type and object.
-type UnitRow =
-    (String, String, String, String, String, String, OwnedObjectPath, u32, String, OwnedObjectPath);
 
 async fn converse(builder: Builder<'static>) -> zbus::Result<UnitListing> {
     let connection = builder.method_timeout(CALL).build().await?;

@@ -20,7 +20,10 @@ pub(super) fn tuned(root: &Root) -> TunedFacts {
             profile => profile,
         },
         mode: root.read("/etc/tuned/profile_mode"),
-        rollback: main.as_ref().and_then(|text| Reading::from_option(assignment(text, "rollback"))),
+        rollback: main.as_ref().and_then(|text| {
+            let rows = environment::of_file(TUNED_MAIN, text).filter(|row| row.key == "rollback");
+            Reading::from_option(rows.last().map(|row| row.value))
+        }),
     }
 }
 
@@ -87,16 +90,6 @@ fn banned_cpus(mask: Option<&Assignment>, list: Option<&Assignment>) -> (Reading
     let reading = cpus
         .map_or_else(|expected| Reading::unparsable(found.path.as_str(), value, expected), Reading::Known);
     (reading, Some(found.path.clone()))
-}
-
-/// The last value of `name=value` outside comments, without quotes.
-fn assignment(text: &str, name: &str) -> Option<String> {
-    let lines = text.lines().map(str::trim).filter(|line| !line.starts_with(['#', ';']));
-    let mut values = lines.filter_map(|line| {
-        let (key, value) = line.strip_prefix("export ").unwrap_or(line).split_once('=')?;
-        (key.trim() == name).then(|| value.trim().trim_matches(['"', '\'']).to_owned())
-    });
-    values.next_back()
 }
 
 #[cfg(test)]

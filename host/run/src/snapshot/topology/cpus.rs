@@ -63,7 +63,6 @@ fn read_cpu(root: &Root, folder: &str, on_unclear_cache: impl FnMut()) -> RawCpu
     let topology = format!("{folder}/topology");
     let id = |name: &str| root.read_as(&format!("{topology}/{name}"), "a number");
     let cpus = |names: &[&str]| read_cpus(root, &topology, names);
-    let switch = format!("{folder}/online");
     let speed = |name: &str| root.read_as(&format!("{folder}/{name}"), "a number");
     let clock_khz_max: Reading<u32> = speed("cpufreq/cpuinfo_max_freq");
     let performance_max = match &clock_khz_max {
@@ -71,7 +70,7 @@ fn read_cpu(root: &Root, folder: &str, on_unclear_cache: impl FnMut()) -> RawCpu
         _ => speed("acpi_cppc/highest_perf"),
     };
     RawCpu {
-        is_online: root.read(&switch).parse(&switch, "0 or 1", formats::flag),
+        is_online: formats::read_flag(root, &format!("{folder}/online")),
         has_topology: root.exists(&topology),
         package_id: id("physical_package_id"),
         die_id: id("die_id"),
@@ -93,23 +92,10 @@ fn read_cpu(root: &Root, folder: &str, on_unclear_cache: impl FnMut()) -> RawCpu
 /// masks come first: they are as old as the kernel's topology, and other tools read them in trees edited by
 /// hand.
 fn read_cpus(root: &Root, folder: &str, names: &[&str]) -> Reading<CpuSet> {
-    let masks = names.iter().map(|name| root.read_cpu_mask(&format!("{folder}/{name}")));
-    let lists = names.iter().map(|name| root.read_cpu_list(&format!("{folder}/{name}_list")));
-    first_telling(masks.chain(lists))
-}
-
-/// The first reading that is known, otherwise the first that is not merely absent.
-fn first_telling<T>(readings: impl Iterator<Item = Reading<T>>) -> Reading<T> {
-    let mut told = Reading::Absent;
-    for reading in readings {
-        if reading.is_known() {
-            return reading;
-        }
-        if told.is_absent() {
-            told = reading;
-        }
-    }
-    told
+    let of_masks = names.iter().fold(Reading::Absent, |told: Reading<CpuSet>, name| {
+        told.or(|| root.read_cpu_mask(&format!("{folder}/{name}")))
+    });
+    names.iter().fold(of_masks, |told, name| told.or(|| root.read_cpu_list(&format!("{folder}/{name}_list"))))
 }
 
 fn read_caches(root: &Root, folder: &str, mut on_unclear: impl FnMut()) -> Vec<RawCache> {
@@ -138,19 +124,13 @@ fn read_cache(root: &Root, folder: &str) -> Option<RawCache> {
         _ => return None,
     };
     let size = format!("{folder}/size");
-    let shared = || {
-        let map = root.read_cpu_mask(&format!("{folder}/shared_cpu_map"));
-        first_telling(
-            [map]
-                .into_iter()
-                .chain(std::iter::once_with(|| root.read_cpu_list(&format!("{folder}/shared_cpu_list")))),
-        )
-    };
     Some(RawCache {
         level: root.read_as(&format!("{folder}/level"), "a number").into_known()?,
         kind,
         size_bytes: root.read(&size).parse(&size, "a size such as 512K", formats::kernel_size_bytes),
         line_bytes: root.read_as(&format!("{folder}/coherency_line_size"), "a number of bytes"),
-        cpus: shared(),
+        cpus: root
+            .read_cpu_mask(&format!("{folder}/shared_cpu_map"))
+            .or(|| root.read_cpu_list(&format!("{folder}/shared_cpu_list"))),
     })
 }

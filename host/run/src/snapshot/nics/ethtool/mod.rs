@@ -102,31 +102,24 @@ fn ask(interface: &str) -> Answers {
     let transceiver = over(&mut netlink, |connection| module_memory(connection, interface));
     let rss_contexts = over(&mut netlink, |connection| connection.list_about(interface, request::RSS));
     let mut asked = |request: u8| over(&mut netlink, |connection| connection.ask_about(interface, request));
-    let channels = asked(request::CHANNELS)
-        .map(|answer| decode::channels(&answer))
-        .or(|| reading(ioctl::channels(interface)));
-    let coalescing = asked(request::COALESCING)
-        .map(|answer| decode::coalescing(&answer))
-        .or(|| reading(ioctl::coalescing(interface)));
+    let channels = either(interface, asked(request::CHANNELS), decode::channels, ioctl::channels);
+    let coalescing = either(interface, asked(request::COALESCING), decode::coalescing, ioctl::coalescing);
     let queues = channels.known().map_or(1, |all| all.combined.saturating_add(all.rx.max(all.tx)));
     Answers {
         driver: reading(ioctl::driver(interface)),
         channels,
-        rings: asked(request::RINGS)
-            .map(|answer| decode::rings(&answer))
-            .or(|| reading(ioctl::rings(interface))),
+        rings: either(interface, asked(request::RINGS), decode::rings, ioctl::rings),
         coalescing: coalescing.clone(),
-        offloads: asked(request::FEATURES)
-            .map(|answer| decode::features(&answer))
-            .or(|| reading(ioctl::features(interface))),
-        timestamping: asked(request::TIMESTAMPING)
-            .map(|answer| decode::timestamping(&answer))
-            .or(|| reading(ioctl::timestamping(interface))),
-        pause: asked(request::PAUSE)
-            .map(|answer| decode::pause(&answer))
-            .or(|| reading(ioctl::pause(interface))),
+        offloads: either(interface, asked(request::FEATURES), decode::features, ioctl::features),
+        timestamping: either(
+            interface,
+            asked(request::TIMESTAMPING),
+            decode::timestamping,
+            ioctl::timestamping,
+        ),
+        pause: either(interface, asked(request::PAUSE), decode::pause, ioctl::pause),
         fec: asked(request::FEC).map(|answer| decode::fec(&answer)),
-        eee: asked(request::EEE).map(|answer| decode::eee(&answer)).or(|| reading(ioctl::eee(interface))),
+        eee: either(interface, asked(request::EEE), decode::eee, ioctl::eee),
         rss_indirection: reading(ioctl::indirection(interface)),
         queue_coalescing: reading(lists::queue_coalescing(interface, queues))
             .map(|each| each.iter().map(|queue| decode::as_far_as(queue, coalescing.known())).collect()),
@@ -137,6 +130,16 @@ fn ask(interface: &str) -> Answers {
         pfc_priorities: reading(pfc(interface)).and_then(|answer| Reading::from_option(decode::pfc(&answer))),
         transceiver: transceiver.and_then(|memory| Reading::from_option(decode::module(&memory))),
     }
+}
+
+/// The answer over netlink, otherwise that of the ioctl.
+fn either<T>(
+    interface: &str,
+    answer: Reading<Vec<u8>>,
+    decode: fn(&[u8]) -> T,
+    ioctl: fn(&str) -> Result<T, Errno>,
+) -> Reading<T> {
+    answer.map(|answer| decode(&answer)).or(|| reading(ioctl(interface)))
 }
 
 /// An answer over a connection, or why there is none.

@@ -5,6 +5,7 @@ use std::{
     sync::mpsc,
     thread,
 };
+use zbus::wire::OwnedObjectPath;
 
 /// systemd's manager, as far as these tests need it.
 struct Manager {
