@@ -1,12 +1,12 @@
 //! Decodes sub-buffers to events in the sampler's ticks.
 
 use super::{
-    Activity, Entry, Hold, MissedEvents, Page, PageError, PageLayout, TickMap, TraceEvent, TraceFormats,
-    TraceNames, TraceStep, Vector,
+    Activity, Entry, Hold, MissedEvents, Page, PageError, TickMap, TraceEvent, TraceFormats, TraceNames,
+    TraceStep, Vector,
     events::{Says, signal},
-    formats::{Known, Threads},
+    formats::Threads,
 };
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 /// Maximum number of named threads; later ones remain numbers.
 pub const THREADS_MAX: usize = 4_096;
@@ -23,10 +23,7 @@ const BACK_TICKS_MAX: u64 = 1 << 32;
 /// Decodes the sub-buffers of any number of CPUs to events.
 #[derive(Debug)]
 pub struct Decoder {
-    layout: PageLayout,
-    type_offset: usize,
-    known: BTreeMap<u16, Known>,
-    reasons: BTreeMap<u64, Vector>,
+    formats: TraceFormats,
     clock: TickMap,
     names: TraceNames,
     functions: BTreeSet<u64>,
@@ -93,10 +90,7 @@ impl Decoder {
     /// Creates a decoder for these formats; `clock` converts stamps to ticks.
     pub fn new(formats: &TraceFormats, clock: TickMap) -> Self {
         Self {
-            layout: formats.page,
-            type_offset: formats.type_offset,
-            known: formats.known.clone(),
-            reasons: formats.ipi_reasons.clone(),
+            formats: formats.clone(),
             clock,
             names: TraceNames::default(),
             functions: BTreeSet::new(),
@@ -133,7 +127,7 @@ impl Decoder {
     /// [`Decoder::events_max`]. Unreadable parts of the sub-buffer are counted, and replaced by a
     /// [`TraceStep::Lost`].
     pub fn page(&mut self, cursor: &mut CpuCursor, bytes: &[u8], events: &mut Vec<TraceEvent>) {
-        let page = match Page::parse(bytes, &self.layout) {
+        let page = match Page::parse(bytes, &self.formats.page) {
             Ok(page) => page,
             Err(error) => return self.note_damage(error, cursor, events),
         };
@@ -168,12 +162,12 @@ impl Decoder {
     }
 
     fn entry(&mut self, cursor: &mut CpuCursor, entry: &Entry<'_>, events: &mut Vec<TraceEvent>) {
-        let id = entry.record.get(self.type_offset..).and_then(|rest| rest.first_chunk::<2>());
+        let id = entry.record.get(self.formats.type_offset..).and_then(|rest| rest.first_chunk::<2>());
         let Some(id) = id.map(|bytes| u16::from_ne_bytes(*bytes)) else {
             self.counts.short_count += 1;
             return;
         };
-        let Some(known) = self.known.get(&id) else {
+        let Some(known) = self.formats.known.get(&id) else {
             self.counts.unknown_count += 1;
             return;
         };
@@ -202,10 +196,8 @@ impl Decoder {
             && last != now
         {
             self.counts.missed_switch_count += 1;
-            events.push(TraceEvent {
-                ticks: cursor.ticks,
-                step: TraceStep::Switch { from: now, to: now, hold: None },
-            });
+            let step = TraceStep::Switch { from: now, to: now, hold: None };
+            events.push(TraceEvent { ticks: cursor.ticks, step });
         }
         cursor.running = match step {
             TraceStep::Switch { to, .. } => Some(to),
@@ -215,7 +207,7 @@ impl Decoder {
 
     /// Meaning of a record; `None` if it is too short for its fields.
     fn step(&mut self, id: u16, record: &[u8]) -> Option<TraceStep> {
-        let known = self.known.get(&id)?;
+        let known = self.formats.known.get(&id)?;
         let number = || known.number(record);
         Some(match known.says {
             Says::Enters(_, activity) => {
@@ -250,25 +242,15 @@ impl Decoder {
     }
 
     fn ipi(&self, reason: u64) -> Vector {
-        self.reasons.get(&reason).copied().unwrap_or(Vector::OtherIpi)
+        self.formats.ipi_reasons.get(&reason).copied().unwrap_or(Vector::OtherIpi)
     }
 
     fn note_function(&mut self, activity: Activity) {
-        let (Activity::Hrtimer(address)
-        | Activity::Timer(address)
-        | Activity::CallFunction(address)
-        | Activity::Tasklet(address)
-        | Activity::Work(address)) = activity
-        else {
-            return;
-        };
-        if self.functions.contains(&address) {
-            return;
-        }
+        let Some(address) = activity.function() else { return };
         if self.functions.len() < FUNCTIONS_MAX {
             self.functions.insert(address);
         } else {
-            self.counts.unnamed_count += 1;
+            self.counts.unnamed_count += u64::from(!self.functions.contains(&address));
         }
     }
 }
@@ -323,19 +305,14 @@ fn switch(
 /// Bits above the lowest eight mean that it was preempted.
 fn hold(state: u64, [prio, next_prio]: [i32; 2], is_idle_next: bool) -> Option<Hold> {
     let is = |bits: u64| state & bits != 0;
-    if is(0x04) {
-        Some(Hold::Stopped)
-    } else if is(0x08) {
-        Some(Hold::Traced)
-    } else if is(0x30) {
+    match () {
+        () if is(0x04) => Some(Hold::Stopped),
+        () if is(0x08) => Some(Hold::Traced),
         // It ended.
-        None
-    } else if is(0xff) {
-        Some(Hold::Blocked)
-    } else if prio < ORDINARY_PRIO && (is_idle_next || next_prio >= ORDINARY_PRIO) {
-        Some(Hold::Limit)
-    } else {
-        is_idle_next.then_some(Hold::Quota)
+        () if is(0x30) => None,
+        () if is(0xff) => Some(Hold::Blocked),
+        () if prio < ORDINARY_PRIO && (is_idle_next || next_prio >= ORDINARY_PRIO) => Some(Hold::Limit),
+        () => is_idle_next.then_some(Hold::Quota),
     }
 }
 

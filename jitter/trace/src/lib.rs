@@ -70,6 +70,20 @@ pub enum Activity {
     Held(Hold),
 }
 
+impl Activity {
+    /// The address of its function; 0 if an exit event does not name it.
+    pub fn function(self) -> Option<u64> {
+        match self {
+            Self::Hrtimer(function)
+            | Self::Timer(function)
+            | Self::CallFunction(function)
+            | Self::Tasklet(function)
+            | Self::Work(function) => Some(function),
+            _ => None,
+        }
+    }
+}
+
 /// Reason that a thread that leaves the CPU cannot run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -1,7 +1,7 @@
 //! Decodes the sub-buffers of senders.
 
-use super::{Channel, Frames, Level, Send, SendFormats, SendStep, Targets, formats::Record};
-use crate::{Entry, MissedEvents, Page, TickMap};
+use super::{Channel, Frames, Level, Send, SendFormats, SendStep, Targets, formats::Kind};
+use crate::{Entry, Field, MissedEvents, Page, TickMap};
 
 /// Bytes of an address on a stack.
 const ADDRESS_BYTES: usize = 8;
@@ -75,31 +75,31 @@ impl SendDecoder {
         let formats = &self.formats;
         let record = entry.record;
         let id = record.get(formats.type_offset..).and_then(|rest| rest.first_chunk::<2>()).ok_or(Short)?;
-        let Some(known) = formats.known.get(&u16::from_ne_bytes(*id)) else { return Ok(None) };
-        let number = |field: &crate::Field| field.number(record).ok_or(Short);
+        let Some((kind, fields)) = formats.known.get(&u16::from_ne_bytes(*id)) else { return Ok(None) };
+        let number = |field: &Field| field.number(record).ok_or(Short);
         let thread = i32::try_from(number(&formats.thread)?.cast_signed()).map_err(|_| Short)?;
         let level = Level::of_flags(number(&formats.flags)?);
-        if let Record::SendOne { cpu: target, .. } = known
+        if let (Kind::SendOne, [target, ..]) = (kind, fields.as_slice())
             && number(target)? == u64::from(cpu)
         {
             // A CPU that interrupts itself has deferred work to that moment; no other CPU requested it.
             return Ok(None);
         }
-        let step = self.step(known, record).ok_or(Short)?;
+        let step = self.step(*kind, fields, record).ok_or(Short)?;
         Ok(Some(Send { ticks, thread, level, step }))
     }
 
     /// Meaning of a record; `None` if it is too short for its fields.
-    fn step<'a>(&self, known: &Record, record: &'a [u8]) -> Option<SendStep<'a>> {
-        let number = |field: &crate::Field| field.number(record);
-        Some(match known {
-            Record::Queue { cpu, function, request, callsite } => SendStep::Queues {
+    fn step<'a>(&self, kind: Kind, fields: &[Field], record: &'a [u8]) -> Option<SendStep<'a>> {
+        let number = |field: &Field| field.number(record);
+        Some(match (kind, fields) {
+            (Kind::Queue, [cpu, function, request, callsite]) => SendStep::Queues {
                 cpu: u32::try_from(number(cpu)?).ok()?,
                 function: number(function)?,
                 request: number(request)?,
                 callsite: number(callsite)?,
             },
-            Record::SendOne { cpu, callsite, callback } => {
+            (Kind::SendOne, [cpu, callsite, callback]) => {
                 let callback = number(callback)?;
                 SendStep::Sends {
                     targets: Targets::One(u32::try_from(number(cpu)?).ok()?),
@@ -108,26 +108,27 @@ impl SendDecoder {
                     callback,
                 }
             }
-            Record::SendMany { mask, callsite, callback } => SendStep::Sends {
+            (Kind::SendMany, [mask, callsite, callback]) => SendStep::Sends {
                 targets: Targets::Mask(mask.bytes(record)?),
                 channel: Some(Channel::Call),
                 callsite: number(callsite)?,
                 callback: number(callback)?,
             },
-            Record::Raise { mask, reason } => SendStep::Sends {
+            (Kind::Raise, [mask, reason]) => SendStep::Sends {
                 targets: Targets::Mask(mask.bytes(record)?),
                 channel: self.formats.channel_of(number(reason)?),
                 callsite: 0,
                 callback: 0,
             },
-            Record::Wake { thread } => SendStep::Wakes(i32::try_from(number(thread)?.cast_signed()).ok()?),
-            Record::Exit { comm } => SendStep::Ends(comm.text(record)?),
-            Record::Stack { count, frames_at } => {
+            (Kind::Wake, [thread]) => SendStep::Wakes(i32::try_from(number(thread)?.cast_signed()).ok()?),
+            (Kind::Exit, [comm]) => SendStep::Ends(comm.text(record)?),
+            (Kind::Stack, [count, caller]) => {
                 let count = usize::try_from(number(count)?).ok()?;
-                let frames = record.get(*frames_at..)?;
+                let frames = record.get(caller.offset..)?;
                 let bytes = frames.len().min(count.saturating_mul(ADDRESS_BYTES));
                 SendStep::Stack(Frames(frames.get(..bytes)?))
             }
+            _ => return None,
         })
     }
 }

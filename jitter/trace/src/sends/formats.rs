@@ -21,7 +21,7 @@ pub struct SendEvent {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+pub(super) enum Kind {
     Queue,
     SendOne,
     SendMany,
@@ -29,6 +29,22 @@ enum Kind {
     Exit,
     Wake,
     Stack,
+}
+
+impl Kind {
+    /// The fields that are read, in the order in which the decoder takes them.
+    fn fields(self) -> &'static [&'static str] {
+        match self {
+            Self::Queue => &["cpu", "func", "csd", "callsite"],
+            Self::SendOne => &["cpu", "callsite", "callback"],
+            Self::SendMany => &["cpumask", "callsite", "callback"],
+            Self::Raise => &["target_cpus", "reason"],
+            Self::Exit => &["comm"],
+            Self::Wake => &["pid"],
+            // The format declares eight addresses; a record has as many as it counts.
+            Self::Stack => &["size", "caller"],
+        }
+    }
 }
 
 const fn event(path: &'static str, target: Option<&'static str>, has_stack: bool, kind: Kind) -> SendEvent {
@@ -72,20 +88,9 @@ pub struct SendFormats {
     pub(super) type_offset: usize,
     pub(super) flags: Field,
     pub(super) thread: Field,
-    pub(super) known: BTreeMap<u16, Record>,
+    /// Kinds of events and their fields ([`Kind::fields`]), by the number of the format.
+    pub(super) known: BTreeMap<u16, (Kind, Vec<Field>)>,
     pub(super) reasons: BTreeMap<u64, Vector>,
-}
-
-/// Fields needed to read one event.
-#[derive(Debug, Clone)]
-pub(super) enum Record {
-    Queue { cpu: Field, function: Field, request: Field, callsite: Field },
-    SendOne { cpu: Field, callsite: Field, callback: Field },
-    SendMany { mask: Field, callsite: Field, callback: Field },
-    Raise { mask: Field, reason: Field },
-    Exit { comm: Field },
-    Wake { thread: Field },
-    Stack { count: Field, frames_at: usize },
 }
 
 impl SendFormats {
@@ -114,7 +119,9 @@ impl SendFormats {
             let Some(text) = is_wanted.then(|| format_of(event.path)).flatten() else { continue };
             let format = EventFormat::parse(event.path, &text)?;
             let error = |expected: &str| FormatError(Unparsable::new(event.path, &text, expected));
-            let record = Record::of(event.kind, &format)
+            let fields = event.kind.fields().iter().map(|name| format.field(name).cloned());
+            let fields = fields
+                .collect::<Option<Vec<Field>>>()
                 .ok_or_else(|| error("the fields of this event in Linux 6.4 or newer"))?;
             let common = |name: &str| format.field(name).cloned().ok_or_else(|| error(name));
             let formats = match &mut formats {
@@ -129,7 +136,7 @@ impl SendFormats {
                     reasons: ipi_reasons(printk_formats),
                 }),
             };
-            formats.known.insert(format.id, record);
+            formats.known.insert(format.id, (event.kind, fields));
             formats.present.push(event);
         }
         Ok(formats.filter(|formats| formats.has_sends() || formats.has(Kind::Wake)))
@@ -151,34 +158,5 @@ impl SendFormats {
             Vector::CallFunction => Some(Channel::Call),
             _ => None,
         }
-    }
-}
-
-impl Record {
-    fn of(kind: Kind, format: &EventFormat) -> Option<Self> {
-        let field = |name: &str| format.field(name).cloned();
-        Some(match kind {
-            Kind::Queue => Self::Queue {
-                cpu: field("cpu")?,
-                function: field("func")?,
-                request: field("csd")?,
-                callsite: field("callsite")?,
-            },
-            Kind::SendOne => Self::SendOne {
-                cpu: field("cpu")?,
-                callsite: field("callsite")?,
-                callback: field("callback")?,
-            },
-            Kind::SendMany => Self::SendMany {
-                mask: field("cpumask")?,
-                callsite: field("callsite")?,
-                callback: field("callback")?,
-            },
-            Kind::Raise => Self::Raise { mask: field("target_cpus")?, reason: field("reason")? },
-            Kind::Exit => Self::Exit { comm: field("comm")? },
-            Kind::Wake => Self::Wake { thread: field("pid")? },
-            // The format declares eight addresses; a record has as many as it counts.
-            Kind::Stack => Self::Stack { count: field("size")?, frames_at: field("caller")?.offset },
-        })
     }
 }
