@@ -14,34 +14,21 @@ impl CpuCauses {
     }
 }
 
-/// The cause to use instead of this one; `None` if it may stay.
-fn blamed(cause: &Cause) -> Option<Cause> {
-    (cause.kind == CauseKind::Unexplained).then(|| Cause::of(CauseKind::FirmwareOrHypervisor))
+/// True if the time belongs to firmware or hypervisor, or will.
+fn is_blamed(cause: &Cause) -> bool {
+    matches!(cause.kind, CauseKind::Unexplained | CauseKind::FirmwareOrHypervisor)
 }
 
 fn blame_totals(totals: &mut Vec<CauseTotal>) {
-    let mut merged: Vec<CauseTotal> = Vec::with_capacity(totals.len());
-    let mut of_firmware: Option<CauseTotal> = None;
-    for mut total in totals.drain(..) {
-        if let Some(cause) = blamed(&total.cause) {
-            total.cause = cause;
-        }
-        if total.cause.kind == CauseKind::FirmwareOrHypervisor {
-            of_firmware = Some(match of_firmware {
-                Some(sum) => sum_of(sum, &total),
-                None => total,
-            });
-        } else {
-            merged.push(total);
-        }
-    }
-    merged.extend(of_firmware);
+    let (blamed, mut merged): (Vec<_>, Vec<_>) = totals.drain(..).partition(|of| is_blamed(&of.cause));
+    let cause = Cause::of(CauseKind::FirmwareOrHypervisor);
+    merged.extend(blamed.into_iter().reduce(sum_of).map(|sum| CauseTotal { cause, ..sum }));
     merged.sort_by(|a, b| b.ns_total.cmp(&a.ns_total).then_with(|| a.cause.cmp(&b.cause)));
     *totals = merged;
 }
 
 /// The sum of both. Unexplained time in one interruption is of one kind, so no interruption counts twice.
-fn sum_of(sum: CauseTotal, total: &CauseTotal) -> CauseTotal {
+fn sum_of(sum: CauseTotal, total: CauseTotal) -> CauseTotal {
     CauseTotal {
         count: sum.count.saturating_add(total.count),
         main_count: sum.main_count.saturating_add(total.main_count),
@@ -50,23 +37,15 @@ fn sum_of(sum: CauseTotal, total: &CauseTotal) -> CauseTotal {
         ns_max: sum.ns_max.max(total.ns_max),
         windowed_count: sum.windowed_count.saturating_add(total.windowed_count),
         windowed_square_sum: sum.windowed_square_sum.saturating_add(total.windowed_square_sum),
-        allowed_cpus: sum.allowed_cpus,
-        cause: sum.cause,
+        ..sum
     }
 }
 
 fn blame_parts(explained: &mut Explained) {
-    let mut merged: Vec<CausePart> = Vec::with_capacity(explained.parts.len());
-    for mut part in explained.parts.drain(..) {
-        if let Some(cause) = blamed(&part.cause) {
-            part.cause = cause;
-        }
-        let is_firmware = part.cause.kind == CauseKind::FirmwareOrHypervisor;
-        match merged.iter_mut().find(|other| is_firmware && other.cause == part.cause) {
-            Some(other) => other.ns = other.ns.saturating_add(part.ns),
-            None => merged.push(part),
-        }
-    }
+    let (blamed, mut merged): (Vec<_>, Vec<_>) =
+        explained.parts.drain(..).partition(|part| is_blamed(&part.cause));
+    let ns = blamed.into_iter().map(|part| part.ns).reduce(u64::saturating_add);
+    merged.extend(ns.map(|ns| CausePart { cause: Cause::of(CauseKind::FirmwareOrHypervisor), ns }));
     merged.sort_by_key(|part| Reverse(part.ns));
     explained.parts = merged;
 }

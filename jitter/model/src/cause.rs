@@ -71,27 +71,30 @@ impl CauseKind {
     }
 
     pub fn word(self) -> &'static str {
-        match self {
-            Self::Nmi => "NMI",
-            Self::Irq => "irq",
-            Self::Vector => "vector",
-            Self::Hrtimer => "hrtimer",
-            Self::Timer => "timer",
-            Self::CallFunction => "call function",
-            Self::Softirq => "softirq",
-            Self::Tasklet => "tasklet",
-            Self::Work => "work",
-            Self::Thread => "thread",
-            Self::PageFault => "page fault",
-            Self::Signal => "signal",
-            Self::Held => "held",
-            Self::EntryExit => "kernel entry and exit",
-            Self::FirmwareOrHypervisor => "firmware or hypervisor",
-            Self::Unexplained => "unexplained",
-            Self::NotTraced => "not traced",
-        }
+        KINDS[self as usize].1
     }
 }
+
+/// Every kind with its word, at the index of its number.
+pub(crate) const KINDS: [(CauseKind, &str); 17] = [
+    (CauseKind::Nmi, "NMI"),
+    (CauseKind::Irq, "irq"),
+    (CauseKind::Vector, "vector"),
+    (CauseKind::Hrtimer, "hrtimer"),
+    (CauseKind::Timer, "timer"),
+    (CauseKind::CallFunction, "call function"),
+    (CauseKind::Softirq, "softirq"),
+    (CauseKind::Tasklet, "tasklet"),
+    (CauseKind::Work, "work"),
+    (CauseKind::Thread, "thread"),
+    (CauseKind::PageFault, "page fault"),
+    (CauseKind::Signal, "signal"),
+    (CauseKind::Held, "held"),
+    (CauseKind::EntryExit, "kernel entry and exit"),
+    (CauseKind::FirmwareOrHypervisor, "firmware or hypervisor"),
+    (CauseKind::Unexplained, "unexplained"),
+    (CauseKind::NotTraced, "not traced"),
+];
 
 /// The name of the timer's interrupt. That of one which ran a function has the function too: "local timer (NAME)".
 pub(crate) const LOCAL_TIMER: &str = "local timer";
@@ -112,16 +115,14 @@ impl Cause {
         Self { kind, ..Self::default() }
     }
 
+    pub(crate) fn named(kind: CauseKind, name: impl Into<String>) -> Self {
+        Self { kind, name: name.into(), ..Self::default() }
+    }
+
     /// True for a kernel function whose name is unknown.
     pub fn is_nameless(&self) -> bool {
-        let is_function = matches!(
-            self.kind,
-            CauseKind::Hrtimer
-                | CauseKind::Timer
-                | CauseKind::CallFunction
-                | CauseKind::Tasklet
-                | CauseKind::Work
-        );
+        use CauseKind::{CallFunction, Hrtimer, Tasklet, Timer, Work};
+        let is_function = matches!(self.kind, Hrtimer | Timer | CallFunction | Tasklet | Work);
         let name = self.name.as_str();
         is_function && (name.is_empty() || name.starts_with("0x") || name == "function not known")
     }

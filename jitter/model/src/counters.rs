@@ -77,37 +77,33 @@ pub fn cause_of_row(name: &str, description: &str) -> Option<Cause> {
         return None;
     }
     if let Some((_, kind, word)) = X86_ROWS.iter().find(|(row, ..)| *row == name) {
-        return Some(named(*kind, word));
+        return Some(Cause::named(*kind, *word));
     }
     if let Some((_, word)) = DESCRIBED_ROWS.iter().find(|(text, _)| *text == description) {
-        return Some(named(CauseKind::Vector, word));
+        return Some(Cause::named(CauseKind::Vector, *word));
     }
     let described = description.trim_end_matches(" interrupts");
-    Some(named(CauseKind::Vector, if described.is_empty() { name } else { described }))
+    Some(Cause::named(CauseKind::Vector, if described.is_empty() { name } else { described }))
 }
 
 /// A device interrupt with the names of its handlers.
 pub fn cause_of_irq(number: u32, actions: &[String]) -> Cause {
-    Cause { number: Some(i64::from(number)), ..named(CauseKind::Irq, &actions.join("+")) }
+    Cause { number: Some(i64::from(number)), ..Cause::named(CauseKind::Irq, actions.join("+")) }
 }
 
 /// A softirq by the kernel's name: "RCU".
 pub fn cause_of_softirq(name: &str) -> Cause {
-    named(CauseKind::Softirq, name)
+    Cause::named(CauseKind::Softirq, name)
 }
 
 /// Timeslices of /proc/schedstat: how often any thread got the CPU, including the sampler.
 pub fn timeslices() -> Cause {
-    named(CauseKind::Thread, "timeslices of any thread")
+    Cause::named(CauseKind::Thread, "timeslices of any thread")
 }
 
 /// Steal time of /proc/stat, counted in clock ticks of the kernel's accounting.
 pub fn steal_ticks() -> Cause {
-    named(CauseKind::FirmwareOrHypervisor, "steal time in clock ticks")
-}
-
-fn named(kind: CauseKind, name: &str) -> Cause {
-    Cause { name: name.to_owned(), ..Cause::of(kind) }
+    Cause::named(CauseKind::FirmwareOrHypervisor, "steal time in clock ticks")
 }
 
 /// Reports where the trace of a CPU has more interruptions by a device interrupt, vector, softirq or NMI than
@@ -217,18 +213,18 @@ mod tests {
     #[test]
     fn more_in_the_trace_than_the_kernel_counted_is_reported() {
         let counted = [
-            CounterDelta { cause: named(CauseKind::Vector, "call function"), count: 5 },
+            CounterDelta { cause: Cause::named(CauseKind::Vector, "call function"), count: 5 },
             CounterDelta { cause: cause_of_irq(47, &["nvme0q3".into()]), count: 2 },
             CounterDelta { cause: Cause::of(CauseKind::Nmi), count: 1 },
-            CounterDelta { cause: named(CauseKind::Nmi, "performance monitoring"), count: 1 },
+            CounterDelta { cause: Cause::named(CauseKind::Nmi, "performance monitoring"), count: 1 },
         ];
         let traced = [
-            total(named(CauseKind::Vector, "call function single"), 5),
+            total(Cause::named(CauseKind::Vector, "call function single"), 5),
             total(cause_of_irq(47, &[]), 3),
             total(Cause::of(CauseKind::Nmi), 2),
             total(cause_of_softirq("RCU"), 4),
-            total(named(CauseKind::Work, "vmstat_update"), 9),
-            total(named(CauseKind::Vector, "never heard of"), 9),
+            total(Cause::named(CauseKind::Work, "vmstat_update"), 9),
+            total(Cause::named(CauseKind::Vector, "never heard of"), 9),
             // Counted as IPI0 and so on.
             total(cause_of_irq(2, &["IPI".into()]), 9),
         ];

@@ -43,6 +43,6 @@ pub use study::{
     CauseShares, CauseStudy, CpuStudy, JitterStudy, Percentile, QUANTILES, Remedy, StudyError, TotalStudy,
     lengths_of, study,
 };
-pub use study_causes::{savings, study_with};
+pub use study_causes::{savings, study_damaged, study_with};
 pub use tracing_cost::TracingCost;
 pub use warnings::Warning;

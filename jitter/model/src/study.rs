@@ -192,25 +192,40 @@ pub struct Percentile {
 /// # Errors
 /// [`StudyError`] if a CPU's histogram cannot be decoded or does not match its count.
 pub fn study(record: &JitterRecord) -> Result<JitterStudy, StudyError> {
-    let mut sum: Option<Histogram<u64>> = None;
-    let mut cpus = Vec::with_capacity(record.cpus.len());
-    for cpu in &record.cpus {
-        let lengths = lengths_of(cpu)?;
-        cpus.push(study_cpu(cpu, record, lengths.as_ref()));
-        if let Some(lengths) = lengths {
-            add(&mut sum, lengths);
-        }
+    let lengths: Vec<Lengths> = record.cpus.iter().map(lengths_of).collect();
+    match lengths.iter().find_map(|of| of.as_ref().err()) {
+        Some(error) => Err(error.clone()),
+        None => Ok(study_each(record, lengths)),
     }
-    Ok(JitterStudy {
+}
+
+/// The lengths of a CPU; `None` if it had no interruption.
+type Lengths = Result<Option<Histogram<u64>>, StudyError>;
+
+/// Studies a record. CPUs with a damaged histogram have only their counters; then there are no percentiles over all.
+pub(crate) fn study_each(record: &JitterRecord, lengths: Vec<Lengths>) -> JitterStudy {
+    let cpus = record.cpus.iter().zip(&lengths).map(|(cpu, lengths)| study_cpu(cpu, record, lengths));
+    let cpus = cpus.collect();
+    let mut sum: Lengths = Ok(None);
+    for lengths in lengths {
+        sum = match (sum, lengths) {
+            (Ok(Some(sum)), Ok(Some(lengths))) => Ok(Some(with(sum, &lengths))),
+            (Ok(None), lengths) => lengths,
+            (sum, Ok(None)) => sum,
+            // One of them is damaged.
+            (sum, lengths) => sum.and(lengths),
+        };
+    }
+    JitterStudy {
         threshold_ns: record.threshold_ns,
         wake_every_ns: record.wake_every_ns,
-        all: study_all(record, sum.as_ref()),
+        all: study_all(record, &sum),
         cpus,
         missing: record.missing.clone(),
         causes: causes_of(record),
         senders: senders_of(record),
         shares: shares_of(record),
-    })
+    }
 }
 
 /// The decoded histogram; `None` if the CPU had no interruption and so has no histogram.
@@ -230,19 +245,15 @@ pub fn lengths_of(cpu: &JitterCpu) -> Result<Option<Histogram<u64>>, StudyError>
     Ok(Some(lengths))
 }
 
-/// Adds a histogram to the sum. The first one sets the sum's range; others are saturated into it.
-fn add(sum: &mut Option<Histogram<u64>>, lengths: Histogram<u64>) {
-    match sum {
-        None => *sum = Some(lengths),
-        Some(sum) => {
-            for value in lengths.iter_recorded() {
-                sum.saturating_record_n(value.value_iterated_to(), value.count_at_value());
-            }
-        }
+/// A sum with another histogram. The first one sets the sum's range; others are saturated into it.
+fn with(mut sum: Histogram<u64>, lengths: &Histogram<u64>) -> Histogram<u64> {
+    for value in lengths.iter_recorded() {
+        sum.saturating_record_n(value.value_iterated_to(), value.count_at_value());
     }
+    sum
 }
 
-fn study_cpu(cpu: &JitterCpu, record: &JitterRecord, lengths: Option<&Histogram<u64>>) -> CpuStudy {
+fn study_cpu(cpu: &JitterCpu, record: &JitterRecord, lengths: &Lengths) -> CpuStudy {
     let runtime_s = seconds(u128::from(cpu.runtime_ns));
     let count = cpu.interruption_count;
     CpuStudy {
@@ -256,16 +267,11 @@ fn study_cpu(cpu: &JitterCpu, record: &JitterRecord, lengths: Option<&Histogram<
         length_ns_max: (count > 0).then_some(cpu.interruption_ns_max),
         length_ns_mean: (count > 0).then(|| cpu.interruption_ns_total as f64 / count as f64),
         percentiles: percentiles(count, cpu.interruption_ns_max, lengths),
-        time_percentiles: time_percentiles(&LostTime {
-            lengths,
-            length_ns_max: cpu.interruption_ns_max,
-            threshold_ns: record.threshold_ns,
-            runtime_ns: u128::from(cpu.runtime_ns),
-        }),
+        time_percentiles: waits(record, lengths, cpu.interruption_ns_max, u128::from(cpu.runtime_ns)),
     }
 }
 
-fn study_all(record: &JitterRecord, lengths: Option<&Histogram<u64>>) -> TotalStudy {
+fn study_all(record: &JitterRecord, lengths: &Lengths) -> TotalStudy {
     let sum =
         |field: fn(&JitterCpu) -> u64| -> u128 { record.cpus.iter().map(|cpu| u128::from(field(cpu))).sum() };
     let runtime_ns = sum(|cpu| cpu.runtime_ns);
@@ -286,17 +292,18 @@ fn study_all(record: &JitterRecord, lengths: Option<&Histogram<u64>>) -> TotalSt
         length_ns_max,
         worst_cpu: worst.map(|cpu| cpu.cpu),
         percentiles: percentiles(count, length_ns_max.unwrap_or(0), lengths),
-        time_percentiles: time_percentiles(&LostTime {
-            lengths,
-            length_ns_max: length_ns_max.unwrap_or(0),
-            threshold_ns: record.threshold_ns,
-            runtime_ns,
-        }),
+        time_percentiles: waits(record, lengths, length_ns_max.unwrap_or(0), runtime_ns),
     }
 }
 
-fn percentiles(count: u64, length_ns_max: u64, lengths: Option<&Histogram<u64>>) -> Vec<Percentile> {
-    let Some(lengths) = lengths else { return Vec::new() };
+fn waits(record: &JitterRecord, lengths: &Lengths, length_ns_max: u64, runtime_ns: u128) -> Vec<Percentile> {
+    let Ok(lengths) = lengths else { return Vec::new() };
+    let (lengths, threshold_ns) = (lengths.as_ref(), record.threshold_ns);
+    time_percentiles(&LostTime { lengths, length_ns_max, threshold_ns, runtime_ns })
+}
+
+fn percentiles(count: u64, length_ns_max: u64, lengths: &Lengths) -> Vec<Percentile> {
+    let Ok(Some(lengths)) = lengths else { return Vec::new() };
     QUANTILES
         .into_iter()
         .filter(|quantile| carries_quantile(count, *quantile))

@@ -2,9 +2,10 @@
 
 use super::{
     Cause, CauseKind, CauseShares, CauseSource, CauseStudy, CauseTotal, CpuCauses, JitterCauses,
-    JitterRecord, JitterStudy, RemedyContext, StudyError,
+    JitterRecord, JitterStudy, RemedyContext, StudyError, lengths_of,
     remedy::{self, remedy},
     study,
+    study::study_each,
 };
 use lowlat_host::{IsolatedCpus, statistics::RateInterval};
 use std::collections::BTreeMap;
@@ -20,7 +21,17 @@ pub fn study_with(
     record: &JitterRecord,
     context: Option<&RemedyContext<'_>>,
 ) -> Result<JitterStudy, StudyError> {
-    let mut study = study(record)?;
+    Ok(with_remedies(study(record)?, context))
+}
+
+/// The same if histograms may be damaged: a CPU with such a one has only its counters, and there are no percentiles over
+/// all CPUs.
+pub fn study_damaged(record: &JitterRecord, context: Option<&RemedyContext<'_>>) -> JitterStudy {
+    let lengths = record.cpus.iter().map(lengths_of).collect();
+    with_remedies(study_each(record, lengths), context)
+}
+
+fn with_remedies(mut study: JitterStudy, context: Option<&RemedyContext<'_>>) -> JitterStudy {
     if let Some(context) = context {
         let remedies: Vec<_> =
             study.causes.iter().map(|found| remedy(&found.cause, &found.cpus, context, &study)).collect();
@@ -32,7 +43,7 @@ pub fn study_with(
             of.isolation = isolated.get(of.cpu);
         }
     }
-    Ok(study)
+    study
 }
 
 /// The time that each setting would have saved in this run, by ID: the time of the causes that it removes, on the CPUs

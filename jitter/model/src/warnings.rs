@@ -15,36 +15,24 @@ pub enum Warning {
         seconds(*.suspended_ns)
     )]
     Suspended { suspended_ns: u64 },
-    /// The kernel changed its clock source.
+    /// The kernel changed its clock source between the start and the end.
     #[error(
         "The kernel changed its clock source during the run from {before} to {after}, because it no longer trusts the \
          first."
     )]
-    ClockSourceChanged {
-        /// The clock source at the start.
-        before: Reading<String>,
-        /// The clock source at the end.
-        after: Reading<String>,
-    },
-    /// The time of day was set during the run.
+    ClockSourceChanged { before: Reading<String>, after: Reading<String> },
+    /// The time of day was set during the run; a negative step set it back.
     #[error(
         "The time of day was set during the run, by {:+.3} s. The figures are valid, because the counter does not follow \
          it; logs with times of day cannot be aligned with them across the step.",
         *.step_ns as f64 / 1e9
     )]
-    TimeOfDaySet {
-        /// The step; negative if it was set back.
-        step_ns: i128,
-    },
-    /// Counter and kernel clock ran at different rates.
+    TimeOfDaySet { step_ns: i128 },
+    /// Counter and kernel clock ran at different rates; the drift is positive if the counter was faster.
     #[error(
         "The counter {counter} drifted by {drift_ppm:+.0} ppm against CLOCK_MONOTONIC_RAW; lengths are off by as much."
     )]
-    CounterDrifted {
-        counter: &'static str,
-        /// The drift; positive if the counter was faster.
-        drift_ppm: f64,
-    },
+    CounterDrifted { counter: &'static str, drift_ppm: f64 },
     /// The kernel does not offer the TSC as a clock source.
     #[error(
         "The kernel does not offer the TSC as a clock source, so it may differ between CPUs: lengths are valid, but \
@@ -72,51 +60,32 @@ pub enum Warning {
          bug in lowlat. The others were kept."
     )]
     SamplersLost { cpus: CpuSet },
-    /// A sampler was found on another CPU.
+    /// A sampler was found on another CPU so long after its start. `is_offline`: at the end of the run, its own CPU was.
     #[error(
         "The sampler of CPU {cpu} was found on CPU {to} after {:.3} s: {}. Its earlier results are kept.",
         seconds(*.after_ns),
         cause_of_move(*.is_offline)
     )]
-    SamplerMoved {
-        /// The CPU to which it was pinned.
-        cpu: CpuId,
-        /// The CPU where it was found.
-        to: CpuId,
-        /// Time since the sampler started.
-        after_ns: u64,
-        /// Its CPU was offline at the end of the run.
-        is_offline: bool,
-    },
+    SamplerMoved { cpu: CpuId, to: CpuId, after_ns: u64, is_offline: bool },
     #[error(
         "The hypervisor took {} ms from {cpus:#} during the run (steal time): interruptions there may come from the \
          hypervisor.",
         milliseconds(*.stolen_ns)
     )]
-    Stolen {
-        /// The CPUs from which it took time.
-        cpus: CpuSet,
-        stolen_ns: u64,
-    },
-    /// A quota of CPU time stopped the samplers.
+    Stolen { cpus: CpuSet, stolen_ns: u64 },
+    /// A quota of CPU time stopped the samplers, for so long over all threads.
     #[error(
         "A quota of CPU time stopped the samplers for {:.2} s in all (throttled time in cpu.stat of their control group): \
          that time counts as interruptions, whose causes are wrong. Write max to cpu.max of the group (CPUQuota= of its unit).",
         seconds(*.throttled_ns)
     )]
-    QuotaThrottled {
-        /// The time, over all threads.
-        throttled_ns: u64,
-    },
+    QuotaThrottled { throttled_ns: u64 },
     /// A reading of the counter was below the previous one.
     #[error(
         "The counter went backwards on {cpus:#}: it is unreliable, and lengths measured there may be wrong."
     )]
-    CounterWentBackwards {
-        /// The CPUs on which it did.
-        cpus: CpuSet,
-    },
-    /// No CPU was left for lowlat's other threads.
+    CounterWentBackwards { cpus: CpuSet },
+    /// No CPU was left for lowlat's other threads. `has_collector`: one collected causes or wrote raw files.
     #[error(
         "Every CPU that this process may use was measured, so its own main thread ran on one of them once a second, {} \
          there.",
@@ -126,10 +95,7 @@ pub enum Warning {
             "which counts as an interruption"
         }
     )]
-    NoCpuLeft {
-        /// A thread collected causes or wrote raw files.
-        has_collector: bool,
-    },
+    NoCpuLeft { has_collector: bool },
     #[error(
         "The thread that collects causes and writes raw files died because of a bug in lowlat; the samplers' own figures \
          are kept."
@@ -141,16 +107,14 @@ pub enum Warning {
          as root, or raise the limit on locked memory (ulimit -l)."
     )]
     MemoryNotLocked { error: String },
-    /// Real-time samplers keep other threads waiting.
+    /// Real-time samplers keep other threads waiting. The policy has the priority: "SCHED_FIFO 10".
     #[error(
         "The samplers ran as {policy}: threads of lower priority, including most kernel threads, had to wait on the \
          measured CPUs. The figures do not include the time that they would have taken."
     )]
-    RealTime {
-        /// Policy and priority: "SCHED_FIFO 10".
-        policy: String,
-    },
-    /// The kernel's fair server interrupts real-time samplers.
+    RealTime { policy: String },
+    /// The kernel's fair server interrupts real-time samplers on these CPUs: its longest time on any of them, and its
+    /// period on the first. `directory` has its settings.
     #[error(
         "On {cpus:#} the kernel gives up to {} ms of each {} ms to ordinary threads that wait behind a real-time thread \
          (fair server): this run causes such interruptions itself. Write 0 to {directory}/cpuN/runtime during the run, or \
@@ -158,38 +122,20 @@ pub enum Warning {
         milliseconds(*.runtime_ns),
         milliseconds(*.period_ns)
     )]
-    FairServer {
-        /// The CPUs on which it is active.
-        cpus: CpuSet,
-        /// Its longest time on any of them.
-        runtime_ns: u64,
-        /// Its period on the first of them.
-        period_ns: u64,
-        /// The directory of its settings.
-        directory: &'static str,
-    },
+    FairServer { cpus: CpuSet, runtime_ns: u64, period_ns: u64, directory: &'static str },
     /// The settings of the fair server could not be read.
     #[error(
         "Unless it was switched off, the kernel gives time to ordinary threads that wait behind a real-time thread (fair \
          server): this run causes such interruptions itself. {directory} could not be read; mount debugfs and run as root \
          to see it."
     )]
-    FairServerUnknown {
-        /// The directory of its settings.
-        directory: &'static str,
-    },
-    /// The kernel stops real-time threads for part of each period.
+    FairServerUnknown { directory: &'static str },
+    /// The kernel stops real-time threads that have run so long in a period; `path` has the time.
     #[error(
         "The kernel stops real-time threads that have run for {runtime_us} us of a period of {period_us} us ({path}): this \
          run causes such interruptions itself. Write -1 there during the run, or measure without real-time priority."
     )]
-    RealTimeThrottled {
-        /// Time that they may run.
-        runtime_us: i64,
-        period_us: i64,
-        /// The file with the time.
-        path: &'static str,
-    },
+    RealTimeThrottled { runtime_us: i64, period_us: i64, path: &'static str },
     /// The limit of real-time threads interrupted the samplers.
     #[error(
         "The kernel held back the real-time samplers {count} times, for {} ms in all, to let others run: the causes name it, and \
@@ -202,22 +148,13 @@ pub enum Warning {
         "On {cpus:#} interruptions were too frequent to be written: {lost_count} are missing in the raw files, but in no \
          other figure."
     )]
-    RawLost {
-        /// The CPUs of the rings.
-        cpus: CpuSet,
-        lost_count: u64,
-    },
+    RawLost { cpus: CpuSet, lost_count: u64 },
     /// Raw files could not be written to the end of the run.
     #[error(
         "The raw files of {cpus:#} end before the run does ({error}): {lost_count} interruptions are missing in them, but \
          in no other figure."
     )]
-    RawEndsEarly {
-        /// The CPUs of the files.
-        cpus: CpuSet,
-        error: String,
-        lost_count: u64,
-    },
+    RawEndsEarly { cpus: CpuSet, error: String, lost_count: u64 },
     /// A spool could not be converted to a raw file.
     #[error(
         "The raw file {path} could not be written ({error}): its {count} interruptions are kept in {spool}, unless that \
@@ -231,19 +168,14 @@ pub enum Warning {
     #[error("Cannot remove the trace {name} of a lowlat process that was killed: {error}.")]
     LeftoverKept { name: String, error: String },
     #[error("Another tracer is active, and takes time on every CPU that it traces: {fact}.")]
-    OtherTracer {
-        /// Evidence that it is active.
-        fact: String,
-    },
+    OtherTracer { fact: String },
     /// The kernel rejected an event or option of the trace.
     #[error("The trace is incomplete: {problem}.")]
     TraceIncomplete { problem: String },
     /// The trace changed something in the host's own trace.
+    /// The effect says what changed and how to revert it, in the words of the trace's owner.
     #[error("{effect}")]
-    TraceSideEffect {
-        /// The change and how to revert it, in the words of the trace's owner.
-        effect: String,
-    },
+    TraceSideEffect { effect: String },
     /// The event of thread switches could not be enabled.
     #[error("Thread switches are not traced: {error}.")]
     SwitchesNotTraced { error: String },
@@ -261,10 +193,7 @@ pub enum Warning {
         "{count} interrupts between CPUs have an unknown sender, because more senders than are kept interrupted the \
          measured CPUs."
     )]
-    SendersTooMany {
-        /// Interrupts and requests without a sender.
-        count: u64,
-    },
+    SendersTooMany { count: u64 },
     /// Events of senders were lost.
     #[error(
         "The trace of what CPUs send to each other has {count} gaps; interrupts around them have an unknown sender."
@@ -281,21 +210,13 @@ pub enum Warning {
         "The kernel dropped {count} trace events of {cpus:#}, because its buffer was full; interruptions there count as \
          not traced."
     )]
-    EventsDropped {
-        /// The CPUs of the events.
-        cpus: CpuSet,
-        count: u64,
-    },
+    EventsDropped { cpus: CpuSet, count: u64 },
     /// Rings were full, so interruptions have no cause.
     #[error(
         "{count} interruptions of {cpus:#} have no cause, because they were too frequent to be analysed; counts and \
          lengths include them all."
     )]
-    NotAnalysed {
-        /// The CPUs of the rings.
-        cpus: CpuSet,
-        count: u64,
-    },
+    NotAnalysed { cpus: CpuSet, count: u64 },
     /// Interruptions arrived after their time had been searched for groups.
     #[error(
         "{count} interruptions arrived too late to be compared with those of other CPUs; they are in no group."
@@ -316,24 +237,15 @@ pub enum Warning {
          unknown."
     )]
     CountsOffline { cpus: CpuSet, path: &'static str },
-    /// Counters restarted during the run.
+    /// Counters restarted during the run: cause and CPUs of each.
     #[error("Counters restarted during the run, so these counts are lower bounds: {}.", restarted(.counters))]
-    CountersRestarted {
-        /// Cause and CPUs of each.
-        counters: Vec<(String, CpuSet)>,
-    },
+    CountersRestarted { counters: Vec<(String, CpuSet)> },
     /// The trace has more interruptions of a cause than the kernel counted.
     #[error(
         "CPU {cpu}: The trace has {traced_count} interruptions with {cause}, but the kernel counted {counted_count} in the \
          same time."
     )]
-    MoreThanCounted {
-        cpu: CpuId,
-        cause: String,
-        traced_count: u64,
-        /// Increase of the kernel's counter.
-        counted_count: u64,
-    },
+    MoreThanCounted { cpu: CpuId, cause: String, traced_count: u64, counted_count: u64 },
 }
 
 fn seconds(ns: u64) -> f64 {

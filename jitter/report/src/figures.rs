@@ -2,10 +2,10 @@
 
 use hdrhistogram::Histogram;
 use lowlat_host::{Allocation, CpuId, histogram, statistics::RateInterval};
-use lowlat_host_report::cpu_parts::{CpuPart, CpuParts, bounded};
+use lowlat_host_report::cpu_parts::{CpuPart, CpuParts};
 use lowlat_jitter::{
     CpuStudy, JitterCpu, JitterMeasurement, JitterRecord, JitterStudy, Percentile, ReadinessPoint,
-    RemedyContext, TotalStudy, study, study_with,
+    RemedyContext, study_damaged, study_with,
 };
 use lowlat_settings::audit::Audit;
 use std::borrow::Cow;
@@ -40,7 +40,7 @@ impl<'a> Jitter<'a> {
         let own = study.as_ref().filter(|own| is_study_of(own, record));
         let fresh = || {
             let context = &run.context;
-            study_with(record, Some(context)).unwrap_or_else(|_| without_lengths(record, Some(context)))
+            study_with(record, Some(context)).unwrap_or_else(|_| study_damaged(record, Some(context)))
         };
         let study = own.map_or_else(|| Cow::Owned(fresh()), Cow::Borrowed);
         Some(Self { record, study })
@@ -67,62 +67,6 @@ fn is_study_of(study: &JitterStudy, record: &JitterRecord) -> bool {
     study.threshold_ns == record.threshold_ns
         && study.cpus.len() == record.cpus.len()
         && study.cpus.iter().zip(&record.cpus).all(is_same)
-}
-
-/// Studies a record with a damaged histogram. Sound CPUs are studied one by one, the others have only their counters,
-/// and the sums over all CPUs do not depend on lengths.
-fn without_lengths(record: &JitterRecord, context: Option<&RemedyContext<'_>>) -> JitterStudy {
-    let counters = |cpu: &JitterCpu| {
-        let runtime_s = cpu.runtime_ns as f64 / 1e9;
-        CpuStudy {
-            cpu: cpu.cpu,
-            runtime_s,
-            missed_s: record.missed_ns(cpu.runtime_ns) as f64 / 1e9,
-            count: cpu.interruption_count,
-            rate: RateInterval::of(cpu.interruption_count, runtime_s),
-            lost_share: (cpu.runtime_ns > 0)
-                .then(|| (cpu.interruption_ns_total as f64 / cpu.runtime_ns as f64).min(1.0)),
-            length_ns_max: (cpu.interruption_count > 0).then_some(cpu.interruption_ns_max),
-            ..CpuStudy::default()
-        }
-    };
-    let alone = |cpu: &JitterCpu| {
-        let (threshold_ns, duration_ns) = (record.threshold_ns, record.duration_ns);
-        let cpus = vec![cpu.clone()];
-        let one = JitterRecord { threshold_ns, duration_ns, cpus, ..JitterRecord::default() };
-        study(&one).ok()?.cpus.pop()
-    };
-    let cpus: Vec<CpuStudy> =
-        record.cpus.iter().map(|cpu| alone(cpu).unwrap_or_else(|| counters(cpu))).collect();
-    let lost_s: f64 = record.cpus.iter().map(|cpu| cpu.interruption_ns_total as f64 / 1e9).sum();
-    let core_seconds: f64 = cpus.iter().map(|cpu| cpu.runtime_s).sum();
-    let count = cpus.iter().fold(0u64, |sum, cpu| sum.saturating_add(cpu.count));
-    let worst = cpus.iter().max_by_key(|cpu| (cpu.length_ns_max, std::cmp::Reverse(cpu.cpu)));
-    let all = TotalStudy {
-        cpus: bounded(cpus.iter().map(|cpu| cpu.cpu)),
-        core_seconds,
-        count,
-        rate: RateInterval::of(count, core_seconds),
-        lost_share: (core_seconds > 0.0).then(|| (lost_s / core_seconds).min(1.0)),
-        length_ns_max: worst.and_then(|cpu| cpu.length_ns_max),
-        worst_cpu: worst.filter(|cpu| cpu.length_ns_max.is_some()).map(|cpu| cpu.cpu),
-        ..TotalStudy::default()
-    };
-    // Causes need no histogram.
-    let bare = |cpu: &JitterCpu| JitterCpu {
-        cpu: cpu.cpu,
-        runtime_ns: cpu.runtime_ns,
-        interruption_ns_total: cpu.interruption_ns_total,
-        ..JitterCpu::default()
-    };
-    let bare = JitterRecord {
-        cpus: record.cpus.iter().map(bare).collect(),
-        causes: record.causes.clone(),
-        ..JitterRecord::default()
-    };
-    let causes = study_with(&bare, context).unwrap_or_default();
-    let (threshold_ns, missing) = (record.threshold_ns, record.missing.clone());
-    JitterStudy { threshold_ns, missing, cpus, all, ..causes }
 }
 
 /// Jitter of one CPU in figures.
@@ -239,6 +183,7 @@ impl Longest {
 mod tests {
     use super::*;
     use lowlat_host::HostSnapshot;
+    use lowlat_jitter::study;
 
     fn cpu(count: u64) -> JitterCpu {
         let mut lengths = Histogram::<u64>::new_with_bounds(1, 1 << 40, 3).unwrap();
@@ -259,7 +204,7 @@ mod tests {
 
     /// The figures of the first CPU of a record that has no study.
     fn with_first<T>(record: &JitterRecord, look: impl Fn(&CpuFigures<'_>) -> T) -> T {
-        let study = study(record).unwrap_or_else(|_| without_lengths(record, None));
+        let study = study(record).unwrap_or_else(|_| study_damaged(record, None));
         let jitter = Jitter { record, study: Cow::Owned(study) };
         look(&jitter.cpus(&CpuParts::of(&HostSnapshot::default(), &Allocation::default()))[0])
     }
@@ -280,7 +225,7 @@ mod tests {
         let record = jitter(vec![damaged, JitterCpu { cpu: 2, ..cpu(4_000) }]);
         let found = with_first(&record, |of| (of.percentile(0.5), of.study.length_ns_max, of.study.count));
         assert_eq!(found, (None, Some(1_000), 5_000));
-        let study = without_lengths(&record, None);
+        let study = study_damaged(&record, None);
         assert_eq!(percentile(&study.cpus[1].percentiles, 0.5), Some(1_000), "the sound CPU keeps its own");
         assert_eq!((study.all.count, study.all.worst_cpu, study.all.core_seconds), (9_000, Some(1), 2.0));
         assert!(study.all.percentiles.is_empty());

@@ -112,16 +112,13 @@ pub struct CpuAttributor {
     running: Option<i32>,
     /// Reason that the thread cannot run, after the events that were consumed.
     held: Option<Hold>,
-    attributed_count: u64,
+    /// The counts so far.
+    found: CpuCauses,
     attributed_ticks: u64,
     holds: OwnHolds,
     hold_lengths: Option<Histogram<u64>>,
-    kernel_count: u64,
     kernel_ticks: u64,
     kernel_unnamed_ticks: u64,
-    event_count: u64,
-    event_lost_count: u64,
-    ring_lost_count: u64,
 }
 
 impl CpuAttributor {
@@ -141,16 +138,12 @@ impl CpuAttributor {
             senders: SenderSums::default(),
             running: None,
             held: None,
-            attributed_count: 0,
+            found: CpuCauses { cpu: plan.cpu, ..CpuCauses::default() },
             attributed_ticks: 0,
             holds: OwnHolds::default(),
             hold_lengths: None,
-            kernel_count: 0,
             kernel_ticks: 0,
             kernel_unnamed_ticks: 0,
-            event_count: 0,
-            event_lost_count: 0,
-            ring_lost_count: 0,
             plan,
         }
     }
@@ -182,10 +175,13 @@ impl CpuAttributor {
     /// Takes events in trace order. If more wait than the plan allows, the oldest are dropped: they count as
     /// lost, and interruptions at that time as not traced.
     pub fn push_events(&mut self, events: &[TraceEvent]) {
+        let found = &mut self.found;
         for event in events {
             match event.step {
-                TraceStep::Lost(count) => self.event_lost_count = self.event_lost_count.saturating_add(count),
-                _ => self.event_count += 1,
+                TraceStep::Lost(count) => {
+                    found.event_lost_count = found.event_lost_count.saturating_add(count);
+                }
+                _ => found.event_count += 1,
             }
             self.queue.push(*event);
         }
@@ -200,7 +196,7 @@ impl CpuAttributor {
         let span = TickSpan { at, length };
         self.replay_events(before, span);
         let main = self.main();
-        self.attributed_count += 1;
+        self.found.attributed_count += 1;
         self.attributed_ticks = self.attributed_ticks.saturating_add(length);
         if main.1.has_event {
             self.note_kernel(length);
@@ -229,7 +225,7 @@ impl CpuAttributor {
 
     /// The sampler's own interruptions; `None` if there was none, or if some interruptions did not arrive here.
     fn own_holds(&self) -> Option<OwnHolds> {
-        let lengths = self.hold_lengths.as_ref().filter(|_| self.ring_lost_count == 0)?;
+        let lengths = self.hold_lengths.as_ref().filter(|_| self.found.ring_lost_count == 0)?;
         Some(OwnHolds { histogram: histogram::encode(lengths), ..self.holds.clone() })
     }
 
@@ -238,7 +234,7 @@ impl CpuAttributor {
         let unnamed = [CauseKind::Unexplained, CauseKind::EntryExit, CauseKind::NotTraced]
             .map(|kind| self.replay.parts.of_kind(kind));
         let outside = self.replay.outside();
-        self.kernel_count += 1;
+        self.found.kernel_count += 1;
         self.kernel_ticks = self.kernel_ticks.saturating_add(length.saturating_sub(outside));
         let unnamed = unnamed.iter().sum::<u64>().saturating_sub(outside);
         self.kernel_unnamed_ticks = self.kernel_unnamed_ticks.saturating_add(unnamed);
@@ -346,7 +342,7 @@ impl CpuAttributor {
 
     /// Counts interruptions that did not arrive because the ring between sampler and collector was full.
     pub fn note_ring_lost(&mut self, count: u64) {
-        self.ring_lost_count = self.ring_lost_count.saturating_add(count);
+        self.found.ring_lost_count = self.found.ring_lost_count.saturating_add(count);
     }
 
     /// Closes a window of about a second. `moved`: whether this CPU's steal time or SMI count increased in
@@ -359,7 +355,7 @@ impl CpuAttributor {
 
     /// Number of events pushed so far, and number of events lost before or here.
     pub fn event_counts(&self) -> (u64, u64) {
-        (self.event_count, self.event_lost_count.saturating_add(self.queue.lost_count))
+        (self.found.event_count, self.found.event_lost_count.saturating_add(self.queue.lost_count))
     }
 
     /// Events that wait for their interruption.
@@ -380,7 +376,7 @@ impl CpuAttributor {
     /// the SMI count.
     pub fn finish(self, names: &TraceNames, run_ns: u64) -> CpuCauses {
         let whole_seconds = run_ns / SECOND_NS;
-        let (event_count, event_lost_count) = self.event_counts();
+        let (_, event_lost_count) = self.event_counts();
         let record = RecordWriter {
             scale: self.scale,
             keys: &self.keys,
@@ -390,22 +386,17 @@ impl CpuAttributor {
         let own_holds = self.own_holds();
         let (worst, first) = self.keeper.finish();
         CpuCauses {
-            cpu: self.plan.cpu,
-            attributed_count: self.attributed_count,
-            ring_lost_count: self.ring_lost_count,
             window_count: whole_seconds,
-            kernel_count: self.kernel_count,
             kernel_ns_total: self.scale.ns(self.kernel_ticks),
             kernel_unnamed_ns_total: self.scale.ns(self.kernel_unnamed_ticks),
             totals: record
                 .totals(self.attributed_ticks, self.totals.finish(self.windows, &self.keys, whole_seconds)),
-            event_count,
             event_lost_count,
             own_holds,
             senders: self.senders.finish(self.scale),
             worst: worst.iter().map(|kept| record.explained(kept)).collect(),
             first: first.iter().map(|kept| record.explained(kept)).collect(),
-            ..CpuCauses::default()
+            ..self.found
         }
     }
 }

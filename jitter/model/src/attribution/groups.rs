@@ -46,6 +46,14 @@ struct TimedHit {
     key: CauseKey,
 }
 
+impl TimedHit {
+    /// Its cause, if its window is affected by firmware or hypervisor or not.
+    fn key_if(&self, is_touched: bool) -> CauseKey {
+        let is_blamed = is_touched && self.key == CauseKey::Kind(CauseKind::Unexplained);
+        if is_blamed { CauseKey::Kind(CauseKind::FirmwareOrHypervisor) } else { self.key }
+    }
+}
+
 #[derive(Debug, Default)]
 struct CpuState {
     count: u64,
@@ -270,29 +278,19 @@ impl GroupFinder {
                 at_ns: self.scale.ns(member.at),
                 length_ns: self.scale.ns(member.length),
             },
-            cause: names.cause(self.key_at_end(member)),
+            // No further window will be closed.
+            cause: names.cause(member.key_if(
+                self.cpus.get(&member.cpu).is_some_and(|cpu| cpu.windows.touched_at_end(member.window)),
+            )),
         };
         Group { members: kept.members.iter().map(member).collect() }
-    }
-
-    /// The cause of a member if no further window will be closed.
-    fn key_at_end(&self, member: &TimedHit) -> CauseKey {
-        let is_touched =
-            self.cpus.get(&member.cpu).is_some_and(|cpu| cpu.windows.touched_at_end(member.window));
-        if member.key == CauseKey::Kind(CauseKind::Unexplained) && is_touched {
-            return CauseKey::Kind(CauseKind::FirmwareOrHypervisor);
-        }
-        member.key
     }
 }
 
 /// Assigns an unexplained member to firmware or hypervisor once its window is known to be affected.
 fn class(member: &mut TimedHit, cpus: &BTreeMap<CpuId, CpuState>) {
-    if member.key == CauseKey::Kind(CauseKind::Unexplained)
-        && cpus.get(&member.cpu).and_then(|cpu| cpu.windows.touched(member.window)) == Some(true)
-    {
-        member.key = CauseKey::Kind(CauseKind::FirmwareOrHypervisor);
-    }
+    let is_touched = cpus.get(&member.cpu).and_then(|cpu| cpu.windows.touched(member.window));
+    member.key = member.key_if(is_touched == Some(true));
 }
 
 #[cfg(test)]

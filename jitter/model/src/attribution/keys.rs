@@ -1,6 +1,6 @@
 //! Causes as small numbers, so that sums by cause need no search per event and stay bounded.
 
-use crate::CauseKind;
+use crate::{CauseKind, cause::KINDS};
 use lowlat_trace::Activity;
 use std::collections::BTreeMap;
 
@@ -8,28 +8,7 @@ use std::collections::BTreeMap;
 /// the limit is for hosts with ever new threads.
 pub const KEYS_MAX: usize = 512;
 
-pub(super) const KINDS_COUNT: usize = 17;
-
-/// Every kind, at the index of its number.
-const KINDS: [CauseKind; KINDS_COUNT] = [
-    CauseKind::Nmi,
-    CauseKind::Irq,
-    CauseKind::Vector,
-    CauseKind::Hrtimer,
-    CauseKind::Timer,
-    CauseKind::CallFunction,
-    CauseKind::Softirq,
-    CauseKind::Tasklet,
-    CauseKind::Work,
-    CauseKind::Thread,
-    CauseKind::PageFault,
-    CauseKind::Signal,
-    CauseKind::Held,
-    CauseKind::EntryExit,
-    CauseKind::FirmwareOrHypervisor,
-    CauseKind::Unexplained,
-    CauseKind::NotTraced,
-];
+pub(super) const KINDS_COUNT: usize = KINDS.len();
 
 /// A cause without its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -101,7 +80,7 @@ pub(super) struct KeyTable {
 impl KeyTable {
     pub(super) fn new() -> Self {
         let mut keys = Vec::with_capacity(KeyId::COUNT);
-        keys.extend(KINDS.map(CauseKey::Kind));
+        keys.extend(KINDS.map(|(kind, _)| CauseKey::Kind(kind)));
         Self { keys, ids: BTreeMap::new() }
     }
 
@@ -133,7 +112,7 @@ mod tests {
     #[test]
     fn kinds_stand_at_their_own_number() {
         let table = KeyTable::new();
-        for kind in KINDS {
+        for (kind, _) in KINDS {
             assert_eq!(table.key(KeyId::of_kind(kind)), CauseKey::Kind(kind));
         }
     }

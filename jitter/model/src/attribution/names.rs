@@ -37,7 +37,7 @@ impl CauseNames<'_> {
         match key {
             CauseKey::Activity(Activity::Thread(tid)) => self.thread(tid),
             CauseKey::Activity(activity) => self.activity(activity),
-            CauseKey::Kind(kind) if key.is_named() => named(kind, OTHER_NAME),
+            CauseKey::Kind(kind) if key.is_named() => Cause::named(kind, OTHER_NAME),
             CauseKey::Kind(kind) => Cause::of(kind),
         }
     }
@@ -53,27 +53,24 @@ impl CauseNames<'_> {
         match activity {
             Activity::Irq(number) => Cause {
                 number: Some(i64::from(number)),
-                ..named(kind, self.names.irqs.get(&number).map_or("", String::as_str))
+                ..Cause::named(kind, self.names.irqs.get(&number).map_or("", String::as_str))
             },
-            Activity::Vector(vector) => named(kind, vector_name(vector)),
+            Activity::Vector(vector) => Cause::named(kind, vector_name(vector)),
             Activity::TimerInterrupt(function) => {
-                named(kind, &format!("{LOCAL_TIMER} ({})", self.function(function)))
+                Cause::named(kind, format!("{LOCAL_TIMER} ({})", self.function(function)))
             }
-            Activity::Softirq(number) => match SOFTIRQS.get(usize::from(number)) {
-                Some(name) => named(kind, name),
-                None => named(kind, &number.to_string()),
+            Activity::Softirq(number) => Cause::named(kind, name_in(&SOFTIRQS, Some(number), number)),
+            Activity::Signal(number) => Cause {
+                number: Some(i64::from(number)),
+                ..Cause::named(kind, name_in(&SIGNALS, number.checked_sub(1), number))
             },
-            Activity::Hrtimer(function)
-            | Activity::Timer(function)
-            | Activity::CallFunction(function)
-            | Activity::Tasklet(function)
-            | Activity::Work(function) => named(kind, &self.function(function)),
-            Activity::Signal(number) => {
-                Cause { number: Some(i64::from(number)), ..named(kind, &signal_name(number)) }
-            }
             // The limit comes with the sampler's own real-time class.
-            Activity::Held(hold) => Cause { is_own: hold == Hold::Limit, ..named(kind, hold_name(hold)) },
-            Activity::Nmi | Activity::PageFault | Activity::Thread(_) => Cause::of(kind),
+            Activity::Held(hold) => {
+                Cause { is_own: hold == Hold::Limit, ..Cause::named(kind, hold_name(hold)) }
+            }
+            _ => activity
+                .function()
+                .map_or_else(|| Cause::of(kind), |function| Cause::named(kind, self.function(function))),
         }
     }
 
@@ -88,27 +85,22 @@ impl CauseNames<'_> {
 
     fn thread(&self, tid: i32) -> Cause {
         if tid == 0 {
-            return named(
-                CauseKind::Thread,
-                if self.sleep == Sleep::Timer { ASLEEP_NAME } else { IDLE_NAME },
-            );
+            let name = if self.sleep == Sleep::Timer { ASLEEP_NAME } else { IDLE_NAME };
+            return Cause::named(CauseKind::Thread, name);
         }
         let thread = self.names.threads.get(&tid);
         Cause {
             number: Some(i64::from(tid)),
             priority: thread.and_then(|thread| priority_text(thread.prio)),
             is_own: self.own_tids.contains(&tid),
-            ..named(CauseKind::Thread, thread.map_or("", |thread| &thread.comm))
+            ..Cause::named(CauseKind::Thread, thread.map_or("", |thread| &thread.comm))
         }
     }
 }
 
-fn named(kind: CauseKind, name: &str) -> Cause {
-    Cause { name: name.to_owned(), ..Cause::of(kind) }
-}
-
-fn signal_name(number: u8) -> String {
-    let name = usize::from(number).checked_sub(1).and_then(|place| SIGNALS.get(place));
+/// The name at a place of a table, otherwise the number.
+fn name_in(names: &[&str], place: Option<u8>, number: u8) -> String {
+    let name = place.and_then(|place| names.get(usize::from(place)));
     name.map_or_else(|| number.to_string(), |name| (*name).to_owned())
 }
 

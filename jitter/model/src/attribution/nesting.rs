@@ -43,18 +43,7 @@ pub(super) fn has_value(activity: Activity) -> bool {
     match activity {
         Activity::Irq(number) => number != 0,
         Activity::Softirq(number) => number != 0,
-        Activity::Hrtimer(function)
-        | Activity::Timer(function)
-        | Activity::CallFunction(function)
-        | Activity::Tasklet(function)
-        | Activity::Work(function) => function != 0,
-        Activity::Nmi
-        | Activity::Vector(_)
-        | Activity::TimerInterrupt(_)
-        | Activity::Thread(_)
-        | Activity::PageFault
-        | Activity::Signal(_)
-        | Activity::Held(_) => true,
+        _ => activity.function() != Some(0),
     }
 }
 

@@ -118,11 +118,8 @@ impl Judged {
         if self.verdict != Verdict::Held || cpu.missed_s <= 0.0 {
             return self;
         }
-        let note = format!(
-            "held for {} s, but {} s more were to be sampled",
-            short(cpu.runtime_s),
-            short(cpu.missed_s)
-        );
+        let (ran, missed) = (short(cpu.runtime_s), short(cpu.missed_s));
+        let note = format!("held for {ran} s, but {missed} s more were to be sampled");
         Self { verdict: Verdict::NotShown, note, ..self }
     }
 
@@ -195,15 +192,12 @@ fn judge(clause: &GateClause, cpu: &CpuStudy, threshold_ns: u64) -> Judged {
     if cpu.runtime_s.is_nan() || cpu.runtime_s <= 0.0 {
         return Judged::not_shown("nothing was sampled");
     }
+    let ran = short(cpu.runtime_s);
     let not_carried = || match cpu.count {
-        0 => format!(
-            "no interruption in {} s; limit max, rate or a percentile over time",
-            short(cpu.runtime_s)
-        ),
+        0 => format!("no interruption in {ran} s; limit max, rate or a percentile over time"),
         count => format!("too few interruptions ({count}); run longer"),
     };
-    let time_not_carried =
-        || format!("too few interruptions ({} in {} s); run longer", cpu.count, short(cpu.runtime_s));
+    let time_not_carried = || format!("too few interruptions ({} in {ran} s); run longer", cpu.count);
     match clause.key {
         GateKey::Max => judge_max(clause, cpu, threshold_ns),
         GateKey::Mean => Judged::of(clause, cpu.length_ns_mean, not_carried),
@@ -218,13 +212,7 @@ fn judge(clause: &GateClause, cpu: &CpuStudy, threshold_ns: u64) -> Judged {
         GateKey::Count => Judged::plain(clause, cpu.count as f64),
         GateKey::Lost => Judged::of(clause, cpu.lost_share.map(|share| share * 100.0), not_carried),
         GateKey::Runtime => Judged::plain(clause, cpu.runtime_s * 1e9),
-        GateKey::RateAll
-        | GateKey::Threshold
-        | GateKey::Named
-        | GateKey::EntryExit
-        | GateKey::Firmware
-        | GateKey::Unexplained
-        | GateKey::NotTraced => Judged::not_shown("known only for all CPUs together"),
+        _ => Judged::not_shown("known only for all CPUs together"),
     }
 }
 
@@ -252,11 +240,8 @@ fn judge_rate(clause: &GateClause, rate: &RateInterval) -> Judged {
         (rate.per_s_low, "starts at")
     };
     if clause.comparison.holds(far, clause.limit()) != is_held {
-        judged.note = format!(
-            "{}, but the interval {way} {}/s: run longer to show it",
-            judged.verdict.word(),
-            short(far)
-        );
+        let (word, far) = (judged.verdict.word(), short(far));
+        judged.note = format!("{word}, but the interval {way} {far}/s: run longer to show it");
     }
     judged
 }
@@ -280,10 +265,8 @@ fn judge_share(clause: &GateClause, study: &JitterStudy) -> Judged {
     let is_turned = clause.key != GateKey::NotTraced
         && clause.comparison.holds(most, clause.limit()) != (judged.verdict == Verdict::Held);
     if is_turned {
-        let note = format!(
-            "{}% of the interruption time was not traced, which could change the result",
-            short(shares.not_traced * 100.0)
-        );
+        let part = short(shares.not_traced * 100.0);
+        let note = format!("{part}% of the interruption time was not traced, which could change the result");
         return Judged { verdict: Verdict::NotShown, note, ..judged };
     }
     judged

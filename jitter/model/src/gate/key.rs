@@ -49,36 +49,44 @@ pub enum GateKey {
     NotTraced,
 }
 
-/// Keys as written. A dash also stands for an underscore.
-pub(super) const KEYS: [(&str, GateKey); 28] = [
-    ("max", GateKey::Max),
-    ("mean", GateKey::Mean),
-    ("p50", GateKey::Percentile(0.5)),
-    ("p90", GateKey::Percentile(0.9)),
-    ("p99", GateKey::Percentile(0.99)),
-    ("p99.9", GateKey::Percentile(0.999)),
-    ("p99.99", GateKey::Percentile(0.999_9)),
-    ("p99.999", GateKey::Percentile(0.999_99)),
-    ("p99.9999", GateKey::Percentile(0.999_999)),
-    ("time_p50", GateKey::TimePercentile(0.5)),
-    ("time_p90", GateKey::TimePercentile(0.9)),
-    ("time_p99", GateKey::TimePercentile(0.99)),
-    ("time_p99.9", GateKey::TimePercentile(0.999)),
-    ("time_p99.99", GateKey::TimePercentile(0.999_9)),
-    ("time_p99.999", GateKey::TimePercentile(0.999_99)),
-    ("time_p99.9999", GateKey::TimePercentile(0.999_999)),
-    ("rate", GateKey::Rate),
-    ("rate_high", GateKey::RateHigh),
-    ("rate_all", GateKey::RateAll),
-    ("count", GateKey::Count),
-    ("threshold", GateKey::Threshold),
-    ("runtime", GateKey::Runtime),
-    ("lost", GateKey::Lost),
-    ("named", GateKey::Named),
-    ("entry_exit", GateKey::EntryExit),
-    ("firmware", GateKey::Firmware),
-    ("unexplained", GateKey::Unexplained),
-    ("not_traced", GateKey::NotTraced),
+/// The units that a limit can have.
+type Units = &'static [GateUnit];
+
+const LENGTH: Units = &[GateUnit::Ns, GateUnit::Us, GateUnit::Ms, GateUnit::S];
+const PER_S: Units = &[GateUnit::PerS];
+const PERCENT: Units = &[GateUnit::Percent];
+const PLAIN: Units = &[GateUnit::Plain];
+
+/// Keys as written, with the units of their limits. A dash also stands for an underscore.
+pub(super) static KEYS: [(&str, GateKey, Units); 28] = [
+    ("max", GateKey::Max, LENGTH),
+    ("mean", GateKey::Mean, LENGTH),
+    ("p50", GateKey::Percentile(0.5), LENGTH),
+    ("p90", GateKey::Percentile(0.9), LENGTH),
+    ("p99", GateKey::Percentile(0.99), LENGTH),
+    ("p99.9", GateKey::Percentile(0.999), LENGTH),
+    ("p99.99", GateKey::Percentile(0.999_9), LENGTH),
+    ("p99.999", GateKey::Percentile(0.999_99), LENGTH),
+    ("p99.9999", GateKey::Percentile(0.999_999), LENGTH),
+    ("time_p50", GateKey::TimePercentile(0.5), LENGTH),
+    ("time_p90", GateKey::TimePercentile(0.9), LENGTH),
+    ("time_p99", GateKey::TimePercentile(0.99), LENGTH),
+    ("time_p99.9", GateKey::TimePercentile(0.999), LENGTH),
+    ("time_p99.99", GateKey::TimePercentile(0.999_9), LENGTH),
+    ("time_p99.999", GateKey::TimePercentile(0.999_99), LENGTH),
+    ("time_p99.9999", GateKey::TimePercentile(0.999_999), LENGTH),
+    ("rate", GateKey::Rate, PER_S),
+    ("rate_high", GateKey::RateHigh, PER_S),
+    ("rate_all", GateKey::RateAll, PER_S),
+    ("count", GateKey::Count, PLAIN),
+    ("threshold", GateKey::Threshold, LENGTH),
+    ("runtime", GateKey::Runtime, LENGTH),
+    ("lost", GateKey::Lost, PERCENT),
+    ("named", GateKey::Named, PERCENT),
+    ("entry_exit", GateKey::EntryExit, PERCENT),
+    ("firmware", GateKey::Firmware, PERCENT),
+    ("unexplained", GateKey::Unexplained, PERCENT),
+    ("not_traced", GateKey::NotTraced, PERCENT),
 ];
 
 /// The side of the limit on which a value must lie.
@@ -105,39 +113,32 @@ pub enum GateUnit {
 }
 
 impl GateKey {
+    fn row(self) -> Option<&'static (&'static str, Self, Units)> {
+        KEYS.iter().find(|(_, key, _)| *key == self)
+    }
+
     /// Returns its spelling in a gate.
     pub fn name(self) -> &'static str {
-        KEYS.iter().find(|(_, key)| *key == self).map_or("", |(name, _)| name)
+        self.row().map_or("", |(name, ..)| name)
     }
 
     /// The units that its limit can have.
     pub fn units(self) -> &'static [GateUnit] {
-        match self {
-            Self::Max
-            | Self::Mean
-            | Self::Percentile(_)
-            | Self::TimePercentile(_)
-            | Self::Threshold
-            | Self::Runtime => &[GateUnit::Ns, GateUnit::Us, GateUnit::Ms, GateUnit::S],
-            Self::Rate | Self::RateHigh | Self::RateAll => &[GateUnit::PerS],
-            Self::Count => &[GateUnit::Plain],
-            Self::Lost
-            | Self::Named
-            | Self::EntryExit
-            | Self::Firmware
-            | Self::Unexplained
-            | Self::NotTraced => &[GateUnit::Percent],
-        }
+        self.row().map_or(&[], |(.., units)| units)
     }
 
     /// True if it is known only for all CPUs together.
     pub fn is_of_all(self) -> bool {
-        self.is_cause_share() || matches!(self, Self::RateAll | Self::Threshold)
-    }
-
-    /// True if it is a share of the interruption time.
-    pub fn is_cause_share(self) -> bool {
-        matches!(self, Self::Named | Self::EntryExit | Self::Firmware | Self::Unexplained | Self::NotTraced)
+        matches!(
+            self,
+            Self::RateAll
+                | Self::Threshold
+                | Self::Named
+                | Self::EntryExit
+                | Self::Firmware
+                | Self::Unexplained
+                | Self::NotTraced
+        )
     }
 }
 

@@ -143,8 +143,8 @@ impl<'a> Reader<'a> {
         let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
         let end = rest.find(|c| !is_part(c)).unwrap_or(rest.len());
         let name = rest.get(..end).unwrap_or_default().replace('-', "_");
-        let Some((_, key)) = KEYS.iter().find(|(known, _)| *known == name) else {
-            let known: Vec<&str> = KEYS.iter().map(|(name, _)| *name).collect();
+        let Some((_, key, _)) = KEYS.iter().find(|(known, ..)| *known == name) else {
+            let known: Vec<&str> = KEYS.iter().map(|(name, ..)| *name).collect();
             let length = if end > 0 { end } else { self.word_length() };
             let ready = READY.map(|ready| ready.name).join(", ");
             let expected = format!("one of the keys {}, or the built-in gate {ready}", known.join(", "));

@@ -219,7 +219,7 @@ fn the_outcome_survives_json() {
 }
 
 fn clause() -> impl Strategy<Value = String> {
-    let keys: Vec<GateKey> = key::KEYS.iter().map(|(_, key)| *key).collect();
+    let keys: Vec<GateKey> = key::KEYS.iter().map(|(_, key, _)| *key).collect();
     let key = proptest::sample::select(keys);
     (key, proptest::sample::select(vec!["<", "<=", ">", ">="]), 0.0..1e9, any::<proptest::sample::Index>())
         .prop_map(|(key, comparison, number, unit)| {

@@ -10,9 +10,27 @@ const PERFORMANCE: &str = "performance";
 /// Maximum number of names in one text.
 const NAMED_MAX: usize = 8;
 
+/// Judges one kind of fact.
+type Check = fn(&ReadinessFacts) -> ReadinessPoint;
+
+/// The points with their names, and whether a measurement of isolated CPUs should wait for them.
+const CHECKS: [(&str, bool, Check); 6] = [
+    ("load", true, load),
+    ("affinity", false, affinity),
+    ("profile", false, profile),
+    ("swap", true, swap),
+    ("governor", false, governor),
+    ("busy_threads", true, busy_threads),
+];
+
 /// Judges whether the host is ready, one point per kind of fact.
 pub fn judge(facts: &ReadinessFacts) -> Vec<ReadinessPoint> {
-    vec![load(facts), affinity(facts), profile(facts), swap(facts), governor(facts), busy_threads(facts)]
+    let point = |(id, is_blocking, check): (&str, bool, Check)| ReadinessPoint {
+        id: id.to_owned(),
+        is_blocking,
+        ..check(facts)
+    };
+    CHECKS.map(point).into()
 }
 
 fn ready(observed: impl Into<String>) -> ReadinessPoint {
@@ -42,22 +60,8 @@ fn missing<T>(reading: &Reading<T>, path: &str) -> ReadinessPoint {
     not_known(observed, action)
 }
 
-impl ReadinessPoint {
-    fn named(self, id: &str) -> Self {
-        Self { id: id.to_owned(), ..self }
-    }
-
-    fn blocking(self, id: &str) -> Self {
-        Self { is_blocking: true, ..self.named(id) }
-    }
-}
-
-fn load(facts: &ReadinessFacts) -> ReadinessPoint {
-    load_of(facts).blocking("load")
-}
-
 /// The 1-minute average decides: the other two lag behind and would delay a quiet host for a long time.
-fn load_of(facts: &ReadinessFacts) -> ReadinessPoint {
+fn load(facts: &ReadinessFacts) -> ReadinessPoint {
     let Reading::Known([one, five, fifteen]) = &facts.load_average else {
         return missing(&facts.load_average, "/proc/loadavg");
     };
@@ -92,10 +96,6 @@ fn busy_anywhere(busy: &BusyThreads, look_ms: u64) -> String {
 }
 
 fn affinity(facts: &ReadinessFacts) -> ReadinessPoint {
-    affinity_of(facts).named("affinity")
-}
-
-fn affinity_of(facts: &ReadinessFacts) -> ReadinessPoint {
     let Reading::Known(own) = &facts.own_cpus else {
         return missing(&facts.own_cpus, "/proc/self/status, Cpus_allowed_list");
     };
@@ -120,10 +120,6 @@ fn affinity_of(facts: &ReadinessFacts) -> ReadinessPoint {
 }
 
 fn profile(facts: &ReadinessFacts) -> ReadinessPoint {
-    profile_of(facts).named("profile")
-}
-
-fn profile_of(facts: &ReadinessFacts) -> ReadinessPoint {
     let profile = &facts.profile;
     let (name, good) = (&profile.name, profile.good_count);
     if !profile.faults.is_empty() {
@@ -150,10 +146,6 @@ fn profile_of(facts: &ReadinessFacts) -> ReadinessPoint {
 }
 
 fn swap(facts: &ReadinessFacts) -> ReadinessPoint {
-    swap_of(facts).blocking("swap")
-}
-
-fn swap_of(facts: &ReadinessFacts) -> ReadinessPoint {
     let look_ms = facts.look_ms;
     match (&facts.swap.in_pages, &facts.swap.out_pages) {
         (Reading::Known(0), Reading::Known(0)) => ready(format!("no page was swapped in {look_ms} ms")),
@@ -166,13 +158,9 @@ fn swap_of(facts: &ReadinessFacts) -> ReadinessPoint {
 }
 
 fn governor(facts: &ReadinessFacts) -> ReadinessPoint {
-    governor_of(facts).named("governor")
-}
-
-fn governor_of(facts: &ReadinessFacts) -> ReadinessPoint {
     let governed: Vec<&FrequencyFacts> =
         facts.clocks.iter().filter(|clock| !clock.governor.is_absent()).collect();
-    let is_fixed = |clock: &FrequencyFacts| matches!(&clock.limits_khz, [Reading::Known(low), Reading::Known(high)] if low == high);
+    let is_fixed = |of: &FrequencyFacts| matches!(&of.limits_khz, [Reading::Known(low), Reading::Known(high)] if low == high);
     let mut free: BTreeMap<String, CpuSet> = BTreeMap::new();
     let mut unknown = CpuSet::new();
     for clock in &governed {
@@ -221,10 +209,6 @@ fn frequencies(clocks: &[FrequencyFacts]) -> String {
 }
 
 fn busy_threads(facts: &ReadinessFacts) -> ReadinessPoint {
-    busy_threads_of(facts).blocking("busy_threads")
-}
-
-fn busy_threads_of(facts: &ReadinessFacts) -> ReadinessPoint {
     let Reading::Known(busy) = &facts.busy else { return missing(&facts.busy, "/proc") };
     let look_ms = facts.look_ms;
     if busy.measured_count > 0 {

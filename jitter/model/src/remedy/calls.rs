@@ -1,64 +1,10 @@
 //! Functions requested by other CPUs, and the kernel's own watchdogs.
 
-use super::{Advice, by_program, case::Case, isolation::isolate, memory, ticks};
-
-/// A memory barrier that a program requested on other CPUs.
-pub(super) fn membarrier(_: &Case<'_>) -> Advice {
-    Advice::Act(
-        "a program with threads here calls membarrier (garbage collectors, liburcu, rseq): none of its \
-         threads may do so while trading"
-            .into(),
-    )
-}
-
-/// The kernel rewrote its own code.
-pub(super) fn code_patch(_: &Case<'_>) -> Advice {
-    Advice::Act(
-        "another CPU rewrote kernel code, which affects each CPU: do not switch tracing, BPF programs, perf \
-         events or firewall rules on or off while trading"
-            .into(),
-    )
-}
-
-/// A tool that reads or writes registers of this CPU.
-pub(super) fn registers(_: &Case<'_>) -> Advice {
-    Advice::Act(
-        "a tool on another CPU reads or writes this CPU's registers (turbostat, powertop, an MSR \
-                 exporter): stop it"
-            .into(),
-    )
-}
+use super::{Advice, by_program, case::Case, memory, ticks};
 
 /// A perf event of this CPU.
-pub(super) fn perf(_: &Case<'_>) -> Advice {
-    Advice::Act(
-        "a perf event is open on this CPU: stop perf and other tools that collect its counters".into(),
-    )
-}
-
-pub(super) fn clock_step(_: &Case<'_>) -> Advice {
-    Advice::Act(
-        "the host's clock was stepped, which affects every CPU: configure the clock service to slew, and to \
-         step only when it starts"
-            .into(),
-    )
-}
-
-/// A thread was queued to be woken here.
-pub(super) fn remote_wakeup(case: &Case<'_>) -> Advice {
-    isolate(
-        case,
-        "another CPU woke a thread that may run here",
-        "the threads in this list are pinned here by their own affinity, so move them",
-    )
-}
-
-/// Caches of a file system or block device were dropped.
-pub(super) fn block_caches(_: &Case<'_>) -> Advice {
-    Advice::Act(
-        "a block device was closed or unmounted, which drops caches on every CPU: do so before trading"
-            .into(),
-    )
+pub(super) fn perf(case: &Case<'_>) -> Advice {
+    case.say("a perf event is open on this CPU: stop perf and other tools that collect its counters")
 }
 
 /// The interrupt between CPUs, if the function is unknown.
@@ -76,19 +22,10 @@ pub(super) fn call(case: &Case<'_>) -> Advice {
              kernel traces them",
         );
     }
-    Advice::Act(
+    case.say(
         "another CPU requested a function to run here: if the call functions in this list name \
-         rcu_exp_handler, or there are none, boot with rcupdate.rcu_normal_after_boot=1"
-            .into(),
+         rcu_exp_handler, or there are none, boot with rcupdate.rcu_normal_after_boot=1",
     )
-}
-
-/// Any function without a rule.
-pub(super) fn other_function(case: &Case<'_>) -> Advice {
-    Advice::Act(format!(
-        "another CPU requested {} to run here: find the caller on the housekeeping CPUs",
-        case.function()
-    ))
 }
 
 /// Work that was deferred to a separate interrupt.
@@ -99,22 +36,19 @@ pub(super) fn irq_work(case: &Case<'_>) -> Advice {
              the other causes in this list",
         );
     }
-    Advice::Act(format!(
-        "the kernel interrupted itself, as perf events, printk and RCU do: boot with nohz_full={} and stop perf",
-        case.isolated_list()
-    ))
+    case.say(
+        "the kernel interrupted itself, as perf events, printk and RCU do: boot with nohz_full={isolated} and stop perf",
+    )
 }
 
 /// The kernel's soft lockup detector.
 pub(super) fn soft_watchdog(case: &Case<'_>) -> Advice {
-    let mask = case.knob("/proc/sys/kernel/watchdog_cpumask").map(str::trim);
-    let holds = mask.and_then(|text| lowlat_host::CpuSet::parse_list(text).ok());
-    match (holds, case.housekeeping_list()) {
+    match (case.watchdog_cpus(), case.housekeeping_list()) {
         (Some(cpus), _) if cpus.is_disjoint(&case.cpus) => {
-            Advice::Act(format!("kernel.watchdog_cpumask excludes {} now: measure again", case.on()))
+            case.say("kernel.watchdog_cpumask excludes {on} now: measure again")
         }
         (_, Some(list)) => Advice::Act(format!("sysctl -w kernel.watchdog_cpumask={list}")),
-        (_, None) => Advice::Elsewhere("sysctl.kernel.watchdog", "sysctl -w kernel.watchdog=0".into()),
+        (_, None) => case.elsewhere("sysctl.kernel.watchdog", "sysctl -w kernel.watchdog=0"),
     }
 }
 
@@ -124,29 +58,16 @@ pub(super) fn nmi(case: &Case<'_>) -> Advice {
             "kernel.nmi_watchdog is 0 already: check for perf or another profiler, and for hardware errors \
              in the firmware's log",
         ),
-        _ => Advice::Act(
-            "sysctl -w kernel.nmi_watchdog=0, and stop profilers, which use the same interrupt".into(),
-        ),
+        _ => case.say("sysctl -w kernel.nmi_watchdog=0, and stop profilers, which use the same interrupt"),
     }
-}
-
-/// A signal to the measured thread.
-pub(super) fn signal(case: &Case<'_>) -> Advice {
-    Advice::Act(format!(
-        "the program's own signal: arm no timer that sends {0} to the trading thread, or block {0} there and \
-         receive it in a thread on {1} (pthread_sigmask, sigwait or signalfd)",
-        case.label(),
-        case.housekeeping()
-    ))
 }
 
 /// A signal that stops or resumes the measured thread.
 pub(super) fn stopped(case: &Case<'_>) -> Advice {
-    Advice::Act(format!(
-        "{} comes from job control, a debugger or a supervisor: none of them may stop the program while it \
+    case.say(
+        "{label} comes from job control, a debugger or a supervisor: none of them may stop the program while it \
          trades",
-        case.label()
-    ))
+    )
 }
 
 /// Polling for corrected hardware errors.

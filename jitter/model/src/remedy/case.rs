@@ -32,11 +32,8 @@ impl<'a> Case<'a> {
 
     /// The causes of a kind that the run found on these CPUs, the largest first.
     pub(super) fn beside(&self, kind: CauseKind) -> impl Iterator<Item = &'a CauseStudy> {
-        let study = self.study;
-        study
-            .causes
-            .iter()
-            .filter(move |found| found.cause.kind == kind && !found.cpus.is_disjoint(&self.cpus))
+        let is_meant = move |of: &&CauseStudy| of.cause.kind == kind && !of.cpus.is_disjoint(&self.cpus);
+        self.study.causes.iter().filter(is_meant)
     }
 
     /// Returns the run's finding about this cause; `None` if unknown.
@@ -58,13 +55,42 @@ impl<'a> Case<'a> {
 
     /// Text for a cause that is not a fault.
     pub(super) fn leave_it_on_housekeeping(&self) -> String {
-        let keep =
-            if self.cpus.len() == 1 { "is a housekeeping CPU and" } else { "are housekeeping CPUs and" };
+        let keep = if self.cpus.len() == 1 { "is a housekeeping CPU" } else { "are housekeeping CPUs" };
         let isolated = &self.context.allocation.isolated;
-        if isolated.is_empty() {
-            return format!("{} {keep} the place for it: run trading threads elsewhere", self.on());
+        let place = if isolated.is_empty() { "elsewhere".to_owned() } else { format!("on {isolated:#}") };
+        format!("{} {keep} and the place for it: run trading threads {place}", self.on())
+    }
+
+    /// Advice about the rule's own setting. `{on}`, `{label}` and so on stand for what [`Case::value`] returns.
+    pub(super) fn say(&self, text: &'static str) -> Advice {
+        Advice::Act(self.fill(text))
+    }
+
+    /// The same about another setting; an empty one if a program must change.
+    pub(super) fn elsewhere(&self, setting: &'static str, text: &'static str) -> Advice {
+        Advice::Elsewhere(setting, self.fill(text))
+    }
+
+    fn fill(&self, text: &str) -> String {
+        let filled = text.split_inclusive('}').map(|piece| match piece.split_once('{') {
+            Some((before, key)) => before.to_owned() + &self.value(key.trim_end_matches('}')),
+            None => piece.to_owned(),
+        });
+        filled.collect()
+    }
+
+    fn value(&self, key: &str) -> String {
+        match key {
+            "name" => self.name(),
+            "label" => self.label(),
+            "function" => self.function(),
+            "on" => self.on(),
+            "is" => self.is().to_owned(),
+            "isolated" => self.isolated_list(),
+            "isolcpus" => self.isolcpus(),
+            "housekeeping" => self.housekeeping(),
+            _ => key.to_owned(),
         }
-        format!("{} {keep} the place for it: run trading threads on {isolated:#}", self.on())
     }
 
     /// "CPU 3", "CPUs 3-5", "these CPUs".
@@ -97,7 +123,7 @@ impl<'a> Case<'a> {
 
     /// The cause's name, which comes from the host: without control characters, and truncated if long.
     pub(super) fn name(&self) -> String {
-        clean(&self.cause.name)
+        self.cause.name.chars().filter(|c| !c.is_control()).take(NAME_CHARS_MAX).collect()
     }
 
     /// The cause's label, cleaned in the same way.
@@ -135,6 +161,11 @@ impl<'a> Case<'a> {
     /// A sysctl as a number, if it was read and is one.
     pub(super) fn sysctl(&self, key: &str) -> Option<i64> {
         self.knob(&lowlat_host::snapshot::sysctl_path(key))?.trim().parse().ok()
+    }
+
+    /// The CPUs that the kernel's lockup detectors check, if known.
+    pub(super) fn watchdog_cpus(&self) -> Option<CpuSet> {
+        CpuSet::parse_list(self.knob("/proc/sys/kernel/watchdog_cpumask")?.trim()).ok()
     }
 
     /// True if the kernel is known to be built without an option.
@@ -178,8 +209,4 @@ impl<'a> Case<'a> {
         }
         Advice::Act(format!("sysctl -w {key}={value}, and in /etc/sysctl.d to keep it"))
     }
-}
-
-fn clean(name: &str) -> String {
-    name.chars().filter(|c| !c.is_control()).take(NAME_CHARS_MAX).collect()
 }

@@ -25,11 +25,9 @@ const NEVER_MANAGED: &str = "nvme*q0";
 pub(super) fn device(case: &Case<'_>) -> Advice {
     let irqs = irqs_of(case);
     let is_managed = irqs.iter().find_map(|irq| irq.is_managed.known().copied());
-    let looks_managed = {
-        let name = case.cause.name.to_ascii_lowercase();
-        OFTEN_MANAGED.iter().any(|pattern| component_matches(pattern, &name))
-            && !component_matches(NEVER_MANAGED, &name)
-    };
+    let name = case.cause.name.to_ascii_lowercase();
+    let looks_managed = OFTEN_MANAGED.iter().any(|pattern| component_matches(pattern, &name))
+        && !component_matches(NEVER_MANAGED, &name);
     match is_managed {
         Some(true) => managed(case, "the kernel manages this interrupt"),
         None if looks_managed => managed(case, "the kernel probably manages this interrupt"),
@@ -53,20 +51,16 @@ fn is_of_trading_nic(case: &Case<'_>, irqs: &[&Irq]) -> bool {
 }
 
 fn managed(case: &Case<'_>, how: &str) -> Advice {
-    let line = case.context.host.kernel.tokens();
-    let on = case.on();
-    let has_flag = line.isolation().contains(&"managed_irq");
-    Advice::Elsewhere(
-        "irq.managed",
-        if has_flag {
-            format!(
-                "{how} and isolcpus=managed_irq is in force: it fires on {on} only for requests submitted \
-                 there, so submit none there"
-            )
-        } else {
-            format!("{how} and its affinity cannot be changed: boot with {}", case.isolcpus())
-        },
-    )
+    let action = if case.context.host.kernel.tokens().isolation().contains(&"managed_irq") {
+        format!(
+            "{how} and isolcpus=managed_irq is in force: it fires on {} only for requests submitted \
+             there, so submit none there",
+            case.on()
+        )
+    } else {
+        format!("{how} and its affinity cannot be changed: boot with {}", case.isolcpus())
+    };
+    Advice::Elsewhere("irq.managed", action)
 }
 
 fn moved(case: &Case<'_>, irqs: &[&Irq]) -> String {
@@ -121,16 +115,13 @@ pub(super) fn net_rx(case: &Case<'_>) -> Advice {
         }
     }
     if case.beside(CauseKind::CallFunction).any(|found| found.cause.name == STEERED) {
-        return Advice::Elsewhere(
+        return case.elsewhere(
             "nic.rps",
-            format!(
-                "another CPU steers packets here: find the rps_cpus below /sys/class/net that contains {}, and write \
-                 the mask of {} there",
-                case.on(),
-                case.housekeeping()
-            ),
+            "another CPU steers packets here: find the rps_cpus below /sys/class/net that contains {on}, and write \
+             the mask of {housekeeping} there",
         );
     }
+    let on = case.on();
     let irqs_of_nics: Vec<u32> = case.context.host.nics.iter().flat_map(|nic| nic.irqs.clone()).collect();
     let fired: Vec<(u32, u64)> = case
         .beside(CauseKind::Irq)
@@ -146,51 +137,33 @@ pub(super) fn net_rx(case: &Case<'_>) -> Advice {
             "{}, so a thread there sends to this host (loopback, a container, a virtual machine), which receives the \
              packets on the CPU of the sender: run that thread on {}",
             match by_nics {
-                0 => format!("no NIC interrupts {}", case.on()),
-                _ => format!(
-                    "NICs interrupt {} {by_nics} times, and this runs {} times",
-                    case.on(),
-                    found.count
-                ),
+                0 => format!("no NIC interrupts {on}"),
+                _ => format!("NICs interrupt {on} {by_nics} times, and this runs {} times", found.count),
             },
             case.housekeeping()
         ));
     }
     match (fired.as_slice(), case.housekeeping_list()) {
         ([(only, _)], Some(list)) => Advice::Act(format!(
-            "irq {only} of a NIC fires on {}: echo {list} > /proc/irq/{only}/smp_affinity_list",
-            case.on()
+            "irq {only} of a NIC fires on {on}: echo {list} > /proc/irq/{only}/smp_affinity_list"
         )),
         ([(first, _), ..], Some(list)) => Advice::Act(format!(
-            "{} interrupts of NICs fire on {}: echo {list} > /proc/irq/{first}/smp_affinity_list, and the same \
+            "{} interrupts of NICs fire on {on}: echo {list} > /proc/irq/{first}/smp_affinity_list, and the same \
              for each",
-            fired.len(),
-            case.on()
+            fired.len()
         )),
-        _ => Advice::Act(format!(
-            "move the interrupts of NIC queues to {}: the network stack runs where they fire; packets that a \
+        _ => case.say(
+            "move the interrupts of NIC queues to {housekeeping}: the network stack runs where they fire; packets that a \
              thread sends to this host are also received here",
-            case.housekeeping()
-        )),
+        ),
     }
-}
-
-/// The network's transmit softirq, which completes packets sent here.
-pub(super) fn net_tx(case: &Case<'_>) -> Advice {
-    Advice::Act(format!(
-        "packets sent from {} complete here: send from other CPUs or through a kernel-bypass stack, and give \
-         isolated CPUs separate transmit queues (xps_cpus)",
-        case.on()
-    ))
 }
 
 /// Softirqs, tasklets and threads of drivers: they run where the device's interrupt fires.
 pub(super) fn follows_device(case: &Case<'_>) -> Advice {
-    Advice::Act(format!(
-        "{} runs where its device interrupts: move the device interrupts in this list to {}",
-        case.label(),
-        case.housekeeping()
-    ))
+    case.say(
+        "{label} runs where its device interrupts: move the device interrupts in this list to {housekeeping}",
+    )
 }
 
 /// The timer that NAPI arms when a NIC's interrupts are deferred.
@@ -201,23 +174,19 @@ pub(super) fn napi_timer(case: &Case<'_>) -> Advice {
     });
     match armed {
         Some(nic) => Advice::Act(format!("echo 0 > /sys/class/net/{}/gro_flush_timeout", nic.name)),
-        None => Advice::Act("write 0 to gro_flush_timeout of the NIC whose queue is polled here".into()),
+        None => case.say("write 0 to gro_flush_timeout of the NIC whose queue is polled here"),
     }
 }
 
 /// The thread of a threaded interrupt handler.
 pub(super) fn irq_thread(case: &Case<'_>) -> Advice {
     // "irq/47-nvme0q3": the kernel keeps the thread on the CPU of the interrupt.
-    let number: Option<u32> = case
-        .cause
-        .name
-        .strip_prefix("irq/")
-        .and_then(|rest| rest.split('-').next())
-        .and_then(|n| n.parse().ok());
+    let name = case.cause.name.strip_prefix("irq/");
+    let number = name.and_then(|rest| rest.split('-').next()?.parse::<u32>().ok());
     match (number, case.housekeeping_list()) {
         (Some(number), Some(list)) => Advice::Act(format!(
             "the thread follows its interrupt: echo {list} > /proc/irq/{number}/smp_affinity_list"
         )),
-        _ => Advice::Act(format!("the thread follows its interrupt: move that to {}", case.housekeeping())),
+        _ => case.say("the thread follows its interrupt: move that to {housekeeping}"),
     }
 }

@@ -42,12 +42,6 @@ pub(super) fn block(case: &Case<'_>) -> Advice {
     )
 }
 
-/// A function on a workqueue.
-pub(super) fn work(case: &Case<'_>) -> Advice {
-    let why = format!("{} was run by a kernel worker here", case.function());
-    isolate(case, &why, "a system call or an interrupt on these CPUs queues it; the timeline shows which")
-}
-
 /// A soft high-resolution timer, and other timers without a separate rule.
 pub(super) fn other_timer(case: &Case<'_>) -> Advice {
     let why = format!("{} was armed by code that ran here", case.function());

@@ -10,10 +10,9 @@ const KSM: &str = "/sys/kernel/mm/ksm/run";
 pub(super) fn mover(case: &Case<'_>) -> Option<Advice> {
     if case.sysctl("kernel.numa_balancing").is_some_and(|mode| mode != 0) {
         let action = "automatic NUMA balancing is on and unmaps pages of running programs: sysctl -w kernel.numa_balancing=0";
-        return Some(Advice::Elsewhere("sysctl.kernel.numa_balancing", action.into()));
+        return Some(case.elsewhere("sysctl.kernel.numa_balancing", action));
     }
-    let thp = case.context.host.memory.thp_enabled.text();
-    if thp == "always" {
+    if case.context.host.memory.thp_enabled.text() == "always" {
         let action = format!(
             "the kernel assembles huge pages from a program's memory while it runs: echo madvise > {THP}"
         );
@@ -29,9 +28,8 @@ pub(super) fn mover(case: &Case<'_>) -> Option<Advice> {
 /// A page fault of the measured thread.
 pub(super) fn page_fault(case: &Case<'_>) -> Advice {
     mover(case).unwrap_or_else(|| {
-        Advice::Act(
-            "lock and touch all memory before trading starts: mlockall(MCL_CURRENT | MCL_FUTURE), then write each page"
-                .into(),
+        case.say(
+            "lock and touch all memory before trading starts: mlockall(MCL_CURRENT | MCL_FUTURE), then write each page",
         )
     })
 }
@@ -39,21 +37,11 @@ pub(super) fn page_fault(case: &Case<'_>) -> Advice {
 /// A TLB flush that another CPU requested.
 pub(super) fn flush(case: &Case<'_>) -> Advice {
     mover(case).unwrap_or_else(|| {
-        Advice::Act(
+        case.say(
             "a thread on another CPU changed memory that it shares with this program: no thread of the \
-             program may unmap, protect or free memory while it trades"
-                .into(),
+             program may unmap, protect or free memory while it trades",
         )
     })
-}
-
-/// A flush of the kernel's own mappings.
-pub(super) fn kernel_flush(_: &Case<'_>) -> Advice {
-    Advice::Act(
-        "another CPU freed memory that the kernel had mapped: load and unload no modules, BPF programs or \
-         tracers while trading"
-            .into(),
-    )
 }
 
 /// Pages cached per CPU are returned at the request of another CPU.
@@ -61,8 +49,7 @@ pub(super) fn drain(case: &Case<'_>) -> Advice {
     if let Some(advice) = case.by_sender("compaction") {
         return advice;
     }
-    let thp = case.context.host.memory.thp_enabled.text();
-    if thp == "never" {
+    if case.context.host.memory.thp_enabled.text() == "never" {
         return by_program(
             "a program elsewhere makes the kernel drain the page lists of every CPU: check for \
              posix_fadvise(DONTNEED), compaction and changes of huge page pools",

@@ -1,6 +1,6 @@
 //! Remedies: which setting of the catalogue removes a cause, and what to do with it on this host.
 //!
-//! One line of [`rules::RULES`] is one rule: kind, names, setting, and the function that words the action.
+//! An entry of [`rules::RULES`] is one rule: kind, names, setting, and the function that words the action.
 //! The action takes into account what is in force on the host, if the snapshot shows it.
 
 mod calls;
@@ -45,11 +45,10 @@ pub fn remedy(
     let cause = behind.as_ref();
     let hit = Case::new(cause, cpus, context, study);
     if cause.is_own && cause.kind != CauseKind::Held {
-        let advice = format!(
-            "lowlat's own work: measure fewer CPUs, so that its collector need not run on {}",
-            hit.on()
-        );
-        return Some(Remedy { setting: String::new(), action: advice });
+        let on = hit.on();
+        let action =
+            format!("lowlat's own work: measure fewer CPUs, so that its collector need not run on {on}");
+        return Some(Remedy { setting: String::new(), action });
     }
     let rule = rules::RULES.iter().find(|rule| rule.fits(cause))?;
     let advice = if rule.belongs_to_housekeeping && hit.is_on_housekeeping {

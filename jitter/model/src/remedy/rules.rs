@@ -1,4 +1,4 @@
-//! The table of remedies: one rule per line. The first one that matches a cause applies.
+//! The table of remedies: kind, names, setting, and the advice. The first rule that matches a cause applies.
 //!
 //! Names are those of kernels 5.10 to 6.18. Sources: kernel Documentation/timers/no_hz.rst,
 //! Documentation/admin-guide/kernel-per-CPU-kthreads.rst, Documentation/admin-guide/kernel-parameters.txt,
@@ -6,13 +6,11 @@
 
 use super::case::Case;
 use super::{Advice, Rule, calls, hardware, interrupts, isolation, memory, threads, ticks};
-use crate::attribution::{ASLEEP_NAME, IDLE_NAME};
-use crate::{
-    CauseKind, CauseKind::CallFunction, CauseKind::FirmwareOrHypervisor, CauseKind::Held, CauseKind::Hrtimer,
-    CauseKind::Irq, CauseKind::Nmi, CauseKind::PageFault, CauseKind::Signal, CauseKind::Softirq,
-    CauseKind::Tasklet, CauseKind::Thread, CauseKind::Timer, CauseKind::Unexplained, CauseKind::Vector,
-    CauseKind::Work,
+use crate::CauseKind::{
+    self, CallFunction, FirmwareOrHypervisor, Held, Hrtimer, Irq, Nmi, PageFault, Signal, Softirq, Tasklet,
+    Thread, Timer, Unexplained, Vector, Work,
 };
+use crate::attribution::{ASLEEP_NAME, IDLE_NAME};
 
 type Act = fn(&Case<'_>) -> Advice;
 
@@ -28,6 +26,7 @@ const fn anywhere(kind: CauseKind, names: &'static [&'static str], setting: &'st
 
 /// No setting of the host removes it; a program must change.
 const PROGRAM: &str = "";
+const POWER_CAPPING: &str = "firmware.dynamic_power_capping_functionality";
 
 /// Functions of the tick: before 6.8, in 6.8, since 6.9.
 const TICK: &[&str] =
@@ -37,6 +36,11 @@ const REGISTERS: &[&str] = &["__rdmsr*", "__wrmsr*", "rdmsr*", "wrmsr*", "aperfm
 const PERF: &[&str] = &["remote_function", "__perf_event*", "perf_*", "*_hrtimer_handle", "*perf_event*"];
 const DRAINS: &[&str] =
     &["lru_add_drain_per_cpu", "drain_local_pages*", "drain_local_stock", "drain_*pages*"];
+const PROCESS_TIMERS: &[&str] = &["timerfd_*", "it_real_fn", "posix_timer_fn", "alarmtimer_*"];
+const DEADLINE_TIMERS: &[&str] = &["dl_task_timer", "inactive_task_timer", "dl_server_timer"];
+const CLOCK_STEPS: &[&str] = &["retrigger_next_event", "clock_was_set*"];
+const EXPEDITED_WORK: &[&str] = &["sync_rcu_exp*", "wait_rcu_exp*", "rcu_exp*"];
+const INJECTION: &[&str] = &["idle_inject/*", "kidle_inj/*"];
 const WRITEBACK: &[&str] = &["wb_workfn", "wb_update_bandwidth_workfn", "inode_switch_wbs_work_fn"];
 const RCU_THREADS: &[&str] = &["rcuo*", "rcu_*", "rcub/*", "srcu*", "rcu*"];
 /// Signals that stop and resume a thread.
@@ -53,29 +57,37 @@ pub(super) const RULES: &[Rule] = &[
     placed(Vector, &["*timer*"], "boot.nohz_full", ticks::tick),
     placed(Vector, &["*reschedul*"], "boot.isolcpus", isolation::reschedule),
     anywhere(Vector, &["irq work*", "irq_work*"], "boot.nohz_full", calls::irq_work),
-    anywhere(Vector, &["*thermal*"], "firmware.thermal_configuration", hardware::thermal),
-    anywhere(Vector, &["hypervisor*"], "readiness.virtual_machine", hardware::hypervisor),
+    anywhere(Vector, &["*thermal*"], "firmware.thermal_configuration", |case| {
+        case.say(
+            "a processor reached its temperature limit: increase the cooling, and check for blocked airflow",
+        )
+    }),
+    anywhere(Vector, &["hypervisor*"], "readiness.virtual_machine", |case| {
+        case.say("the hypervisor interrupts its guest, which nothing inside can prevent: use a physical host")
+    }),
     placed(Vector, &["*posted interrupt*"], "service.libvirt", threads::virtual_machine),
-    anywhere(Vector, &["*threshold*", "*deferred*", "machine check*"], PROGRAM, hardware::corrected_errors),
-    anywhere(Vector, &["*platform*", "*error*", "*spurious*"], "firmware.bios_version", hardware::stray),
+    anywhere(Vector, &["*threshold*", "*deferred*", "machine check*"], PROGRAM, |case| {
+        case.say("the hardware corrected errors: find the memory module or device in rasdaemon's log and replace it")
+    }),
+    anywhere(Vector, &["*platform*", "*error*", "*spurious*"], "firmware.bios_version", |case| {
+        case.say("{label} is rare on a sound host: check the kernel log and update the firmware")
+    }),
     anywhere(Vector, SELF_BUILT_IPI, "boot.rcupdate.rcu_normal_after_boot", calls::call),
     // Functions of high-resolution timers.
     placed(Hrtimer, TICK, "boot.nohz_full", ticks::tick),
     placed(Hrtimer, &["hrtimer_wakeup"], "boot.isolcpus", ticks::sleeper),
     placed(Hrtimer, &["watchdog_timer_fn"], "sysctl.kernel.watchdog_cpumask", calls::soft_watchdog),
-    placed(
-        Hrtimer,
-        &["timerfd_*", "it_real_fn", "posix_timer_fn", "alarmtimer_*"],
-        "boot.isolcpus",
-        ticks::process_timer,
-    ),
-    placed(
-        Hrtimer,
-        &["dl_task_timer", "inactive_task_timer", "dl_server_timer"],
-        "debugfs.sched.fair_server",
-        ticks::deadline_timer,
-    ),
-    anywhere(Hrtimer, &["sched_rt_period_timer"], "sysctl.kernel.sched_rt_runtime_us", ticks::throttle),
+    placed(Hrtimer, PROCESS_TIMERS, "boot.isolcpus", |case| {
+        let why = "a process armed a timer here (timerfd, setitimer, timer_create)";
+        let then = "find the process that runs here and arms timers, and arm them in one that runs elsewhere";
+        isolation::isolate(case, why, then)
+    }),
+    placed(Hrtimer, DEADLINE_TIMERS, "debugfs.sched.fair_server", ticks::deadline_timer),
+    anywhere(Hrtimer, &["sched_rt_period_timer"], "sysctl.kernel.sched_rt_runtime_us", |case| {
+        let when_set =
+            "check for real-time limits of control groups (cpu.rt_runtime_us) and for the fair server";
+        case.set_sysctl("kernel.sched_rt_runtime_us", -1, when_set)
+    }),
     placed(Hrtimer, &["napi_watchdog"], "nic.gro_flush_timeout", interrupts::napi_timer),
     anywhere(Hrtimer, PERF, PROGRAM, calls::perf),
     placed(Hrtimer, &["idle_inject_timer_fn"], "firmware.thermal_configuration", threads::idle_injection),
@@ -90,30 +102,61 @@ pub(super) const RULES: &[Rule] = &[
     placed(Timer, &["mix_interrupt_randomness"], "irq.affinity", interrupts::follows_device),
     placed(Timer, &[], "sysctl.kernel.timer_migration", ticks::kernel_timer),
     // Functions requested by another CPU.
-    anywhere(CallFunction, &["*kernel_range_flush*", "kernel_tlb_flush*"], PROGRAM, memory::kernel_flush),
+    anywhere(CallFunction, &["*kernel_range_flush*", "kernel_tlb_flush*"], PROGRAM, |case| {
+        case.say(
+            "another CPU freed memory that the kernel had mapped: load and unload no modules, BPF programs or \
+             tracers while trading",
+        )
+    }),
     anywhere(CallFunction, &["*flush_tlb*", "tlb_remove_table_*"], PROGRAM, memory::flush),
-    anywhere(CallFunction, MEMBARRIER, PROGRAM, calls::membarrier),
-    anywhere(CallFunction, &["do_sync_core", "*text_poke*", "*patch_text*"], PROGRAM, calls::code_patch),
+    anywhere(CallFunction, MEMBARRIER, PROGRAM, |case| {
+        case.say(
+            "a program with threads here calls membarrier (garbage collectors, liburcu, rseq): none of its \
+             threads may do so while trading",
+        )
+    }),
+    anywhere(CallFunction, &["do_sync_core", "*text_poke*", "*patch_text*"], PROGRAM, |case| {
+        case.say(
+            "another CPU rewrote kernel code, which affects each CPU: do not switch tracing, BPF programs, perf \
+             events or firewall rules on or off while trading",
+        )
+    }),
     anywhere(CallFunction, &["rcu_exp_*"], "boot.rcupdate.rcu_normal_after_boot", ticks::rcu_expedited),
     placed(CallFunction, &["rcu_barrier*"], "boot.rcu_nocbs", ticks::rcu_callbacks),
-    placed(CallFunction, &["sched_ttwu_pending"], "boot.isolcpus", calls::remote_wakeup),
+    placed(CallFunction, &["sched_ttwu_pending"], "boot.isolcpus", isolation::reschedule),
     placed(CallFunction, &["nohz_csd_func"], "boot.isolcpus", isolation::balance),
     placed(CallFunction, &["*blk_mq_complete*"], "boot.isolcpus", isolation::block),
-    anywhere(
-        CallFunction,
-        &["retrigger_next_event", "clock_was_set*"],
-        "service.clock_discipline",
-        calls::clock_step,
-    ),
+    anywhere(CallFunction, CLOCK_STEPS, "service.clock_discipline", |case| {
+        case.say(
+            "the host's clock was stepped, which affects every CPU: configure the clock service to slew, and to \
+             step only when it starts",
+        )
+    }),
     anywhere(CallFunction, &["clocksource_verify*"], "boot.tsc", ticks::clock_watchdog),
-    anywhere(CallFunction, REGISTERS, PROGRAM, calls::registers),
+    anywhere(CallFunction, REGISTERS, PROGRAM, |case| {
+        case.say(
+            "a tool on another CPU reads or writes this CPU's registers (turbostat, powertop, an MSR \
+             exporter): stop it",
+        )
+    }),
     anywhere(CallFunction, PERF, PROGRAM, calls::perf),
-    anywhere(CallFunction, &["*invalidate_bh_lru*"], PROGRAM, calls::block_caches),
-    anywhere(CallFunction, &[], PROGRAM, calls::other_function),
+    anywhere(CallFunction, &["*invalidate_bh_lru*"], PROGRAM, |case| {
+        case.say(
+            "a block device was closed or unmounted, which drops caches on every CPU: do so before trading",
+        )
+    }),
+    anywhere(CallFunction, &[], PROGRAM, |case| {
+        case.say("another CPU requested {function} to run here: find the caller on the housekeeping CPUs")
+    }),
     // Softirqs and tasklets.
     placed(Softirq, &["timer"], "sysctl.kernel.timer_migration", ticks::kernel_timer),
     placed(Softirq, &["net_rx"], "irq.spread_nic_queues", interrupts::net_rx),
-    placed(Softirq, &["net_tx"], "nic.xps", interrupts::net_tx),
+    placed(Softirq, &["net_tx"], "nic.xps", |case| {
+        case.say(
+            "packets sent from {on} complete here: send from other CPUs or through a kernel-bypass stack, and give \
+             isolated CPUs separate transmit queues (xps_cpus)",
+        )
+    }),
     placed(Softirq, &["block"], "boot.isolcpus", isolation::block),
     placed(Softirq, &["sched"], "boot.isolcpus", isolation::balance),
     placed(Softirq, &["hrtimer"], "boot.isolcpus", isolation::other_timer),
@@ -124,31 +167,41 @@ pub(super) const RULES: &[Rule] = &[
     placed(Work, &["vmstat_*"], "sysctl.vm.stat_interval", memory::vmstat),
     anywhere(Work, DRAINS, "memory.thp_enabled", memory::drain),
     placed(Work, WRITEBACK, "kthread.workqueue.writeback", threads::unbound_worker),
-    anywhere(
-        Work,
-        &["sync_rcu_exp*", "wait_rcu_exp*", "rcu_exp*"],
-        "boot.rcupdate.rcu_normal_after_boot",
-        ticks::rcu_expedited,
-    ),
+    anywhere(Work, EXPEDITED_WORK, "boot.rcupdate.rcu_normal_after_boot", ticks::rcu_expedited),
     anywhere(Work, &["clocksource_watchdog*"], "boot.tsc", ticks::clock_watchdog),
-    placed(Work, &[], "boot.isolcpus", isolation::work),
+    placed(Work, &[], "boot.isolcpus", |case| {
+        let why = format!("{} was run by a kernel worker here", case.function());
+        let then = "a system call or an interrupt on these CPUs queues it; the timeline shows which";
+        isolation::isolate(case, &why, then)
+    }),
     // Threads.
-    anywhere(Thread, &["swapper*", IDLE_NAME], PROGRAM, ticks::idle),
-    anywhere(Thread, &[ASLEEP_NAME], "sysfs.cpuidle.deep_states", ticks::asleep),
+    anywhere(Thread, &["swapper*", IDLE_NAME], PROGRAM, |case| {
+        case.say("the measured thread was held or moved away: check for SIGSTOP, the freezer and cpu.max of its group")
+    }),
+    anywhere(Thread, &[ASLEEP_NAME], "sysfs.cpuidle.deep_states", |case| {
+        case.say(
+            "{on} left an idle state and then switched to the thread: disable deep idle states there, or spin in \
+             place of sleeping",
+        )
+    }),
     placed(Thread, &["migration/*"], "boot.isolcpus", threads::migration),
-    placed(Thread, &["ksoftirqd/*", "ktimers/*", "irq_work/*"], "irq.affinity", threads::ksoftirqd),
-    anywhere(Thread, &["cpuhp/*"], "sysfs.cpu.online_cycle", threads::hotplug),
-    anywhere(
-        Thread,
-        &["idle_inject/*", "kidle_inj/*"],
-        "firmware.thermal_configuration",
-        threads::idle_injection,
-    ),
+    placed(Thread, &["ksoftirqd/*", "ktimers/*", "irq_work/*"], "irq.affinity", |case| {
+        case.say(
+            "{name} is bound to its CPU and runs softirqs that piled up: move the interrupts that raise the softirqs \
+             in this list to {housekeeping}",
+        )
+    }),
+    anywhere(Thread, &["cpuhp/*"], "sysfs.cpu.online_cycle", |case| {
+        case.say("{name} runs while a CPU is taken offline or online: do that before trading, not during it")
+    }),
+    anywhere(Thread, INJECTION, "firmware.thermal_configuration", threads::idle_injection),
     placed(Thread, &["rcuc/*"], "boot.rcu_nocbs", ticks::rcu_callbacks),
     placed(Thread, RCU_THREADS, "kthread.rcu", threads::movable),
     placed(Thread, &["kworker/u*"], "kthread.workqueue.global", threads::unbound_worker),
     placed(Thread, &["kworker/*"], "boot.isolcpus", threads::bound_worker),
-    placed(Thread, &["sugov:*"], "sysfs.cpufreq.governor", threads::governor),
+    placed(Thread, &["sugov:*"], "sysfs.cpufreq.governor", |case| {
+        case.say("{label} changes the frequency of these CPUs: write performance to scaling_governor of {on}")
+    }),
     placed(Thread, &["irq/*"], "irq.affinity", interrupts::irq_thread),
     placed(Thread, &["kswapd*"], "kthread.kswapd", threads::movable),
     anywhere(Thread, &["kcompactd*"], "sysctl.vm.compaction_proactiveness", memory::kcompactd),
@@ -161,14 +214,23 @@ pub(super) const RULES: &[Rule] = &[
     anywhere(Signal, STOPS, PROGRAM, calls::stopped),
     anywhere(Held, &["stopped*"], PROGRAM, calls::stopped),
     anywhere(Held, &["*real-time limit*"], "sysctl.kernel.sched_rt_runtime_us", ticks::limit),
-    anywhere(Held, &["*quota*"], PROGRAM, ticks::quota),
-    anywhere(Held, &[], PROGRAM, ticks::blocked),
-    anywhere(Signal, &[], PROGRAM, calls::signal),
-    anywhere(
-        FirmwareOrHypervisor,
-        &[],
-        "firmware.dynamic_power_capping_functionality",
-        hardware::firmware_or_hypervisor,
-    ),
-    anywhere(Unexplained, &[], "firmware.dynamic_power_capping_functionality", hardware::unexplained),
+    anywhere(Held, &["*quota*"], PROGRAM, |case| {
+        case.say(
+            "the quota of the thread's control group was used up: write max to its cpu.max (CPUQuota= of its unit)",
+        )
+    }),
+    anywhere(Held, &[], PROGRAM, |case| {
+        case.say(
+            "the measured thread waited in the kernel, for a page or a lock: lock its memory, and keep system calls \
+             out of it",
+        )
+    }),
+    anywhere(Signal, &[], PROGRAM, |case| {
+        case.say(
+            "the program's own signal: arm no timer that sends {label} to the trading thread, or block {label} there \
+             and receive it in a thread on {housekeeping} (pthread_sigmask, sigwait or signalfd)",
+        )
+    }),
+    anywhere(FirmwareOrHypervisor, &[], POWER_CAPPING, hardware::firmware_or_hypervisor),
+    anywhere(Unexplained, &[], POWER_CAPPING, hardware::unexplained),
 ];

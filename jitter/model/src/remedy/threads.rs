@@ -1,6 +1,6 @@
 //! Threads that took the CPU.
 
-use super::{Advice, by_program, case::Case, isolation::isolate};
+use super::{Advice, case::Case, isolation::isolate};
 use crate::CauseKind;
 
 /// A thread of a process, or a kernel thread without a separate rule.
@@ -10,10 +10,10 @@ pub(super) fn any(case: &Case<'_>) -> Advice {
         pid == Some(i64::from(thread.pid)) && thread.comm == case.cause.name && thread.is_bound
     });
     if is_bound {
-        return by_program(format!(
-            "{} is bound to its CPU by the kernel: stop what wakes it, which the timeline shows",
-            case.label()
-        ));
+        return case.elsewhere(
+            "",
+            "{label} is bound to its CPU by the kernel: stop what wakes it, which the timeline shows",
+        );
     }
     let online = &case.context.host.topology.online;
     let own = case.found().and_then(|found| found.allowed_cpus.as_ref());
@@ -49,10 +49,7 @@ pub(super) fn migration(case: &Case<'_>) -> Advice {
     }
     let what = format!("{} is bound to its CPU and runs requests from other CPUs", case.name());
     let watches = case.knob("/proc/sys/kernel/watchdog") != Some("0")
-        && case
-            .knob("/proc/sys/kernel/watchdog_cpumask")
-            .and_then(|text| lowlat_host::CpuSet::parse_list(text.trim()).ok())
-            .is_some_and(|cpus| !cpus.is_disjoint(&case.cpus));
+        && case.watchdog_cpus().is_some_and(|cpus| !cpus.is_disjoint(&case.cpus));
     if watches {
         let list = case.housekeeping_list().unwrap_or_else(|| "HOUSEKEEPING_CPUS".into());
         return Advice::Elsewhere(
@@ -67,37 +64,6 @@ pub(super) fn migration(case: &Case<'_>) -> Advice {
         &format!("{what}, such as moving a thread away"),
         "changes of affinity, of clock source or of kernel code (modules, tracing) use it",
     )
-}
-
-/// The thread that runs deferred softirqs.
-pub(super) fn ksoftirqd(case: &Case<'_>) -> Advice {
-    Advice::Act(format!(
-        "{} is bound to its CPU and runs softirqs that piled up: move the interrupts that raise the softirqs \
-         in this list to {}",
-        case.name(),
-        case.housekeeping()
-    ))
-}
-
-/// The thread of the schedutil governor, which sets frequencies.
-pub(super) fn governor(case: &Case<'_>) -> Advice {
-    Advice::Act(format!(
-        "{} changes the frequency of these CPUs: write performance to scaling_governor of {}",
-        case.label(),
-        case.on()
-    ))
-}
-
-/// Taking CPUs offline and online.
-pub(super) fn hotplug(case: &Case<'_>) -> Advice {
-    Advice::Act(format!(
-        "{} runs while a CPU is taken offline or online: do that before trading, not during it",
-        case.name()
-    ))
-}
-
-pub(super) fn idle_injection(case: &Case<'_>) -> Advice {
-    Advice::Act(format!("{} idles the CPU to cool it: improve the host's cooling", case.name()))
 }
 
 /// A worker bound to a CPU.
@@ -130,7 +96,11 @@ pub(super) fn unbound_worker(case: &Case<'_>) -> Advice {
     Advice::Act(format!("echo {} > {path}", housekeeping.to_mask()))
 }
 
+pub(super) fn idle_injection(case: &Case<'_>) -> Advice {
+    case.say("{name} idles the CPU to cool it: improve the host's cooling")
+}
+
 /// A guest's processor, or its helpers.
 pub(super) fn virtual_machine(case: &Case<'_>) -> Advice {
-    Advice::Act(format!("{} belongs to a virtual machine on this host: move or stop it", case.label()))
+    case.say("{label} belongs to a virtual machine on this host: move or stop it")
 }

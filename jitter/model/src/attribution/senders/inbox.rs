@@ -14,27 +14,23 @@ const UNDER_WAY_NS: u64 = 50_000_000;
 /// Time for which another interrupt may still arrive after those of several senders were under way.
 const DOUBT_NS: u64 = 100_000;
 
-#[derive(Debug, Clone, Copy)]
-struct Request {
-    ticks: u64,
-    address: u64,
-    function: u64,
-    sender: SenderId,
-    is_taken: bool,
-}
+/// The list of requests, behind those of interrupts by channel.
+const REQUESTS: usize = Channel::COUNT;
 
+/// A request or an interrupt.
 #[derive(Debug, Clone, Copy)]
-struct SentInterrupt {
+struct Sent {
     ticks: u64,
     sender: SenderId,
+    /// Address and function of a request.
+    request: (u64, u64),
     is_taken: bool,
 }
 
 /// Notes for one CPU that have not arrived.
 #[derive(Debug)]
 pub(crate) struct PendingNotes {
-    requests: Vec<Request>,
-    interrupts: [Vec<SentInterrupt>; Channel::COUNT],
+    lists: [Vec<Sent>; REQUESTS + 1],
     /// Time until which interrupts of a channel may be late ones of several senders.
     doubt_until: [u64; Channel::COUNT],
     /// The last time span in which notes are missing.
@@ -46,8 +42,7 @@ pub(crate) struct PendingNotes {
 impl PendingNotes {
     pub(crate) fn new(scale: TickScale) -> Self {
         Self {
-            requests: Vec::with_capacity(NOTES_MAX),
-            interrupts: [Vec::with_capacity(NOTES_MAX), Vec::with_capacity(NOTES_MAX)],
+            lists: std::array::from_fn(|_| Vec::with_capacity(NOTES_MAX)),
             doubt_until: [0; Channel::COUNT],
             lost: (0, 0),
             under_way_ticks: scale.ticks(UNDER_WAY_NS),
@@ -57,33 +52,34 @@ impl PendingNotes {
 
     /// Takes a note, in any order.
     pub(crate) fn push(&mut self, note: Note) {
-        let (ticks, sender) = (note.ticks, note.sender);
+        let mut sent = Sent { ticks: note.ticks, sender: note.sender, request: (0, 0), is_taken: false };
         match note.what {
             What::Request { request, function } => {
-                if self.requests.len() >= NOTES_MAX {
-                    self.settle();
-                    let dropped = self.requests.len().saturating_sub(NOTES_MAX - 1);
-                    self.requests.drain(..dropped);
-                }
-                self.requests.push(Request { ticks, address: request, function, sender, is_taken: false });
+                self.make_room(REQUESTS);
+                sent.request = (request, function);
+                self.lists[REQUESTS].push(sent);
             }
             What::Interrupt(channel) => {
-                if self.interrupts[channel as usize].len() >= NOTES_MAX {
-                    self.settle();
-                    let waiting = &mut self.interrupts[channel as usize];
-                    let count = waiting.len().saturating_sub(NOTES_MAX - 1);
-                    let mut dropped = waiting.drain(..count).map(|interrupt| interrupt.ticks);
-                    let since = dropped.next();
-                    let until = dropped.next_back().or(since);
-                    drop(dropped);
-                    if let (Some(since), Some(until)) = (since, until) {
-                        self.note_lost((since, until));
-                    }
+                if let Some(dropped) = self.make_room(channel as usize) {
+                    self.note_lost(dropped);
                 }
-                self.interrupts[channel as usize].push(SentInterrupt { ticks, sender, is_taken: false });
+                self.lists[channel as usize].push(sent);
             }
-            What::Lost { since } => self.note_lost((since, ticks)),
+            What::Lost { since } => self.note_lost((since, note.ticks)),
         }
+    }
+
+    /// Drops the oldest if a list is full. Returns when the first and the last of them were sent.
+    fn make_room(&mut self, list: usize) -> Option<(u64, u64)> {
+        if self.lists[list].len() < NOTES_MAX {
+            return None;
+        }
+        self.settle();
+        let waiting = &mut self.lists[list];
+        let count = waiting.len().saturating_sub(NOTES_MAX - 1);
+        let mut dropped = waiting.drain(..count).map(|sent| sent.ticks);
+        let since = dropped.next()?;
+        Some((since, dropped.next_back().unwrap_or(since)))
     }
 
     /// Extends the span in which notes are missing, or replaces it by a later one.
@@ -95,18 +91,16 @@ impl PendingNotes {
 
     /// Sorts what was pushed, and drops what has arrived. Call it after pushing.
     pub(crate) fn settle(&mut self) {
-        self.requests.retain(|request| !request.is_taken);
-        self.requests.sort_unstable_by_key(|request| request.ticks);
-        for list in &mut self.interrupts {
-            list.retain(|interrupt| !interrupt.is_taken);
-            list.sort_unstable_by_key(|interrupt| interrupt.ticks);
+        for list in &mut self.lists {
+            list.retain(|sent| !sent.is_taken);
+            list.sort_unstable_by_key(|sent| sent.ticks);
         }
     }
 
     /// The sender of a function that starts now, and takes its request.
     pub(crate) fn function(&mut self, now: u64, request: u64, function: u64) -> SenderId {
         let Some(place) = self.find(now, request, function) else { return SenderId::UNKNOWN };
-        self.requests.get_mut(place).map_or(SenderId::UNKNOWN, |found| {
+        self.lists[REQUESTS].get_mut(place).map_or(SenderId::UNKNOWN, |found| {
             found.is_taken = true;
             found.sender
         })
@@ -114,19 +108,18 @@ impl PendingNotes {
 
     /// The same, without taking it.
     pub(crate) fn peek(&self, now: u64, request: u64, function: u64) -> SenderId {
-        let found = self.find(now, request, function).and_then(|place| self.requests.get(place));
+        let found = self.find(now, request, function).and_then(|place| self.lists[REQUESTS].get(place));
         found.map_or(SenderId::UNKNOWN, |found| found.sender)
     }
 
     /// The oldest matching request: a request is queued again only after it has been taken from the queue.
     fn find(&self, now: u64, request: u64, function: u64) -> Option<usize> {
         let since = now.saturating_sub(self.under_way_ticks);
-        let sent = self.requests.partition_point(|found| found.ticks <= now);
-        let first = self.requests.partition_point(|found| found.ticks < since);
-        let sent = self.requests.get(first..sent)?;
-        let matches =
-            |found: &Request| !found.is_taken && found.address == request && found.function == function;
-        sent.iter().position(matches).map(|place| first + place)
+        let requests = &self.lists[REQUESTS];
+        let sent = requests.partition_point(|found| found.ticks <= now);
+        let first = requests.partition_point(|found| found.ticks < since);
+        let matches = |found: &Sent| !found.is_taken && found.request == (request, function);
+        requests.get(first..sent)?.iter().position(matches).map(|place| first + place)
     }
 
     /// The sender of an interrupt that arrives now. Everything sent before has then arrived: an interrupt that
@@ -135,7 +128,7 @@ impl PendingNotes {
         let since = now.saturating_sub(self.under_way_ticks);
         let at = channel as usize;
         let (mut sender, mut is_one) = (None, true);
-        for interrupt in self.interrupts[at].iter_mut().take_while(|interrupt| interrupt.ticks <= now) {
+        for interrupt in self.lists[at].iter_mut().take_while(|interrupt| interrupt.ticks <= now) {
             if !std::mem::replace(&mut interrupt.is_taken, true) && interrupt.ticks >= since {
                 is_one &= sender.is_none_or(|sender| sender == interrupt.sender);
                 sender = Some(interrupt.sender);
@@ -151,8 +144,7 @@ impl PendingNotes {
 
     /// States that arrivals before this moment were missed: what was sent until then is not waited for.
     pub(crate) fn forget_until(&mut self, now: u64) {
-        self.requests.iter_mut().take_while(|request| request.ticks <= now).for_each(|r| r.is_taken = true);
-        for list in &mut self.interrupts {
+        for list in &mut self.lists {
             list.iter_mut().take_while(|sent| sent.ticks <= now).for_each(|sent| sent.is_taken = true);
         }
     }
