@@ -10,7 +10,7 @@ use lowlat_host_run::affinity::pin_to;
 use lowlat_jitter_run::tracefs::{CpuPipe, TraceOptions, Tracefs, Tracing, function_names};
 use lowlat_jitter_run::{
     clock::TickScale,
-    jitter::{Companion, JitterOptions, Lane, Started, run_beside},
+    jitter::{Companion, JitterOptions, Lane, Started, run},
 };
 use lowlat_trace::{Decoder, TickMap, TraceClock, TraceEvent, TraceNames};
 use std::{
@@ -102,7 +102,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (stop, is_over) = (AtomicBool::new(false), AtomicBool::new(false));
     thread::scope(|scope| {
         let load = thread::Builder::new().name("load".into()).spawn_scoped(scope, || load(cpu, &is_over))?;
-        let done = run_beside(&Root::live(), &options, &stop, &|_| {}, &mut recording);
+        let done = run(&Root::live(), &options, &stop, &|_| {}, Some(&mut recording));
         is_over.store(true, Ordering::Relaxed);
         load.join().map_err(|_| "the load died")?;
         done?;

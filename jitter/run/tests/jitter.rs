@@ -14,7 +14,7 @@ use lowlat_jitter_run::{
     clock::{ArchCounter, MonotonicCounter, TickScale},
     jitter::{
         Companion, JitterError, JitterOptions, JitterProgress, Lane, RawFiles, RealTime, RealTimePolicy,
-        Started, run, run_beside,
+        Started, run,
     },
 };
 use rustix::process::{Resource, getrlimit};
@@ -38,7 +38,7 @@ fn allowed() -> CpuSet {
 fn quiet(_: &JitterProgress) {}
 
 fn measure(options: &JitterOptions) -> JitterRecord {
-    calibrated(|| run(&Root::live(), options, &STOP_NEVER, &quiet))
+    calibrated(|| run(&Root::live(), options, &STOP_NEVER, &quiet, None))
 }
 
 /// Checks what must hold in every record.
@@ -64,7 +64,7 @@ fn each_allowed_cpu_is_sampled_for_the_requested_time() {
         assert_eq!(now.cpus.len(), now.cpu_count);
         progress.fetch_add(1, Ordering::Relaxed);
     };
-    let record = run(&Root::live(), &options, &STOP_NEVER, &seen).unwrap();
+    let record = run(&Root::live(), &options, &STOP_NEVER, &seen, None).unwrap();
     assert_eq!(record.cpus.iter().map(|cpu| cpu.cpu).collect::<CpuSet>(), allowed());
     assert!(record.threshold_ns >= 100 && record.counter_hz > 0 && record.start_ticks > 0);
     assert!(progress.load(Ordering::Relaxed) > 0);
@@ -105,7 +105,7 @@ fn a_stopped_run_keeps_its_results() {
             stop.store(true, Ordering::Relaxed);
         }
     };
-    let record = calibrated(|| run(&Root::live(), &options, &stop, &raise));
+    let record = calibrated(|| run(&Root::live(), &options, &stop, &raise, None));
     for cpu in &record.cpus {
         check(&record, cpu);
         // A busy machine may start a sampler late, so that it has less than the time waited for.
@@ -113,7 +113,7 @@ fn a_stopped_run_keeps_its_results() {
         assert!(cpu.seconds.len() < 3_600);
     }
     // Raised from the start, the result is still a record.
-    let record = calibrated(|| run(&Root::live(), &options, &stop, &quiet));
+    let record = calibrated(|| run(&Root::live(), &options, &stop, &quiet, None));
     assert_eq!(record.cpus.len(), allowed().len());
 }
 
@@ -251,7 +251,7 @@ fn a_moved_sampler_keeps_its_results() {
             shove_thread(&format!("lowlat/{from}"), to);
         }
     };
-    let record = run(&Root::live(), &options, &STOP_NEVER, &shove).unwrap();
+    let record = run(&Root::live(), &options, &STOP_NEVER, &shove, None).unwrap();
     let cpu = &record.cpus[0];
     check(&record, cpu);
     assert!(cpu.has_moved && cpu.cpu == from, "{cpu:?}");
@@ -339,7 +339,7 @@ fn a_companion_gets_every_interruption() {
     let one = JitterOptions { cpus: CpuSet::of(allowed().highest().unwrap()), ..everywhere.clone() };
     for options in [everywhere, one] {
         let mut counting = Counting::default();
-        let record = run_beside(&Root::live(), &options, &STOP_NEVER, &quiet, &mut counting).unwrap();
+        let record = run(&Root::live(), &options, &STOP_NEVER, &quiet, Some(&mut counting)).unwrap();
         check_counted(&record, &counting);
         let started = counting.started.unwrap();
         assert_eq!((started.threshold_ns, started.duration), (record.threshold_ns, options.duration));
@@ -360,7 +360,7 @@ fn real_time_samplers_run_as_such_within_limits() {
     let limits = Mutex::new(Vec::new());
     let see = |_: &JitterProgress| limits.lock().unwrap().push(getrlimit(Resource::Rttime).current);
     let mut counting = Counting::default();
-    let record = match run_beside(&Root::live(), &options, &STOP_NEVER, &see, &mut counting) {
+    let record = match run(&Root::live(), &options, &STOP_NEVER, &see, Some(&mut counting)) {
         Ok(record) => record,
         Err(JitterError::RealTimeEverywhere { .. }) => {
             eprintln!("skipped: real-time samplers need an unmeasured CPU");
@@ -409,7 +409,7 @@ fn raw_files_contain_every_interruption() {
     let options = JitterOptions::new(allowed(), Duration::from_millis(500));
     let prefix = directory.path().join("raw");
     let mut kept = Kept { files: RawFiles::create(&prefix, &options.cpus).unwrap(), lost: BTreeMap::new() };
-    let record = run_beside(&Root::live(), &options, &STOP_NEVER, &quiet, &mut kept).unwrap();
+    let record = run(&Root::live(), &options, &STOP_NEVER, &quiet, Some(&mut kept)).unwrap();
     let warnings = kept.files.convert(&record);
     // A busy machine or its hypervisor may delay the thread that drains the rings: then some are lost, and
     // reported exactly.

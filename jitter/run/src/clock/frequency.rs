@@ -2,7 +2,7 @@
 
 use super::{ArchCounter, CounterKind, calibrate, perf_page};
 use lowlat_host_run::Root;
-use std::{fmt, sync::OnceLock};
+use std::sync::OnceLock;
 use thiserror::Error;
 
 /// An out-of-tree module publishes the kernel's calibrated frequency here.
@@ -12,40 +12,7 @@ const TSC_FREQ_KHZ: &str = "/sys/devices/system/cpu/cpu0/tsc_freq_khz";
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Frequency {
     pub hz: u64,
-    pub source: FrequencySource,
-}
-
-/// Sources of a frequency, best first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FrequencySource {
-    /// By definition: the clock counts nanoseconds.
-    Definition,
-    /// `CNTFRQ_EL0`, which firmware sets (aarch64).
-    CounterRegister,
-    /// CPUID leaf 0x15, with a reported crystal.
-    CpuidCrystal,
-    /// CPUID leaf 0x4000_0010, of the hypervisor.
-    CpuidHypervisor,
-    /// The kernel's calibration, from a perf event's page.
-    PerfPage,
-    /// The kernel's calibration, from `tsc_freq_khz`.
-    Sysfs,
-    /// Measured here against CLOCK_MONOTONIC_RAW.
-    Measured,
-}
-
-impl fmt::Display for FrequencySource {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Definition => "definition (counts nanoseconds)",
-            Self::CounterRegister => "cntfrq_el0",
-            Self::CpuidCrystal => "cpuid 0x15",
-            Self::CpuidHypervisor => "hypervisor (cpuid 0x40000010)",
-            Self::PerfPage => "kernel (perf mmap)",
-            Self::Sysfs => "kernel (tsc_freq_khz)",
-            Self::Measured => "measured against CLOCK_MONOTONIC_RAW (median of five windows of 200 ms)",
-        })
-    }
+    pub source: &'static str,
 }
 
 /// Error of a counter that cannot be used.
@@ -63,34 +30,36 @@ pub enum ClockError {
 pub fn frequency_of(kind: CounterKind, root: &Root) -> Result<Frequency, ClockError> {
     // Measuring takes 0.2 s, and a comparison makes many runs. The frequency is the same until the next boot.
     static MEASURED_HZ: OnceLock<Option<u64>> = OnceLock::new();
+    let measure = || *MEASURED_HZ.get_or_init(|| calibrate::measure_hz(&ArchCounter));
     let named = match kind {
-        CounterKind::MonotonicRaw => Some((1_000_000_000, FrequencySource::Definition)),
-        CounterKind::Cntvct => counter_register().map(|hz| (hz, FrequencySource::CounterRegister)),
+        // By definition.
+        CounterKind::MonotonicRaw => Some((1_000_000_000, "definition (counts nanoseconds)")),
+        CounterKind::Cntvct => counter_register().map(|hz| (hz, "cntfrq_el0")),
         CounterKind::Tsc => tsc(root),
     };
-    let measured = || *MEASURED_HZ.get_or_init(|| calibrate::measure_hz(&ArchCounter));
+    let measured = "measured against CLOCK_MONOTONIC_RAW (median of five windows of 200 ms)";
     named
-        .or_else(|| measured().map(|hz| (hz, FrequencySource::Measured)))
+        .or_else(|| measure().map(|hz| (hz, measured)))
         .map(|(hz, source)| Frequency { hz, source })
         .ok_or(ClockError::StandsStill(kind.name()))
 }
 
-fn tsc(root: &Root) -> Option<(u64, FrequencySource)> {
+/// The frequency of the TSC and its source, the best first.
+fn tsc(root: &Root) -> Option<(u64, &'static str)> {
     cpuid()
-        .or_else(|| perf_page::counter_hz().map(|hz| (hz, FrequencySource::PerfPage)))
-        .or_else(|| sysfs_hz(root).map(|hz| (hz, FrequencySource::Sysfs)))
+        .or_else(|| perf_page::counter_hz().map(|hz| (hz, "kernel (perf mmap)")))
+        .or_else(|| sysfs_hz(root).map(|hz| (hz, "kernel (tsc_freq_khz)")))
 }
 
 #[cfg(target_arch = "x86_64")]
-fn cpuid() -> Option<(u64, FrequencySource)> {
+fn cpuid() -> Option<(u64, &'static str)> {
     use super::cpuid;
-    cpuid::crystal_hz()
-        .map(|hz| (hz, FrequencySource::CpuidCrystal))
-        .or_else(|| cpuid::hypervisor_hz().map(|hz| (hz, FrequencySource::CpuidHypervisor)))
+    let hypervisor = || cpuid::hypervisor_hz().map(|hz| (hz, "hypervisor (cpuid 0x40000010)"));
+    cpuid::crystal_hz().map(|hz| (hz, "cpuid 0x15")).or_else(hypervisor)
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-fn cpuid() -> Option<(u64, FrequencySource)> {
+fn cpuid() -> Option<(u64, &'static str)> {
     None
 }
 

@@ -8,7 +8,7 @@ mod perf_page;
 
 pub use counter::{ArchCounter, CounterKind, MonotonicCounter, MonotonicRaw, complete_loads};
 pub use doubts::{ClockState, choose};
-pub use frequency::{ClockError, Frequency, FrequencySource, frequency_of};
+pub use frequency::{ClockError, Frequency, frequency_of};
 pub use lowlat_host::TickScale;
 
 pub use counter::nanoseconds;

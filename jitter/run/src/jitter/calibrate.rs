@@ -128,7 +128,7 @@ mod tests {
         let mut recorder = recorder(scale);
         let calibration = calibrate(&Steps(Cell::new(0), Cell::new(0)), &mut recorder, scale);
         assert_eq!(calibration, Calibration { period_ns: 10.0, floor_ns: 2.5, recording_ticks: 20 });
-        assert_eq!(recorder.count(), 0);
+        assert_eq!(recorder.count, 0);
     }
 
     #[test]

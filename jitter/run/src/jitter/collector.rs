@@ -126,7 +126,7 @@ impl<'scope> Collector<'scope> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::jitter::{ring, team::Start};
+    use crate::jitter::ring;
 
     const STARTED: Started = Started {
         counter: CounterKind::Tsc,
@@ -181,7 +181,7 @@ mod tests {
     #[test]
     fn the_rings_are_read_once_more_after_the_end() {
         let team = Team::new(1);
-        team.open(Start { threshold_ticks: 1 });
+        team.open(1);
         assert_eq!(team.begin_together(|| 77), Some(77));
         let mut seen = Recorded::default();
         assert_eq!(collect(&team, &mut seen, 3), Ok(()));

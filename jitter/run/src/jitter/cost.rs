@@ -127,16 +127,11 @@ fn compare(
 }
 
 /// State shared by both threads.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Table {
+    /// First that of the leader, which is 0.
     turn: AtomicU32,
     is_over: AtomicBool,
-}
-
-impl Default for Table {
-    fn default() -> Self {
-        Self { turn: AtomicU32::new(LEADERS_TURN), is_over: AtomicBool::new(false) }
-    }
 }
 
 impl Table {

@@ -13,10 +13,7 @@ use thiserror::Error;
 pub enum JitterError {
     /// A captured host cannot be measured.
     #[error("cannot measure {root}: jitter can only be measured on the running host\nhint: leave out --root")]
-    NotLive {
-        /// The root that was named.
-        root: String,
-    },
+    NotLive { root: String },
     /// The set of CPUs is empty.
     #[error("no CPU to measure\nhint: give a list such as 1-7,9-15")]
     NoCpus,
@@ -25,24 +22,17 @@ pub enum JitterError {
     List { text: String, source: ListError },
     #[error("cannot measure {cpus:#}: named more than once\nhint: name each CPU once")]
     Repeated { cpus: CpuSet },
+    /// Requested CPUs are not online.
     #[error(
         "cannot measure {cpus:#}: not online (online: {online})\nhint: bring them online or leave them out"
     )]
-    Offline {
-        /// The requested CPUs that are offline.
-        cpus: CpuSet,
-        /// The CPUs that are online.
-        online: CpuSet,
-    },
+    Offline { cpus: CpuSet, online: CpuSet },
     /// The CPUs are outside this process's cpuset.
     #[error(
         "cannot measure {cpus:#}: outside of this process's cpuset\nhint: leave them out, or start lowlat from a cgroup whose \
          cpuset.cpus contains them"
     )]
-    NotAllowed {
-        /// The requested CPUs that are outside it.
-        cpus: CpuSet,
-    },
+    NotAllowed { cpus: CpuSet },
     #[error("cannot measure: the duration is zero\nhint: give one such as 10s")]
     ZeroDuration,
     #[error("cannot run for {duration:?}: the maximum is {} days", DURATION_MAX.as_secs() / 86_400)]
@@ -85,41 +75,28 @@ pub enum JitterError {
         "the sampler of CPU {cpu} died before it started\nhint: this is a bug in lowlat, please report it"
     )]
     Died { cpu: CpuId },
-    /// CPUs have no time for a sampler.
+    /// CPUs have had no time for a sampler for so long.
     #[error(
         "cannot measure {cpus:#}: no time for a sampler within {:.1} s\nhint: a real-time thread may hold it; look for one \
          with `ps -eLo psr,cls,rtprio,comm | grep -E 'FF|RR'`",
         within.as_secs_f64()
     )]
-    Busy {
-        cpus: CpuSet,
-        /// Time that the samplers waited.
-        within: Duration,
-    },
-    /// Every iteration of the loop would be an interruption.
+    Busy { cpus: CpuSet, within: Duration },
+    /// Every iteration of the loop would be an interruption: one takes `period_ns`, the median.
     #[error(
         "cannot tell interruptions of {threshold_ns} ns: one iteration of the sampling loop takes {period_ns:.0} ns \
          here\nhint: leave out --threshold for {default_ns} ns"
     )]
-    ThresholdInLoop {
-        threshold_ns: u64,
-        /// Median time of an iteration of the loop.
-        period_ns: f64,
-        default_ns: u64,
-    },
+    ThresholdInLoop { threshold_ns: u64, period_ns: f64, default_ns: u64 },
     /// A real-time priority that does not exist.
     #[error("invalid real-time priority {priority}\nhint: give one from 1 to 99, such as 10")]
     Priority { priority: u8 },
-    /// Real-time samplers would leave no CPU for anything else.
+    /// Real-time samplers would leave none of the CPUs on which lowlat's other threads may run.
     #[error(
         "real-time samplers on {cpus:#} would leave no CPU for lowlat, which may run on {allowed:#}, and could lock \
          up the host\nhint: leave at least one of these CPUs out, or measure without real-time priority"
     )]
-    RealTimeEverywhere {
-        cpus: CpuSet,
-        /// The CPUs on which lowlat's other threads may run.
-        allowed: CpuSet,
-    },
+    RealTimeEverywhere { cpus: CpuSet, allowed: CpuSet },
     /// The limit on real-time CPU time is below what the run needs.
     #[error(
         "the limit on real-time CPU time ends real-time threads after {present_us} us without sleep, but the run \

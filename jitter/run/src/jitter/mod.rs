@@ -44,7 +44,7 @@ pub use raw::{RawError, RawFiles};
 pub use real_time::{RealTime, RealTimePolicy};
 pub use recorder::CpuRecorder;
 pub use ring::{Consumer, Producer, capacity_for, ring};
-pub use run::{run, run_beside};
+pub use run::run;
 pub use series::SeriesPlan;
 pub use spin::{STRETCH_TURNS, Stretch, spin};
 pub use windows::StealWatch;

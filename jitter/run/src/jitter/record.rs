@@ -59,7 +59,7 @@ pub fn assemble(
     let mut record = JitterRecord {
         counter: before.kind.name().to_owned(),
         counter_hz: before.frequency.hz,
-        counter_hz_source: before.frequency.source.to_string(),
+        counter_hz_source: before.frequency.source.to_owned(),
         start_ticks: epoch.unwrap_or(0),
         threshold_ns,
         duration_ns: u64::try_from(options.duration.as_nanos()).unwrap_or(u64::MAX),

@@ -23,11 +23,11 @@ const HISTOGRAM_DIGITS: u8 = 3;
 pub struct CpuRecorder {
     scale: TickScale,
     epoch: u64,
-    count: u64,
-    ticks_total: u64,
+    pub count: u64,
+    pub ticks_total: u64,
     /// `u64::MAX` while there is none.
     ticks_min: u64,
-    ticks_max: u64,
+    pub ticks_max: u64,
     lengths: Histogram<u64>,
     /// The shortest of the worst on top, to be replaced first. (length, at), in ticks since the epoch.
     worst: BinaryHeap<Reverse<(u64, Reverse<u64>)>>,
@@ -126,18 +126,6 @@ impl CpuRecorder {
         {
             *shortest = Reverse(interruption);
         }
-    }
-
-    pub fn count(&self) -> u64 {
-        self.count
-    }
-
-    pub fn ticks_total(&self) -> u64 {
-        self.ticks_total
-    }
-
-    pub fn ticks_max(&self) -> u64 {
-        self.ticks_max
     }
 
     /// The recorded part of a CPU's record; `last` is its last reading.

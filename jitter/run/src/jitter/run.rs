@@ -13,7 +13,7 @@ use super::{
     ring::{Consumer, Producer, capacity_for, ring},
     sampler::{Plan, sample},
     series::SeriesPlan,
-    team::{Done, Message, Place, Ready, Start, Team},
+    team::{Done, Message, Place, Ready, Team},
     wakes,
 };
 use crate::clock::{self, ArchCounter, CounterKind, MonotonicCounter, MonotonicRaw, TickScale};
@@ -49,38 +49,16 @@ const STACK_BYTES: usize = 512 << 10;
 /// Shorter interruptions of a recording cannot be distinguished from a recording with cold caches.
 const RECORDING_SLACK_NS: u64 = 1_000;
 
-/// Measures the time taken from user threads on each of the CPUs.
+/// Measures the time taken from user threads on each of the CPUs. A companion receives each interruption.
 ///
 /// Raising `stop` ends the run within a tenth of a second with the results so far. The samplers read the flag
 /// itself, so nothing that is written during the run should share its cache line. `progress` is called from
 /// this thread, which runs off the measured CPUs if its affinity permits.
 ///
 /// # Errors
-/// [`JitterError`] if the run is impossible; nothing was measured then.
-pub fn run(
-    root: &Root,
-    options: &JitterOptions,
-    stop: &AtomicBool,
-    progress: &(dyn Fn(&JitterProgress) + Sync),
-) -> Result<JitterRecord, JitterError> {
-    run_with(root, options, stop, progress, None)
-}
-
-/// Like [`run`], with a companion that receives each interruption.
-///
-/// # Errors
-/// As for [`run`]. The companion may have been started and finished by then, without having collected anything.
-pub fn run_beside<'a>(
-    root: &'a Root,
-    options: &'a JitterOptions,
-    stop: &'a AtomicBool,
-    progress: &'a (dyn Fn(&JitterProgress) + Sync),
-    companion: &'a mut (dyn Companion + 'a),
-) -> Result<JitterRecord, JitterError> {
-    run_with(root, options, stop, progress, Some(companion))
-}
-
-fn run_with<'a>(
+/// [`JitterError`] if the run is impossible; nothing was measured then. The companion may have been started and finished
+/// by then, without having collected anything.
+pub fn run<'a>(
     root: &'a Root,
     options: &'a JitterOptions,
     stop: &'a AtomicBool,
@@ -143,10 +121,8 @@ impl<'a> Run<'a> {
             let is_spinning = self.options.wake_every.is_none();
             // Every wake-up counts.
             let threshold_ns = if is_spinning { threshold_ns } else { 1 };
-            if is_spinning
-                && let Some(period_ns) =
-                    calibrations.iter().map(|one| one.period_ns).find(|ns| *ns >= threshold_ns as f64)
-            {
+            let mut periods = calibrations.iter().map(|one| one.period_ns).filter(|_| is_spinning);
+            if let Some(period_ns) = periods.find(|ns| *ns >= threshold_ns as f64) {
                 team.abandon();
                 release_threads(NAME);
                 let default_ns = default_threshold_ns(&calibrations);
@@ -155,13 +131,21 @@ impl<'a> Run<'a> {
             memory::keep_memory();
             let collector = companion
                 .map(|companion| {
-                    let started = self.started(threshold_ns, aside.is_none());
+                    let is_on_measured_cpu = aside.is_none();
+                    let started = Started {
+                        counter: self.kind,
+                        scale: self.scale,
+                        threshold_ns,
+                        duration: self.options.duration,
+                        every: if is_on_measured_cpu { COLLECT_EVERY_SHARED } else { COLLECT_EVERY },
+                        is_on_measured_cpu,
+                    };
                     Collector::start(scope, &team, companion, started, lanes(&mut ready))
                 })
                 .transpose()
                 .inspect_err(|_| team.abandon())?;
             let locked = Locked::new().map_err(|warning| before.warnings.push(warning));
-            team.open(Start { threshold_ticks: self.scale.ticks(threshold_ns) });
+            team.open(self.scale.ticks(threshold_ns));
             let done = self.watch(&messages, &ready, every, &team);
             if let Some(Err(warning)) = collector.map(Collector::finish) {
                 before.warnings.push(warning);
@@ -181,17 +165,6 @@ impl<'a> Run<'a> {
                 allowed: affinity::current()?,
             }),
             (None, None, ring) => Ok(Some(Warning::NoCpuLeft { has_collector: ring.is_some() })),
-        }
-    }
-
-    fn started(&self, threshold_ns: u64, is_on_measured_cpu: bool) -> Started {
-        Started {
-            counter: self.kind,
-            scale: self.scale,
-            threshold_ns,
-            duration: self.options.duration,
-            every: if is_on_measured_cpu { COLLECT_EVERY_SHARED } else { COLLECT_EVERY },
-            is_on_measured_cpu,
         }
     }
 
@@ -245,6 +218,7 @@ impl<'a> Run<'a> {
         }
         // Allocated and touched from here on, so on this CPU's node.
         let live = Arc::new(Live::default());
+        let ticks = |time: Duration| self.scale.ticks(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
         let (mut recorder, mut events) = self.recorder();
         let calibration = calibrate(counter, &mut recorder, self.scale);
         if let Some(events) = &mut events {
@@ -257,32 +231,23 @@ impl<'a> Run<'a> {
             return;
         }
         let thread_id = rustix::thread::gettid().as_raw_nonzero().get();
-        let shown = Arc::clone(&live);
-        place.tell(Message::Ready(Box::new(Ready {
-            cpu,
-            thread_id,
-            calibration,
-            live: shown,
-            ring: events,
-        })));
+        let ready = Ready { cpu, thread_id, calibration, live: Arc::clone(&live), ring: events };
+        place.tell(Message::Ready(Box::new(ready)));
 
-        let Some(start) = place.team.wait_at_gate() else { return };
+        let Some(threshold_ticks) = place.team.wait_at_gate() else { return };
         let Some(epoch) = place.team.begin_together(|| counter.now()) else { return };
         recorder.begin(epoch);
         let plan = Plan {
             cpu,
-            threshold_ticks: start.threshold_ticks,
-            duration_ticks: self
-                .scale
-                .ticks(u64::try_from(self.options.duration.as_nanos()).unwrap_or(u64::MAX)),
+            threshold_ticks,
+            duration_ticks: ticks(self.options.duration),
             recording_ticks: calibration.recording_ticks,
-            slack_ticks: self.scale.ticks(RECORDING_SLACK_NS).max(start.threshold_ticks),
+            slack_ticks: self.scale.ticks(RECORDING_SLACK_NS).max(threshold_ticks),
         };
         let outcome = match self.options.wake_every {
             None => sample(counter, &plan, &mut recorder, &live, self.stop),
             Some(every) => {
-                let every = self.scale.ticks(u64::try_from(every.as_nanos()).unwrap_or(u64::MAX)).max(1);
-                let plan = (&plan, every, self.scale);
+                let plan = (&plan, ticks(every).max(1), self.scale);
                 wakes::sample(counter, plan, &mut recorder, &live, self.stop)
             }
         };

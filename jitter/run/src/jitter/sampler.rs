@@ -25,7 +25,7 @@ pub struct Plan {
     pub slack_ticks: u64,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Outcome {
     /// The first reading of the counter.
     pub first: u64,
@@ -59,8 +59,7 @@ pub fn sample<C: MonotonicCounter>(
     stop: &AtomicBool,
 ) -> Outcome {
     let first = counter.now();
-    let mut outcome =
-        Outcome { first, last: first, turns: 0, recording_ticks: 0, backward_count: 0, moved_to: None };
+    let mut outcome = Outcome { first, last: first, ..Outcome::default() };
     loop {
         let stretch = spin(counter, outcome.last, plan.threshold_ticks, STRETCH_TURNS);
         outcome.turns += u64::from(stretch.turns);
@@ -89,7 +88,7 @@ pub fn sample<C: MonotonicCounter>(
 /// Records an interruption, and shows the sums.
 pub fn record(recorder: &mut CpuRecorder, live: &Live, before: u64, now: u64) {
     recorder.record(before, now);
-    live.show(recorder.count(), recorder.ticks_total(), recorder.ticks_max());
+    live.show(recorder.count, recorder.ticks_total, recorder.ticks_max);
 }
 
 /// Resumes the loop after a recording, with a fresh reading as the last one.

@@ -56,7 +56,7 @@ fn run_on(plan: Plan, cpu: Option<CpuId>, readings: &[u64]) -> (Outcome, JitterC
     recorder.begin(readings[0]);
     let live = Live::default();
     let outcome = sample(&script, &plan, &mut recorder, &live, &stop);
-    assert_eq!(live.seen(), (recorder.count(), recorder.ticks_total(), recorder.ticks_max()));
+    assert_eq!(live.seen(), (recorder.count, recorder.ticks_total, recorder.ticks_max));
     (outcome, recorder.into_record(outcome.last))
 }
 

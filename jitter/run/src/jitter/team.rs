@@ -48,17 +48,11 @@ pub struct Done {
     pub recorder: CpuRecorder,
 }
 
-/// Parameters that all samplers get at the start.
-#[derive(Debug, Clone, Copy)]
-pub struct Start {
-    /// The threshold of the run.
-    pub threshold_ticks: u64,
-}
-
 #[derive(Debug, Clone, Copy)]
 enum SamplerGate {
     Closed,
-    Open(Start),
+    /// With the threshold of the run.
+    Open(u64),
     Abandoned,
 }
 
@@ -88,9 +82,9 @@ impl Team {
         }
     }
 
-    /// Opens the gate: all samplers start.
-    pub fn open(&self, start: Start) {
-        self.set(SamplerGate::Open(start));
+    /// Opens the gate: all samplers start with this threshold.
+    pub fn open(&self, threshold_ticks: u64) {
+        self.set(SamplerGate::Open(threshold_ticks));
     }
 
     /// Dismisses all samplers that have not started yet.
@@ -105,15 +99,15 @@ impl Team {
         self.opened.notify_all();
     }
 
-    /// Sleeps until the gate opens; `None` if the run was abandoned.
-    pub fn wait_at_gate(&self) -> Option<Start> {
+    /// Sleeps until the gate opens, and returns the threshold; `None` if the run was abandoned.
+    pub fn wait_at_gate(&self) -> Option<u64> {
         let mut gate = self.gate.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
             match *gate {
                 SamplerGate::Closed => {
                     gate = self.opened.wait(gate).unwrap_or_else(PoisonError::into_inner);
                 }
-                SamplerGate::Open(start) => return Some(start),
+                SamplerGate::Open(threshold_ticks) => return Some(threshold_ticks),
                 SamplerGate::Abandoned => return None,
             }
         }
@@ -214,7 +208,7 @@ mod tests {
                     })
                 })
                 .collect();
-            team.open(Start { threshold_ticks: 1 });
+            team.open(1);
             workers.into_iter().map(|worker| worker.join().unwrap()).collect()
         });
         assert!(epochs[0].is_some_and(|epoch| (1..=3).contains(&epoch)));

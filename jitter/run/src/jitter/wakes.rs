@@ -29,8 +29,7 @@ pub fn sample<C: MonotonicCounter>(
     // The kernel may wake ordinary threads 50 us late, to wake several together. A refusal shows in the latencies.
     let _ = set_current_timer_slack(NonZeroU64::new(1));
     let first = counter.now();
-    let mut outcome =
-        Outcome { first, last: first, turns: 0, recording_ticks: 0, backward_count: 0, moved_to: None };
+    let mut outcome = Outcome { first, last: first, ..Outcome::default() };
     let mut due = first.wrapping_add(every);
     loop {
         sleep(scale.ns(ticks_between(counter.now(), due).unwrap_or(0)));

@@ -51,11 +51,17 @@ pub struct TraceOptions {
 pub struct Tracing {
     recording: Recording,
     pub(super) formats: TraceFormats,
-    pub(super) clock: TraceClock,
-    buffer_kb_per_cpu: u64,
-    facts: Vec<String>,
-    problems: Vec<String>,
-    side_effects: Vec<String>,
+    /// The clock that stamps events.
+    pub clock: TraceClock,
+    /// The actual buffer of each traced CPU, in KiB.
+    pub buffer_kb_per_cpu: u64,
+    /// Other traces that were active on this host when this one started, one phrase each. Another tracer takes time on
+    /// every CPU that it traces.
+    pub facts: Vec<String>,
+    /// Events and options that the kernel rejected, one sentence each. The trace continues without them.
+    pub problems: Vec<String>,
+    /// Changes that this trace made to the host's own trace, one sentence each, with how to revert them.
+    pub side_effects: Vec<String>,
 }
 
 impl Tracing {
@@ -71,19 +77,10 @@ impl Tracing {
         let recording = Recording::make(tracefs, &options.cpus)?;
         let mut problems = set_up(&recording.instance, options, buffer_kb_per_cpu, facts.is_empty())?;
         problems.extend(switch_events(&recording.instance, &formats)?);
-        let side_effects = match (own_size, tracefs.text(BUFFER_SIZE)) {
-            (Ok(before), Ok(after)) => kept_small(&before, &after).into_iter().collect(),
-            _ => Vec::new(),
-        };
-        Ok(Self {
-            recording,
-            side_effects,
-            formats,
-            clock: options.clock,
-            buffer_kb_per_cpu,
-            facts,
-            problems,
-        })
+        let sizes = own_size.ok().zip(tracefs.text(BUFFER_SIZE).ok());
+        let kept = sizes.and_then(|(before, after)| kept_small(&before, &after));
+        let (side_effects, clock) = (kept.into_iter().collect(), options.clock);
+        Ok(Self { recording, formats, clock, buffer_kb_per_cpu, facts, problems, side_effects })
     }
 
     /// Switches one event, such as "sched/sched_switch", on or off. The kernel rewrites its code for this,
@@ -118,35 +115,9 @@ impl Tracing {
         self.instance.tracefs().read(&path).map(|text| PipeStats::parse(&text))
     }
 
-    /// The clock that stamps events.
-    pub fn clock(&self) -> TraceClock {
-        self.clock
-    }
-
-    /// The actual buffer of each traced CPU, in KiB.
-    pub fn buffer_kb_per_cpu(&self) -> u64 {
-        self.buffer_kb_per_cpu
-    }
-
     /// The instance's name below `instances/`.
     pub fn name(&self) -> &str {
         self.instance.name()
-    }
-
-    /// Other traces that were active on this host when this one started, one phrase each. Another tracer takes time on
-    /// every CPU that it traces.
-    pub fn facts(&self) -> &[String] {
-        &self.facts
-    }
-
-    /// Events and options that the kernel rejected, one sentence each. The trace continues without them.
-    pub fn problems(&self) -> &[String] {
-        &self.problems
-    }
-
-    /// Changes that this trace made to the host's own trace, one sentence each, with how to revert them.
-    pub fn side_effects(&self) -> &[String] {
-        &self.side_effects
     }
 }
 

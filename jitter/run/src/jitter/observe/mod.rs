@@ -11,16 +11,16 @@ mod trace_clock;
 mod trace_reader;
 
 use super::{
-    JitterError, JitterOptions, JitterProgress,
+    Companion, JitterError, JitterOptions, JitterProgress,
     counters::{CpuCounters, SmiCounts},
     raw::RawFiles,
-    run::{run, run_beside},
+    run::run,
 };
 use crate::clock;
 use halt::Halt;
-use lowlat_host::{CpuId, Reading};
+use lowlat_host::Reading;
 use lowlat_host_run::Root;
-use lowlat_jitter::{CauseSource, CpuCauses, JitterCauses, JitterRecord, Warning};
+use lowlat_jitter::{CauseSource, CpuCauses, JitterCauses, JitterCpu, JitterRecord, Warning};
 use observer::Observer;
 pub use setup::{TraceSetup, filter_page_faults};
 use std::{path::PathBuf, sync::atomic::AtomicBool};
@@ -57,7 +57,9 @@ pub fn run_observed(
     let (record, raw) = if observation.causes || options.stop_on_ns.is_some() {
         run_with_causes(root, options, observation.saves_trace, stop, progress, raw)
     } else {
-        run_without_causes(root, options, stop, progress, raw)
+        let mut raw = raw;
+        let companion = raw.as_mut().map(|raw| raw as &mut dyn Companion);
+        (run(root, options, stop, progress, companion), raw)
     };
     let Some(raw) = raw else { return record };
     match record {
@@ -75,20 +77,6 @@ pub fn run_observed(
 
 /// Result of a run, and its raw files, which must still be finished.
 type Outcome = (Result<JitterRecord, JitterError>, Option<RawFiles>);
-
-fn run_without_causes(
-    root: &Root,
-    options: &JitterOptions,
-    stop: &AtomicBool,
-    progress: &(dyn Fn(&JitterProgress) + Sync),
-    mut raw: Option<RawFiles>,
-) -> Outcome {
-    let record = match &mut raw {
-        Some(raw) => run_beside(root, options, stop, progress, raw),
-        None => run(root, options, stop, progress),
-    };
-    (record, raw)
-}
 
 fn run_with_causes(
     root: &Root,
@@ -108,9 +96,10 @@ fn run_with_causes(
     let cost = setup.as_ref().and_then(|setup| setup.cost);
     let senders_reason = setup.as_ref().map(|setup| setup.senders_reason.clone()).unwrap_or_default();
     let before = (CpuCounters::read(root, &options.cpus), SmiCounts::read(root, &options.cpus));
-    let mut observer = Observer::new(root, options, raw, setup).with_halt(Halt::of(options, stop));
-    let record = run_beside(root, options, stop, progress, &mut observer);
-    let (raw, trace, halt) = observer.into_parts();
+    let mut observer = Observer::new(root, options, raw, setup);
+    observer.halt = Halt::of(options, stop);
+    let record = run(root, options, stop, progress, Some(&mut observer));
+    let Observer { raw, trace, halt, .. } = observer;
     let mut record = match record {
         Ok(record) => record,
         Err(error) => return (Err(error), raw),
@@ -122,7 +111,9 @@ fn run_with_causes(
     let mut causes = match trace {
         Some(trace) => trace.into_causes(&record, halted.as_mut().zip(Some(saves_trace)), &mut notes),
         None => {
-            JitterCauses { source: CauseSource::Counters, cpus: bare(&record), ..JitterCauses::default() }
+            let bare = |of: &JitterCpu| CpuCauses { cpu: of.cpu, ..CpuCauses::default() };
+            let cpus = record.cpus.iter().map(bare).collect();
+            JitterCauses { source: CauseSource::Counters, cpus, ..JitterCauses::default() }
         }
     };
     (causes.reason, causes.cost, causes.senders_reason) = (reason, cost, senders_reason);
@@ -149,10 +140,4 @@ fn held_back(causes: &JitterCauses) -> Option<Warning> {
     let holds = || causes.cpus.iter().filter_map(|cpu| cpu.own_holds.as_ref());
     let (count, ns_total) = (holds().map(|of| of.count).sum(), holds().map(|of| of.ns_total).sum());
     (count > 0).then_some(Warning::HeldBack { count, ns_total })
-}
-
-/// The measured CPUs without any known cause.
-fn bare(record: &JitterRecord) -> Vec<CpuCauses> {
-    let bare = |cpu: CpuId| CpuCauses { cpu, ..CpuCauses::default() };
-    record.cpus.iter().map(|cpu| bare(cpu.cpu)).collect()
 }

@@ -10,11 +10,14 @@ use lowlat_jitter::attribution::CauseKey;
 pub struct Observer<'a> {
     root: &'a Root,
     options: &'a JitterOptions,
-    raw: Option<RawFiles>,
+    pub raw: Option<RawFiles>,
     setup: Option<TraceSetup>,
-    trace: Option<TraceReader>,
-    tap: Option<Tap>,
-    halt: Option<Halt<'a>>,
+    /// `None` if there was no trace or the run did not start.
+    pub trace: Option<TraceReader>,
+    /// Passes interruptions on during the run.
+    pub tap: Option<Tap>,
+    /// Ends the run at a long interruption.
+    pub halt: Option<Halt<'a>>,
     /// Interruptions of one CPU in one round.
     spans: Vec<(u64, u64)>,
     /// Their main causes, as far as they are traced.
@@ -31,21 +34,6 @@ impl<'a> Observer<'a> {
     ) -> Self {
         let (spans, keys) = (Vec::with_capacity(CAPACITY_MAX), Vec::with_capacity(CAPACITY_MAX));
         Self { root, options, raw, setup, trace: None, tap: None, halt: None, spans, keys }
-    }
-
-    /// Also passes interruptions on during the run.
-    pub fn with_tap(self, tap: Tap) -> Self {
-        Self { tap: Some(tap), ..self }
-    }
-
-    /// Also ends the run at a long interruption.
-    pub fn with_halt(self, halt: Option<Halt<'a>>) -> Self {
-        Self { halt, ..self }
-    }
-
-    /// Its results; no reader if there was no trace or the run did not start.
-    pub fn into_parts(self) -> (Option<RawFiles>, Option<TraceReader>, Option<Halt<'a>>) {
-        (self.raw, self.trace, self.halt)
     }
 }
 

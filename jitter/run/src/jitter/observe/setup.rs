@@ -51,7 +51,7 @@ impl TraceSetup {
         let (cpus, with_wakes) = (&options.cpus, options.stop_on_ns.is_some());
         let mut setup = Self::start(root, cpus, kind, notes)?;
         setup.cost = cost(&setup.tracing, cpus, &mut setup.pipes, notes);
-        match SendSetup::start(root, cpus, kind, setup.tracing.facts().is_empty(), with_wakes) {
+        match SendSetup::start(root, cpus, kind, setup.tracing.facts.is_empty(), with_wakes) {
             Ok(senders) => {
                 setup.senders_reason =
                     if senders.tracing.has_sends() { String::new() } else { NO_SENDS.into() };
@@ -97,11 +97,9 @@ impl TraceSetup {
         };
         let tracing = Tracing::start(&tracefs, &wanted).map_err(|error| error.to_string())?;
         let pipes = tracing.pipes().map_err(|error| error.to_string())?;
-        let (facts, problems) = (tracing.facts().iter().cloned(), tracing.problems().iter().cloned());
-        notes.extend(facts.map(|fact| Warning::OtherTracer { fact }));
-        notes.extend(problems.map(|problem| Warning::TraceIncomplete { problem }));
-        let effects = tracing.side_effects().iter().cloned();
-        notes.extend(effects.map(|effect| Warning::TraceSideEffect { effect }));
+        notes.extend(tracing.facts.iter().cloned().map(|fact| Warning::OtherTracer { fact }));
+        notes.extend(tracing.problems.iter().cloned().map(|problem| Warning::TraceIncomplete { problem }));
+        notes.extend(tracing.side_effects.iter().cloned().map(|effect| Warning::TraceSideEffect { effect }));
         Ok(Self { tracing, pipes, cost: None, senders: None, senders_reason: String::new() })
     }
 }

@@ -3,7 +3,7 @@
 use super::{observer::Observer, setup::TraceSetup, trace_reader::TraceReader};
 use crate::{
     clock::{self, TickScale},
-    jitter::{JitterError, JitterOptions, Lane, Started, run::run_beside},
+    jitter::{JitterError, JitterOptions, Lane, Started, run::run},
 };
 use lowlat_host::{CpuId, ticks_between};
 use lowlat_host_run::Root;
@@ -48,11 +48,10 @@ pub fn sample(
         Ok(setup) => (Some(setup), None),
         Err(reason) => (None, Some(reason)),
     };
-    let mut observer = Observer::new(root, options, None, setup).with_tap(Tap::new(out.clone(), reason));
-    let record = run_beside(root, options, stop, &|_| (), &mut observer);
-    let (_, trace, _) = observer.into_parts();
-    let record = record?;
-    if let Some(trace) = trace {
+    let mut observer = Observer::new(root, options, None, setup);
+    observer.tap = Some(Tap::new(out.clone(), reason));
+    let record = run(root, options, stop, &|_| (), Some(&mut observer))?;
+    if let Some(trace) = observer.trace {
         trace.into_causes(&record, None, &mut notes);
     }
     Ok(notes.iter().map(ToString::to_string).chain(record.warnings).collect())

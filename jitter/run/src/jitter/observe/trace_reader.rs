@@ -416,7 +416,7 @@ impl TraceReader {
         if count > 0 {
             notes.push(Warning::SwitchesMissed { count });
         }
-        let trace_clock = self.tracing.clock().name().to_owned();
+        let trace_clock = self.tracing.clock.name().to_owned();
         drop(self.pipes);
         if let Err(error) = self.tracing.finish() {
             notes.push(Warning::TraceNotRemoved { error: error.to_string() });

@@ -204,7 +204,7 @@ fn overwritten_events_are_counted_as_the_kernel_counts_them() {
             Err(error) if lacks_clock(&error) => return eprintln!("skipped: {error}"),
             other => other.unwrap(),
         };
-    assert_eq!(tracing.buffer_kb_per_cpu(), BUFFER_KB_MIN, "a buffer of 1 KiB is of no use");
+    assert_eq!(tracing.buffer_kb_per_cpu, BUFFER_KB_MIN, "a buffer of 1 KiB is of no use");
     let mut pipe = tracing.pipes().unwrap().pop().unwrap();
     tracing.set_on(true).unwrap();
     let begun = Instant::now();
