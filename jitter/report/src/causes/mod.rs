@@ -5,6 +5,7 @@ pub mod ranked;
 pub mod spans;
 pub mod words;
 
+use lowlat_host::{CPU_ID_MAX, CpuId, CpuSet};
 use lowlat_jitter::{Cause, CauseKind, CauseSource, CauseStudy, CpuCauses, JitterCauses, Remedy};
 
 /// Causes that share a colour, in the order of legends and stacks.
@@ -76,38 +77,29 @@ impl CauseFamily {
         }
     }
 
+    /// Names for legends and CSS classes of the colours, in the order of [`CauseFamily::ALL`].
+    const WORDS: [(&str, &str); 11] = [
+        ("timer", "timer"),
+        ("device interrupt", "device"),
+        ("from another CPU", "ipi"),
+        ("softirq", "softirq"),
+        ("thread or work", "thread"),
+        ("NMI, thermal, errors", "machine"),
+        ("page fault or signal", "fault"),
+        ("kernel entry and exit", "entry"),
+        ("firmware or hypervisor", "firmware"),
+        ("unexplained", "unexplained"),
+        ("not traced", "nottraced"),
+    ];
+
     /// Returns the name for legends.
     pub fn word(self) -> &'static str {
-        match self {
-            Self::Timer => "timer",
-            Self::Device => "device interrupt",
-            Self::OtherCpu => "from another CPU",
-            Self::Softirq => "softirq",
-            Self::Thread => "thread or work",
-            Self::Machine => "NMI, thermal, errors",
-            Self::PageFault => "page fault or signal",
-            Self::EntryExit => "kernel entry and exit",
-            Self::Firmware => "firmware or hypervisor",
-            Self::Unexplained => "unexplained",
-            Self::NotTraced => "not traced",
-        }
+        Self::WORDS[self as usize].0
     }
 
     /// Returns the CSS class of its colour.
     pub fn class(self) -> &'static str {
-        match self {
-            Self::Timer => "timer",
-            Self::Device => "device",
-            Self::OtherCpu => "ipi",
-            Self::Softirq => "softirq",
-            Self::Thread => "thread",
-            Self::Machine => "machine",
-            Self::PageFault => "fault",
-            Self::EntryExit => "entry",
-            Self::Firmware => "firmware",
-            Self::Unexplained => "unexplained",
-            Self::NotTraced => "nottraced",
-        }
+        Self::WORDS[self as usize].1
     }
 }
 
@@ -131,12 +123,8 @@ pub fn label_within(cause: &Cause, chars_max: usize) -> String {
 pub fn by_family(cpu: &CpuCauses) -> [u64; CauseFamily::ALL.len()] {
     let mut sums = [0u64; CauseFamily::ALL.len()];
     for total in &cpu.totals {
-        let family = CauseFamily::of(&total.cause);
-        for (sum, of) in sums.iter_mut().zip(CauseFamily::ALL) {
-            if of == family {
-                *sum = sum.saturating_add(total.ns_total);
-            }
-        }
+        let sum = &mut sums[CauseFamily::of(&total.cause) as usize];
+        *sum = sum.saturating_add(total.ns_total);
     }
     sums
 }
@@ -174,11 +162,11 @@ pub fn study_of<'a>(causes: &'a [CauseStudy], cause: &Cause) -> Option<&'a Cause
 pub struct CounterSum {
     pub cause: Cause,
     /// CPUs on which it increased.
-    pub cpus: lowlat_host::CpuSet,
+    pub cpus: CpuSet,
     /// Increase on all of them.
     pub count: u64,
     /// CPU with the largest increase, and the increase.
-    pub most: (lowlat_host::CpuId, u64),
+    pub most: (CpuId, u64),
 }
 
 /// Returns the counters over all CPUs, largest increase first.
@@ -186,13 +174,10 @@ pub fn counters(causes: &JitterCauses) -> Vec<CounterSum> {
     let mut sums: std::collections::BTreeMap<&Cause, CounterSum> = std::collections::BTreeMap::new();
     for cpu in &causes.cpus {
         for counter in cpu.counters.iter().filter(|counter| counter.count > 0) {
-            let sum = sums.entry(&counter.cause).or_insert_with(|| CounterSum {
-                cause: counter.cause.clone(),
-                cpus: lowlat_host::CpuSet::default(),
-                count: 0,
-                most: (cpu.cpu, 0),
-            });
-            if cpu.cpu <= lowlat_host::CPU_ID_MAX {
+            let (cause, cpus) = (counter.cause.clone(), CpuSet::new());
+            let new = || CounterSum { cause, cpus, count: 0, most: (cpu.cpu, 0) };
+            let sum = sums.entry(&counter.cause).or_insert_with(new);
+            if cpu.cpu <= CPU_ID_MAX {
                 sum.cpus.insert(cpu.cpu);
             }
             sum.count = sum.count.saturating_add(counter.count);

@@ -1,10 +1,9 @@
 //! Table of CPUs.
 
 use crate::figures::JitterRun;
-use crate::figures::{CpuFigures, Jitter, ROUGH_BELOW, percentile};
-use lowlat_host::statistics::RateInterval;
+use crate::figures::{Jitter, ROUGH_BELOW, percentile};
 use lowlat_host_report::cpu_parts::{CHOSEN_NOTE, CpuPart, CpuParts};
-use lowlat_jitter::Percentile;
+use lowlat_jitter::CpuStudy;
 use lowlat_text::columns::Table;
 use lowlat_text::text::add_heading;
 use lowlat_text::units::{clean, count, duration, percent, plural, rate};
@@ -18,17 +17,8 @@ const CPUS_FREE: usize = 16;
 const TIME_NOTE: &str = "Columns p are percentiles of lengths. Columns t are percentiles of time: at that share of \
                          moments, a thread that needs the CPU waits at most this long; 0 means no wait.";
 
-/// Row: one CPU, or all of them.
-struct Row<'a> {
-    cpu: String,
-    part: &'a str,
-    count: u64,
-    rate: Option<RateInterval>,
-    lost_share: Option<f64>,
-    lengths: &'a [Percentile],
-    times: &'a [Percentile],
-    longest: Option<u64>,
-}
+/// Row: one CPU, or all of them, with the words in its first columns.
+type Row<'a> = (String, &'a str, &'a CpuStudy);
 
 /// Adds the table: the worst CPUs or all, and the sum.
 pub fn add(out: &mut String, run: &JitterRun<'_>, jitter: &Jitter<'_>, width: usize, show_all: bool) {
@@ -50,19 +40,20 @@ pub fn add(out: &mut String, run: &JitterRun<'_>, jitter: &Jitter<'_>, width: us
         "Per CPU".to_owned()
     };
     add_heading(out, &title);
-    let mut rows: Vec<Row<'_>> = all.iter().map(row).collect();
+    let mut rows: Vec<Row<'_>> =
+        all.iter().map(|cpu| (cpu.record.cpu.to_string(), cpu.part.word(), cpu.study)).collect();
     let sum = &jitter.study.all;
+    let sum = CpuStudy {
+        count: sum.count,
+        rate: sum.rate,
+        lost_share: sum.lost_share,
+        length_ns_max: sum.length_ns_max,
+        percentiles: sum.percentiles.clone(),
+        time_percentiles: sum.time_percentiles.clone(),
+        ..CpuStudy::default()
+    };
     if cpu_count > 1 {
-        rows.push(Row {
-            cpu: "all".to_owned(),
-            part: "",
-            count: sum.count,
-            rate: sum.rate,
-            lost_share: sum.lost_share,
-            lengths: &sum.percentiles,
-            times: &sum.time_percentiles,
-            longest: sum.length_ns_max,
-        });
+        rows.push(("all".to_owned(), "", &sum));
     }
     let text = table(&rows).text(width);
     out.push_str(&text);
@@ -79,40 +70,27 @@ pub fn add(out: &mut String, run: &JitterRun<'_>, jitter: &Jitter<'_>, width: us
     }
 }
 
-fn row<'a>(cpu: &'a CpuFigures<'_>) -> Row<'a> {
-    Row {
-        cpu: cpu.record.cpu.to_string(),
-        part: cpu.part.word(),
-        count: cpu.study.count,
-        rate: cpu.study.rate,
-        lost_share: cpu.study.lost_share,
-        lengths: &cpu.study.percentiles,
-        times: &cpu.study.time_percentiles,
-        longest: cpu.study.length_ns_max,
-    }
-}
-
 /// Returns the table with all possible columns.
 fn table<'a>(rows: &'a [Row<'a>]) -> Table<'a, Row<'a>> {
-    let length = |quantile| move |row: &Row<'_>| percentile(row.lengths, quantile).map(duration);
-    let wait = |quantile| move |row: &Row<'_>| percentile(row.times, quantile).map(wait_text);
-    let interval = |row: &Row<'_>| match row.rate {
-        Some(of) if row.count < ROUGH_BELOW => {
-            format!("{} to {}", rate(of.per_s_low), rate(of.per_s_high))
+    let length = |quantile| move |(.., of): &Row<'_>| percentile(&of.percentiles, quantile).map(duration);
+    let wait = |quantile| move |(.., of): &Row<'_>| percentile(&of.time_percentiles, quantile).map(wait_text);
+    let interval = |(.., of): &Row<'_>| match of.rate {
+        Some(rough) if of.count < ROUGH_BELOW => {
+            format!("{} to {}", rate(rough.per_s_low), rate(rough.per_s_high))
         }
         _ => String::new(),
     };
     Table::of(rows)
-        .figures("CPU", 0, |row| row.cpu.clone())
-        .words("part", 3, |row| row.part.to_owned())
-        .figures("count", 0, |row| count(row.count))
-        .figures("per s", 1, |row| row.rate.map(|of| rate(of.per_s)))
+        .figures("CPU", 0, |(cpu, ..)| cpu.clone())
+        .words("part", 3, |(_, part, _)| (*part).to_owned())
+        .figures("count", 0, |(.., of)| count(of.count))
+        .figures("per s", 1, |(.., of)| of.rate.map(|of| rate(of.per_s)))
         .figures("95 % interval", 4, interval)
-        .figures("lost", 4, |row| row.lost_share.map(|share| percent(share * 100.0)))
+        .figures("lost", 4, |(.., of)| of.lost_share.map(|share| percent(share * 100.0)))
         .figures("p50", 7, length(0.5))
         .figures("p99", 2, length(0.99))
         .figures("p99.9", 5, length(0.999))
-        .figures("max", 0, |row| row.longest.map(duration))
+        .figures("max", 0, |(.., of)| of.length_ns_max.map(duration))
         .figures("t99.9", 9, wait(0.999))
         .figures("t99.99", 6, wait(0.999_9))
         .figures("t99.999", 8, wait(0.999_99))

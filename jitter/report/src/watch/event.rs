@@ -76,11 +76,8 @@ impl Events {
             format!(": {} {}/s", top.cause.label(), units::rate(per_second(top.count, elapsed_ns)))
         });
         match row.state {
-            State::Ticking => {
-                self.add(Level::Warning, subject, format!("ticking{}", top.unwrap_or_default()));
-            }
-            State::Interrupted => {
-                self.add(Level::Warning, subject, format!("interrupted{}", top.unwrap_or_default()));
+            state @ (State::Ticking | State::Interrupted) => {
+                self.add(Level::Warning, subject, format!("{}{}", state.word(), top.unwrap_or_default()));
             }
             State::Unknown => {
                 self.add(Level::Warning, subject, "unknown: its interrupts or threads cannot be read");

@@ -2,7 +2,7 @@
 
 use crate::watch::{
     cpu_row::State,
-    totals::CauseLabel,
+    totals::{CauseLabel, InterruptionTotal},
     watcher::{Settings, Watch},
 };
 use lowlat_host::{CpuId, printable};
@@ -10,12 +10,13 @@ use lowlat_plan::verify::Standing;
 use prometheus_client::{
     collector::Collector,
     encoding::{DescriptorEncoder, EncodeMetric, MetricEncoder, text::encode},
-    metrics::{counter::ConstCounter, gauge::ConstGauge},
+    metrics::{MetricType, counter::ConstCounter, gauge::ConstGauge},
     registry::Registry,
 };
 use std::{collections::BTreeMap, fmt};
 
 type Labels = Vec<(&'static str, String)>;
+type Samples = Vec<(Labels, f64)>;
 
 /// A metric with its samples.
 #[derive(Debug)]
@@ -24,7 +25,7 @@ struct MetricFamily {
     name: &'static str,
     help: &'static str,
     is_counter: bool,
-    samples: Vec<(Labels, f64)>,
+    samples: Samples,
 }
 
 impl MetricFamily {
@@ -71,11 +72,7 @@ struct Families(Vec<MetricFamily>);
 impl Collector for Families {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         for family in &self.0 {
-            let kind = if family.is_counter {
-                ConstCounter::new(0.0).metric_type()
-            } else {
-                ConstGauge::new(0.0).metric_type()
-            };
+            let kind = if family.is_counter { MetricType::Counter } else { MetricType::Gauge };
             let mut metric = encoder.encode_descriptor(family.name, family.help, None, kind)?;
             match &family.samples[..] {
                 // Without labels, there are no braces either.
@@ -91,34 +88,27 @@ impl Collector for Families {
     }
 }
 
-fn counter(name: &'static str, help: &'static str, samples: Vec<(Labels, f64)>) -> MetricFamily {
+fn counter(name: &'static str, help: &'static str, samples: Samples) -> MetricFamily {
     MetricFamily { name, help, is_counter: true, samples }
 }
 
-fn gauge(name: &'static str, help: &'static str, samples: Vec<(Labels, f64)>) -> MetricFamily {
+fn gauge(name: &'static str, help: &'static str, samples: Samples) -> MetricFamily {
     MetricFamily { name, help, is_counter: false, samples }
 }
 
 fn families(watch: &Watch) -> Vec<MetricFamily> {
-    let mut families = of_lowlat(watch);
-    families.extend(of_cpus(watch));
-    families.extend(of_plan(watch));
-    families.extend(of_host(watch));
-    families.extend(of_interruptions(watch));
-    families
+    let parts = [of_lowlat, of_cpus, of_plan, of_host, of_interruptions];
+    parts.iter().flat_map(|part| part(watch)).collect()
 }
 
 fn of_lowlat(watch: &Watch) -> Vec<MetricFamily> {
     let version = ("version", watch.subject.version.clone());
+    let own = seconds(watch.totals.own_cpu_ns);
     let last = (watch.interval_count > 0).then_some((vec![], watch.last.at_unix_ms as f64 / 1e3));
     vec![
         gauge("lowlat_build_info", "Version of lowlat", vec![(vec![version], 1.0)]),
         counter("lowlat_watch_seconds", "Time watched", vec![(vec![], seconds(watch.totals.elapsed_ns))]),
-        counter(
-            "lowlat_watch_cpu_seconds",
-            "CPU time that lowlat used",
-            vec![(vec![], seconds(watch.totals.own_cpu_ns))],
-        ),
+        counter("lowlat_watch_cpu_seconds", "CPU time that lowlat used", vec![(vec![], own)]),
         gauge("lowlat_watch_last_timestamp_seconds", "End of the last interval", last.into_iter().collect()),
     ]
 }
@@ -150,15 +140,11 @@ fn of_cpus(watch: &Watch) -> Vec<MetricFamily> {
             "Interrupts and softirqs by cause",
             totals.events.iter().map(|((id, cause), count)| (by_cause(*id, cause), *count as f64)).collect(),
         ),
-        counter(
-            "lowlat_cpu_switches",
-            "Switches between threads",
-            totals.switches.iter().map(|(id, count)| (vec![cpu(*id)], *count as f64)).collect(),
-        ),
+        counter("lowlat_cpu_switches", "Switches between threads", each_cpu(&totals.switches, number)),
         counter(
             "lowlat_cpu_steal_seconds",
             "Time that the hypervisor took",
-            totals.steal_ns.iter().map(|(id, ns)| (vec![cpu(*id)], seconds(*ns))).collect(),
+            each_cpu(&totals.steal_ns, seconds),
         ),
         gauge(
             "lowlat_intruders",
@@ -180,8 +166,8 @@ fn of_cpus(watch: &Watch) -> Vec<MetricFamily> {
 
 fn of_plan(watch: &Watch) -> Vec<MetricFamily> {
     let in_force = match watch.settings {
-        Settings::Compared(_) => Some(1.0),
-        Settings::NoPlan => Some(0.0),
+        Settings::Compared(_) => Some((vec![], 1.0)),
+        Settings::NoPlan => Some((vec![], 0.0)),
         Settings::Unchecked | Settings::Unreadable(_) => None,
     };
     let compared = watch.settings.verification();
@@ -197,11 +183,7 @@ fn of_plan(watch: &Watch) -> Vec<MetricFamily> {
             })
         });
     vec![
-        gauge(
-            "lowlat_plan_in_force",
-            "Whether a plan is in force",
-            in_force.map(|value| (vec![], value)).into_iter().collect(),
-        ),
+        gauge("lowlat_plan_in_force", "Whether a plan is in force", in_force.into_iter().collect()),
         gauge("lowlat_plan_settings", "Settings of the plan in force by standing", counts.collect()),
         gauge(
             "lowlat_plan_setting_fault",
@@ -212,8 +194,8 @@ fn of_plan(watch: &Watch) -> Vec<MetricFamily> {
 }
 
 /// Samples with different labels: two rows of a plan may have the same target.
-fn once_each(samples: impl Iterator<Item = (Labels, f64)>) -> Vec<(Labels, f64)> {
-    let mut kept: Vec<(Labels, f64)> = Vec::new();
+fn once_each(samples: impl Iterator<Item = (Labels, f64)>) -> Samples {
+    let mut kept: Samples = Vec::new();
     for sample in samples {
         if !kept.iter().any(|(labels, _)| *labels == sample.0) {
             kept.push(sample);
@@ -237,7 +219,7 @@ fn of_host(watch: &Watch) -> Vec<MetricFamily> {
 
 fn of_interruptions(watch: &Watch) -> Vec<MetricFamily> {
     let totals = &watch.totals;
-    let of_cause = |value: fn(&crate::watch::totals::InterruptionTotal) -> f64| {
+    let of_cause = |value: fn(&InterruptionTotal) -> f64| {
         totals.interruptions.iter().map(|((id, cause), lost)| (by_cause(*id, cause), value(lost))).collect()
     };
     vec![
@@ -259,12 +241,12 @@ fn of_interruptions(watch: &Watch) -> Vec<MetricFamily> {
         gauge(
             "lowlat_interruption_longest_seconds",
             "Longest interruption of a sampled CPU since the start",
-            totals.ns_max.iter().map(|(id, ns)| (vec![cpu(*id)], seconds(*ns))).collect(),
+            each_cpu(&totals.ns_max, seconds),
         ),
         counter(
             "lowlat_interruptions_unread",
             "Interruptions of sampled CPUs that came faster than they were read",
-            totals.lost.iter().map(|(id, count)| (vec![cpu(*id)], *count as f64)).collect(),
+            each_cpu(&totals.lost, number),
         ),
     ]
 }
@@ -274,7 +256,7 @@ fn by_cpu<K, V>(
     cpus: impl Iterator<Item = CpuId>,
     series: &BTreeMap<(CpuId, K), V>,
     ns: impl Fn(&V) -> u64,
-) -> Vec<(Labels, f64)> {
+) -> Samples {
     let mut sums: BTreeMap<CpuId, u64> = cpus.map(|id| (id, 0)).collect();
     for ((id, _), value) in series {
         if let Some(sum) = sums.get_mut(id) {
@@ -284,12 +266,20 @@ fn by_cpu<K, V>(
     sums.into_iter().map(|(id, ns)| (vec![cpu(id)], seconds(ns))).collect()
 }
 
+fn each_cpu(values: &BTreeMap<CpuId, u64>, unit: fn(u64) -> f64) -> Samples {
+    values.iter().map(|(id, value)| (vec![cpu(*id)], unit(*value))).collect()
+}
+
 fn cpu(id: CpuId) -> (&'static str, String) {
     ("cpu", id.to_string())
 }
 
 fn by_cause(id: CpuId, cause: &CauseLabel) -> Labels {
     vec![cpu(id), ("kind", cause.kind.to_owned()), ("cause", safe(&cause.name))]
+}
+
+fn number(count: u64) -> f64 {
+    count as f64
 }
 
 fn seconds(ns: u64) -> f64 {
