@@ -123,8 +123,8 @@ fn load(cpu: CpuId, is_over: &AtomicBool) {
 
 fn write(file: &str, recording: Recording) -> Result<(), Box<dyn Error>> {
     let decoder = recording.decoder.ok_or("the run did not start")?;
-    let mut names = decoder.names().clone();
-    function_names(decoder.functions())?.add_to(&mut names);
+    let mut names = decoder.names.clone();
+    function_names(&decoder.functions)?.add_to(&mut names);
     make_neutral(&mut names, recording.sampler_tid);
     let run = serde_json::json!({
         "hz": recording.scale.map_or(0, |scale| scale.hz()),

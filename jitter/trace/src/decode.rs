@@ -25,9 +25,11 @@ const BACK_TICKS_MAX: u64 = 1 << 32;
 pub struct Decoder {
     formats: TraceFormats,
     clock: TickMap,
-    names: TraceNames,
-    functions: BTreeSet<u64>,
-    counts: DecoderCounts,
+    /// Names seen so far, without functions: [`Decoder::functions`] has the addresses to look up.
+    pub names: TraceNames,
+    /// Addresses of functions seen so far.
+    pub functions: BTreeSet<u64>,
+    pub counts: DecoderCounts,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -59,23 +61,15 @@ pub struct DecoderCounts {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CpuCursor {
     ticks: u64,
-    event_count: u64,
-    lost_count: u64,
+    /// Events of this CPU so far, without [`TraceStep::Lost`].
+    pub event_count: u64,
+    /// Events of this CPU that the kernel reported as overwritten.
+    pub lost_count: u64,
     /// The thread on the CPU, once known from an event.
     running: Option<i32>,
 }
 
 impl CpuCursor {
-    /// Events of this CPU so far, without [`TraceStep::Lost`].
-    pub fn event_count(&self) -> u64 {
-        self.event_count
-    }
-
-    /// Events of this CPU that the kernel reported as overwritten.
-    pub fn lost_count(&self) -> u64 {
-        self.lost_count
-    }
-
     /// Advances to `ticks`, never backwards; `true` if they were earlier.
     fn advance(&mut self, ticks: u64) -> bool {
         let is_back = ticks < self.ticks;
@@ -101,20 +95,6 @@ impl Decoder {
     /// Uses another map for later stamps, when more distant readings have made it better.
     pub fn set_clock(&mut self, clock: TickMap) {
         self.clock = clock;
-    }
-
-    /// Names seen so far, without functions: [`Decoder::functions`] returns the addresses to look up.
-    pub fn names(&self) -> &TraceNames {
-        &self.names
-    }
-
-    /// Addresses of functions seen so far.
-    pub fn functions(&self) -> &BTreeSet<u64> {
-        &self.functions
-    }
-
-    pub fn counts(&self) -> &DecoderCounts {
-        &self.counts
     }
 
     /// Maximum number of events in a sub-buffer of this size: its records, each with an inserted switch

@@ -13,8 +13,8 @@ pub(super) struct Parts {
     present: Vec<KeyId>,
 }
 
-impl Parts {
-    pub(super) fn new() -> Self {
+impl Default for Parts {
+    fn default() -> Self {
         Self {
             ticks: vec![0; KeyId::COUNT],
             entry_exit_ticks: vec![0; KeyId::COUNT],
@@ -22,7 +22,9 @@ impl Parts {
             present: Vec::with_capacity(KeyId::COUNT),
         }
     }
+}
 
+impl Parts {
     #[cfg(test)]
     pub(super) fn capacity(&self) -> usize {
         self.present.capacity()

@@ -37,7 +37,7 @@ type Owner = (KeyId, Option<SenderId>);
 
 /// Replays events onto one interruption after another. Every tick of an interruption is assigned to exactly
 /// one cause.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct EventReplay {
     sampler_tid: i32,
     sleep: Sleep,
@@ -71,26 +71,8 @@ pub(super) struct EventReplay {
 
 impl EventReplay {
     pub(super) fn new(sampler_tid: i32, sleep: Sleep, gap_ticks_max: u64) -> Self {
-        Self {
-            sampler_tid,
-            sleep,
-            runner: None,
-            limit: None,
-            gap_ticks_max,
-            length: 0,
-            cursor: 0,
-            gap: 0,
-            has_event: false,
-            has_lost: false,
-            is_after_loss: false,
-            outside: 0,
-            last_base: None,
-            set_aside: None,
-            stack: Vec::with_capacity(DEPTH_MAX),
-            parts: Parts::new(),
-            senders: SenderParts::default(),
-            timeline: Timeline::new(),
-        }
+        let stack = Vec::with_capacity(DEPTH_MAX);
+        Self { sampler_tid, sleep, gap_ticks_max, stack, ..Self::default() }
     }
 
     /// Starts an interruption of this many ticks. The sampler ran in user mode right before, so nothing else
@@ -115,9 +97,7 @@ impl EventReplay {
         (self.has_lost, self.is_after_loss, self.last_base) = (false, false, None);
         for (depth, frame) in self.stack.iter_mut().enumerate() {
             self.parts.begin(frame.key);
-            if let Some(sender) = frame.sender {
-                self.senders.add(sender, 0);
-            }
+            self.senders.add(frame.sender, 0);
             self.timeline.add_sent(frame.began, depth, TimelineChange::Begins, frame.key, frame.sender);
             (frame.known_until, frame.known_place) = (frame.began, self.timeline.place());
         }
@@ -172,29 +152,19 @@ impl EventReplay {
         if self.is_held() && !returns {
             return self.advance(at);
         }
+        if let TraceStep::Took(activity, ticks) = step {
+            return self.cut_out(activity, ticks, at, offset, keys);
+        }
+        self.advance(at);
         match step {
-            TraceStep::Enter(activity) => {
-                self.advance(at);
-                self.enter_activity(activity, sender, offset, keys);
-            }
+            TraceStep::Enter(activity) => self.enter_activity(activity, sender, offset, keys),
             TraceStep::Called { function, .. } => {
-                self.advance(at);
                 self.enter_activity(Activity::CallFunction(function), sender, offset, keys);
             }
-            TraceStep::Exit(activity) => {
-                self.advance(at);
-                self.exit_activity(activity, offset, keys);
-            }
-            TraceStep::Took(activity, ticks) => self.cut_out(activity, ticks, at, offset, keys),
-            TraceStep::Point(activity) => {
-                self.advance(at);
-                self.begin_point(activity, offset, keys);
-            }
-            TraceStep::Switch { from, to, hold } => {
-                self.advance(at);
-                self.switch([from, to], hold, offset, keys);
-            }
-            TraceStep::Lost(_) | TraceStep::Wakes(_) => {}
+            TraceStep::Exit(activity) => self.exit_activity(activity, offset, keys),
+            TraceStep::Point(activity) => self.begin_point(activity, offset, keys),
+            TraceStep::Switch { from, to, hold } => self.switch([from, to], hold, offset, keys),
+            TraceStep::Took(..) | TraceStep::Lost(_) | TraceStep::Wakes(_) => {}
         }
     }
 
@@ -202,8 +172,7 @@ impl EventReplay {
     /// missing, so what followed the last one here is unknown.
     pub(super) fn finish(&mut self, is_lost_ahead: bool) {
         if is_lost_ahead {
-            let offset = i64::try_from(self.length).unwrap_or(i64::MAX);
-            self.lose(self.length, offset);
+            self.lose(self.length, signed(self.length));
         }
         self.advance(self.length);
         if self.has_event || self.has_lost {
@@ -222,9 +191,7 @@ impl EventReplay {
             Some(top) => {
                 top.unclaimed += ticks;
                 self.parts.add(top.key, ticks);
-                if let Some(sender) = top.sender {
-                    self.senders.add(sender, ticks);
-                }
+                self.senders.add(top.sender, ticks);
             }
             None => self.gap += ticks,
         }
@@ -245,9 +212,7 @@ impl EventReplay {
         }
         let (key, sender) = owner.unwrap_or((KeyId::of_kind(CauseKind::EntryExit), None));
         self.parts.add_entry_exit(key, explained);
-        if let Some(sender) = sender {
-            self.senders.add(sender, explained);
-        }
+        self.senders.add(sender, explained);
         let unknown = if self.has_lost { CauseKind::NotTraced } else { CauseKind::Unexplained };
         if gap > explained {
             self.parts.add(self.runner.unwrap_or(KeyId::of_kind(unknown)), gap - explained);
@@ -272,9 +237,7 @@ impl EventReplay {
             self.name_timer(activity, keys);
         }
         self.parts.begin(key);
-        if let Some(sender) = sender {
-            self.senders.add(sender, 0);
-        }
+        self.senders.add(sender, 0);
         self.timeline.add_sent(offset, self.stack.len(), TimelineChange::Begins, key, sender);
         let known_place = self.timeline.place();
         self.stack.push(Frame {
@@ -372,9 +335,7 @@ impl EventReplay {
             Some(below) => {
                 let ticks = std::mem::take(&mut below.unclaimed);
                 let (from, place, began) = (below.key, below.known_place, below.known_until);
-                if let Some(sender) = below.sender {
-                    self.senders.remove(sender, ticks);
-                }
+                self.senders.remove(below.sender, ticks);
                 self.parts.give(from, key, ticks);
                 self.timeline.insert_begin(place, began, self.stack.len(), key);
             }
@@ -476,9 +437,7 @@ impl EventReplay {
         if told != thread && base.unclaimed > 0 {
             let (key, ticks) = (base.key, std::mem::take(&mut base.unclaimed));
             let (place, began) = (base.known_place, base.known_until);
-            if let Some(sender) = base.sender {
-                self.senders.remove(sender, ticks);
-            }
+            self.senders.remove(base.sender, ticks);
             let not_traced = KeyId::of_kind(CauseKind::NotTraced);
             self.parts.give(key, not_traced, ticks);
             self.pop_to(1, offset);

@@ -22,11 +22,13 @@ pub(super) struct Timeline {
     pub(super) is_wanted: bool,
 }
 
-impl Timeline {
-    pub(super) fn new() -> Self {
+impl Default for Timeline {
+    fn default() -> Self {
         Self { steps: Vec::with_capacity(TIMELINE_STEPS_MAX), cut_count: 0, is_wanted: false }
     }
+}
 
+impl Timeline {
     #[cfg(test)]
     pub(super) fn capacity(&self) -> usize {
         self.steps.capacity()

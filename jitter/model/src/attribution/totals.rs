@@ -185,7 +185,7 @@ mod tests {
         let mut totals = Totals::new();
         let mut windows = Windows::default();
         let unexplained = KeyId::of_kind(CauseKind::Unexplained);
-        let mut parts = Parts::new();
+        let mut parts = Parts::default();
         parts.begin(unexplained);
         for second in 0..6 {
             for place in 0..10 {

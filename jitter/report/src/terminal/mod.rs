@@ -17,7 +17,7 @@ use crate::causes::words;
 use crate::figures::Jitter;
 use crate::figures::JitterRun;
 use lowlat_jitter::{CauseSource, JitterRecord, ReadinessState};
-use lowlat_text::text::{BOLD, DIM, YELLOW, add_field, add_heading, add_wrapped, paint, usable};
+use lowlat_text::text::{BOLD, DIM, YELLOW, add_field, add_heading, add_painted, add_wrapped, paint, usable};
 use lowlat_text::units::{clean, count, duration_fine};
 
 /// Highest number of warnings shown without --verbose.
@@ -39,10 +39,7 @@ pub fn jitter_text(run: &JitterRun<'_>, warnings: &[String], options: JitterText
         return "Jitter was not measured in this run.\n".to_owned();
     };
     let record = jitter.record;
-    for line in lowlat_text::text::wrap(&words::headline(record, run.context.allocation), width) {
-        out.push_str(&paint(BOLD, &line));
-        out.push('\n');
-    }
+    add_painted(&mut out, BOLD, &words::headline(record, run.context.allocation), 0, width);
     add_dim(&mut out, &counter_line(record), width);
     if run.is_interrupted {
         out.push_str(&paint(YELLOW, "The run was interrupted; its results up to then are shown."));

@@ -2,7 +2,7 @@
 
 use super::{TraceError, Tracefs, leftovers::start_time, place::MAKE};
 use std::{
-    fs::{File, OpenOptions},
+    fs::{self, File, OpenOptions},
     io,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
@@ -27,10 +27,10 @@ static NEXT: AtomicU32 = AtomicU32::new(0);
 /// A trace instance: a directory below `instances/`.
 #[derive(Debug)]
 pub(super) struct Instance {
-    tracefs: Arc<Tracefs>,
+    pub(super) tracefs: Arc<Tracefs>,
     /// Its path below tracefs: "instances/lowlat-…".
     directory: String,
-    name: String,
+    pub(super) name: String,
     state: Mutex<State>,
 }
 
@@ -49,20 +49,12 @@ impl Instance {
         let name = format!("{PREFIX}{pid}-{}-{number}", start_time(pid).unwrap_or(0));
         let directory = format!("instances/{name}");
         let mut own = lock(&OWN);
-        let made = tracefs.make_directory(&directory);
-        made.map_err(|source| TraceError::cannot(MAKE, &tracefs.shown(&directory), &source))?;
+        fs::create_dir(tracefs.path(&directory))
+            .map_err(|source| TraceError::cannot(MAKE, &tracefs.shown(&directory), &source))?;
         let instance =
             Arc::new(Self { tracefs: Arc::clone(tracefs), directory, name, state: Mutex::default() });
         own.push(Arc::clone(&instance));
         Ok(instance)
-    }
-
-    pub(super) fn name(&self) -> &str {
-        &self.name
-    }
-
-    pub(super) fn tracefs(&self) -> &Arc<Tracefs> {
-        &self.tracefs
     }
 
     /// A path of the instance, below tracefs.
@@ -143,7 +135,7 @@ pub fn remove_own() -> Vec<TraceError> {
 /// Removes an instance's directory, with retries while it is busy. A missing one counts as removed.
 pub(super) fn remove_directory(tracefs: &Tracefs, directory: &str, attempts: u32) -> io::Result<()> {
     for attempt in 1.. {
-        match tracefs.remove_directory(directory) {
+        match fs::remove_dir(tracefs.path(directory)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => break,
             Err(error) if error.kind() == io::ErrorKind::ResourceBusy && attempt < attempts => {
                 thread::sleep(REMOVE_PAUSE);

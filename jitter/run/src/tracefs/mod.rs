@@ -38,7 +38,7 @@ use symbols::SYMBOLS_BYTES_MAX;
 /// Reads the content of a trace.dat besides its sub-buffers from the kernel, for a trace and for one of what other CPUs
 /// send. The caller adds threads and sub-buffers.
 pub fn trace_file(tracing: &Tracing, senders: Option<&SendTracing>, hz: u64) -> TraceFile {
-    let text = |path: &str| tracing.instance.tracefs().text(path).unwrap_or_default() + "\n";
+    let text = |path: &str| tracing.instance.tracefs.text(path).unwrap_or_default() + "\n";
     let own = tracing.formats.present.iter().map(|event| event.path());
     let sent = senders.iter().flat_map(|of| &of.formats.present).map(|event| event.path.to_owned());
     let mut kallsyms = String::new();

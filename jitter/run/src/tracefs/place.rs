@@ -150,14 +150,6 @@ impl Tracefs {
     pub(super) fn open(&self, relative: &str, options: &fs::OpenOptions) -> io::Result<File> {
         options.open(self.path(relative))
     }
-
-    pub(super) fn make_directory(&self, relative: &str) -> io::Result<()> {
-        fs::create_dir(self.path(relative))
-    }
-
-    pub(super) fn remove_directory(&self, relative: &str) -> io::Result<()> {
-        fs::remove_dir(self.path(relative))
-    }
 }
 
 /// Writes with one call; the kernel accepts a value completely or not at all.

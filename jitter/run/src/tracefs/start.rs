@@ -112,12 +112,12 @@ impl Tracing {
     /// [`TraceError`] if they cannot be read.
     pub fn stats(&self, cpu: CpuId) -> Result<PipeStats, TraceError> {
         let path = self.instance.within(&format!("per_cpu/cpu{cpu}/stats"));
-        self.instance.tracefs().read(&path).map(|text| PipeStats::parse(&text))
+        self.instance.tracefs.read(&path).map(|text| PipeStats::parse(&text))
     }
 
     /// The instance's name below `instances/`.
     pub fn name(&self) -> &str {
-        self.instance.name()
+        &self.instance.name
     }
 }
 
@@ -228,8 +228,8 @@ pub(super) fn set_up(
     instance.write(BUFFER_SIZE, &BUFFER_KB_UNUSED.to_string())?;
     for cpu in options.cpus.iter() {
         let directory = instance.within(&format!("per_cpu/cpu{cpu}"));
-        if !instance.tracefs().exists(&directory) {
-            let path = instance.tracefs().shown(&directory);
+        if !instance.tracefs.exists(&directory) {
+            let path = instance.tracefs.shown(&directory);
             return Err(TraceError(format!(
                 "CPU {cpu} has no trace buffer at {path}; choose CPUs that are online"
             )));
@@ -257,9 +257,9 @@ fn switch_events(instance: &Instance, formats: &TraceFormats) -> Result<Vec<Stri
 
 fn set_clock(instance: &Instance, clock: TraceClock) -> Result<(), TraceError> {
     let path = instance.within("trace_clock");
-    let offered = instance.tracefs().read(&path)?;
+    let offered = instance.tracefs.read(&path)?;
     if !offered.split_ascii_whitespace().any(|word| word.trim_matches(['[', ']']) == clock.name()) {
-        let path = instance.tracefs().shown(&path);
+        let path = instance.tracefs.shown(&path);
         return Err(TraceError(format!(
             "{path} offers no clock {}, only: {offered}; use a kernel that has it, or --no-causes to measure without \
              causes",
@@ -279,7 +279,7 @@ fn set_options(instance: &Instance, is_alone: bool) -> Result<Vec<String>, Trace
     let mut problems = Vec::new();
     for option in COSTLY_OPTIONS {
         let file = format!("options/{option}");
-        if instance.tracefs().exists(&instance.within(&file)) {
+        if instance.tracefs.exists(&instance.within(&file)) {
             problems.extend(instance.write(&file, "0").err().map(|error| error.to_string()));
         }
     }
@@ -297,13 +297,13 @@ fn set_options(instance: &Instance, is_alone: bool) -> Result<Vec<String>, Trace
 /// The size of this instance's sub-buffers: configurable since Linux 6.8, before that one page.
 fn page_bytes(instance: &Instance) -> Result<usize, TraceError> {
     let path = instance.within("buffer_subbuf_size_kb");
-    if !instance.tracefs().exists(&path) {
+    if !instance.tracefs.exists(&path) {
         return Ok(rustix::param::page_size());
     }
-    let text = instance.tracefs().read(&path)?;
+    let text = instance.tracefs.read(&path)?;
     let bytes = text.trim().parse::<usize>().ok().and_then(|kb| kb.checked_mul(1024));
     bytes.filter(|bytes| (1..=PAGE_BYTES_MAX).contains(bytes)).ok_or_else(|| {
-        let shown = instance.tracefs().shown(&path);
+        let shown = instance.tracefs.shown(&path);
         TraceError::new(Unparsable::new(shown, &text, "a size in KiB, 4096 at most"))
     })
 }

@@ -221,8 +221,8 @@ fn a_day_of_causes_allocates_nothing() {
     let (moved, quiet) = (CpuSet::of(CPUS[1]), CpuSet::new());
     // Until every table is full; what does not fit is reported by kind.
     search.second(0, 0, KINDS + 1, &quiet);
-    let (threads, irqs) = (search.decoder.names().threads.len(), search.decoder.names().irqs.len());
-    assert_eq!((threads, irqs, search.decoder.functions().len()), (THREADS_MAX, IRQS_MAX, FUNCTIONS_MAX));
+    let (threads, irqs) = (search.decoder.names.threads.len(), search.decoder.names.irqs.len());
+    assert_eq!((threads, irqs, search.decoder.functions.len()), (THREADS_MAX, IRQS_MAX, FUNCTIONS_MAX));
 
     let mut n = KINDS + 1;
     let (asked, ()) = asked(|| {
@@ -237,14 +237,14 @@ fn a_day_of_causes_allocates_nothing() {
     assert_eq!((asked.allocations, asked.bytes_max), (0, 0));
 
     let own_tids = BTreeSet::new();
-    let names = CauseNames { names: search.decoder.names(), own_tids: &own_tids, sleep: Sleep::Never };
+    let names = CauseNames { names: &search.decoder.names, own_tids: &own_tids, sleep: Sleep::Never };
     let groups = search.groups.finish(SECONDS * HZ, &names);
     assert_eq!(groups.sizes.iter().map(|size| (size.cpu_count, size.count)).collect::<Vec<_>>(), [(2, n)]);
-    assert!(search.decoder.counts().missed_switch_count > 0, "missing switches cost no memory either");
+    assert!(search.decoder.counts.missed_switch_count > 0, "missing switches cost no memory either");
     for side in search.sides {
         let (_, lost) = side.attributor.event_counts();
         assert!(side.cpu != CPUS[0] || lost > 0, "more arrived than can be queued, without costing memory");
-        let causes = side.attributor.finish(search.decoder.names(), 0);
+        let causes = side.attributor.finish(&search.decoder.names, 0);
         assert_eq!((causes.attributed_count, causes.kernel_count), (n, n));
         assert_eq!((causes.worst.len(), causes.first.len()), (64, 64));
     }

@@ -81,7 +81,7 @@ fn trace_cmd_reports_what_the_decoder_reads() {
         let (mut cursor, mut events) = (CpuCursor::default(), Vec::new());
         pages.chunks(PAGE_BYTES).for_each(|page| decoder.page(&mut cursor, page, &mut events));
     }
-    assert_eq!(decoder.counts().event_count, all.len() as u64);
+    assert_eq!(decoder.counts.event_count, all.len() as u64);
     all.sort();
     let mut events: Vec<String> = lines.iter().filter_map(|line| found(line)).collect();
     let mut wanted: Vec<String> = all.into_iter().map(|(_, text)| text).collect();

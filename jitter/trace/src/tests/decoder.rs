@@ -84,7 +84,7 @@ fn signals_are_delivered() {
     let events = decode(&mut decoder, &mut CpuCursor::default(), &page(0, &entries));
     let point = |number| TraceStep::Point(Activity::Signal(number));
     assert_eq!(events, [(1, point(14)), (2, point(64)), (3, point(u8::MAX))]);
-    assert_eq!(decoder.counts().short_count, 1);
+    assert_eq!(decoder.counts.short_count, 1);
 }
 
 #[test]
@@ -132,7 +132,7 @@ fn device_interrupts_have_names() {
     let events = decode(&mut decoder, &mut CpuCursor::default(), &page(0, &entries));
     assert_eq!(events.len(), 3, "one that has no number is none: {events:?}");
     assert_eq!(events[0], (1, TraceStep::Enter(Activity::Irq(47))));
-    let names = &decoder.names().irqs;
+    let names = &decoder.names.irqs;
     assert_eq!(names.get(&47).map(String::as_str), Some("nvme0q3"));
     assert_eq!(
         names.get(&48).map(String::as_str),
@@ -140,7 +140,7 @@ fn device_interrupts_have_names() {
         "no control characters reach a terminal"
     );
     assert_eq!(names.get(&49), None);
-    assert_eq!(decoder.counts().short_count, 1);
+    assert_eq!(decoder.counts.short_count, 1);
 }
 
 #[test]
@@ -169,7 +169,7 @@ fn records_that_are_unknown_or_short_are_counted_and_skipped() {
         [record(1, 99, &[]), record(1, 3, &[]), entry(1, 1, &[3]), record(1, 3, &300_u32.to_ne_bytes())];
     let events = decode(&mut decoder, &mut CpuCursor::default(), &page(0, &entries));
     assert_eq!(events, [(4, TraceStep::Enter(Activity::Softirq(u8::MAX)))]);
-    assert_eq!((decoder.counts().unknown_count, decoder.counts().short_count), (1, 2));
+    assert_eq!((decoder.counts.unknown_count, decoder.counts.short_count), (1, 2));
 }
 
 #[test]
@@ -184,10 +184,10 @@ fn losses_and_damage_stand_where_they_are() {
     let damaged = page(600, &[record(1, 3, &[]), entry(5, 0, &[])]);
     assert_eq!(decode(&mut decoder, &mut cursor, &damaged), [(601, fault), (601, TraceStep::Lost(0))]);
     assert_eq!(decode(&mut decoder, &mut cursor, &[]), [(601, TraceStep::Lost(0))]);
-    let counts = decoder.counts();
+    let counts = &decoder.counts;
     assert_eq!((counts.lost_count, counts.loss_count, counts.damaged_count), (12, 1, 2));
     assert!(counts.last_damage.is_some());
-    assert_eq!((cursor.event_count(), cursor.lost_count()), (2, 12));
+    assert_eq!((cursor.event_count, cursor.lost_count), (2, 12));
 }
 
 #[test]
@@ -202,7 +202,7 @@ fn time_continues_from_page_to_page() {
     assert_eq!(at(&mut cursor, 9_999_999_000), 10_000_000_000, "a little back is now");
     assert_eq!(at(&mut other, 5), 5, "CPUs have nothing to do with each other");
     assert_eq!(at(&mut cursor, 1_000), 1_000, "a counter that was reset");
-    assert_eq!(decoder.counts().backward_count, 2);
+    assert_eq!(decoder.counts.backward_count, 2);
 }
 
 fn switch_format() -> String {
@@ -246,7 +246,7 @@ fn threads_have_the_name_and_the_priority_that_they_have_now() {
             (2, TraceStep::Switch { from: 7, to: 0, hold: None })
         ]
     );
-    let thread = &decoder.names().threads[&7];
+    let thread = &decoder.names.threads[&7];
     assert_eq!((thread.comm.as_str(), thread.prio), ("new-name-16-char", 49));
 }
 
@@ -297,7 +297,7 @@ fn switches_that_are_not_reported_show_in_the_next_event() {
         ],
         "an NMI may come between a switch's event and the switch"
     );
-    assert_eq!((decoder.counts().missed_switch_count, decoder.counts().event_count), (2, 6));
+    assert_eq!((decoder.counts.missed_switch_count, decoder.counts.event_count), (2, 6));
 
     // If events are missing anyway, the switch may be one of them.
     let after_loss = page_with(100, 1 << 31, &[signal(8)], &[]);
@@ -321,8 +321,8 @@ fn tables_of_names_do_not_grow_beyond_their_bound() {
         ];
         decoder.page(&mut cursor, &page(0, &entries)[..PAGE_BYTES], &mut events);
     }
-    assert_eq!(decoder.names().threads.len(), THREADS_MAX);
-    assert_eq!(decoder.functions().len(), FUNCTIONS_MAX);
-    assert_eq!(decoder.counts().unnamed_count, 300);
-    assert_eq!(decoder.counts().event_count, 2 * (THREADS_MAX as u64 + 100), "the events are all there");
+    assert_eq!(decoder.names.threads.len(), THREADS_MAX);
+    assert_eq!(decoder.functions.len(), FUNCTIONS_MAX);
+    assert_eq!(decoder.counts.unnamed_count, 300);
+    assert_eq!(decoder.counts.event_count, 2 * (THREADS_MAX as u64 + 100), "the events are all there");
 }

@@ -102,7 +102,7 @@ fn a_disk_interrupt_and_a_switch_of_threads_have_their_names() {
             TraceStep::Took(Activity::Nmi, 3_000),
         ];
         assert_eq!(steps, expected, "{kernel}");
-        let names = decoder.names();
+        let names = &decoder.names;
         assert_eq!(names.irqs[&26], "nvme0q2", "{kernel}");
         let thread = |tid: i32| (names.threads[&tid].comm.as_str(), names.threads[&tid].prio);
         assert_eq!((thread(711), thread(47)), (("dd", 120), ("kworker/1:2", 100)), "{kernel}");
@@ -116,11 +116,11 @@ fn a_recorded_cpu_of_linux_6_1_is_read_whole() {
     let (mut cursor, mut events) = (CpuCursor::default(), Vec::new());
     let recorded = fixture("busy-cpu-6.1.bin.gz");
     recorded.chunks(PAGE_BYTES).for_each(|page| decoder.page(&mut cursor, page, &mut events));
-    let counts = *decoder.counts();
+    let counts = decoder.counts;
     assert_eq!((counts.unknown_count, counts.short_count, counts.damaged_count), (0, 0, 0));
     assert_eq!((counts.backward_count, counts.loss_count, counts.unnamed_count), (0, 0, 0));
     assert!(counts.event_count > 50 && events.is_sorted_by_key(|event| event.ticks), "{counts:?}");
-    assert!(decoder.names().threads.values().any(|thread| thread.comm == "busy"), "{:?}", decoder.names());
+    assert!(decoder.names.threads.values().any(|thread| thread.comm == "busy"), "{:?}", decoder.names);
     let count = |step: fn(&TraceStep) -> bool| events.iter().filter(|event| step(&event.step)).count();
     let entered = count(|step| matches!(step, TraceStep::Enter(Activity::Vector(_) | Activity::Hrtimer(_))));
     let left = count(|step| matches!(step, TraceStep::Exit(Activity::Vector(_) | Activity::Hrtimer(_))));

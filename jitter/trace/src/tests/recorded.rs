@@ -31,10 +31,10 @@ fn kind(step: &TraceStep) -> String {
 #[test]
 fn a_recorded_cpu_is_read_whole() {
     let (decoder, cursor, events) = decode("busy-cpu.bin.gz");
-    let counts = *decoder.counts();
+    let counts = decoder.counts;
     assert_eq!((counts.unknown_count, counts.short_count, counts.damaged_count), (0, 0, 0));
     assert_eq!((counts.backward_count, counts.loss_count, counts.unnamed_count), (0, 0, 0));
-    assert_eq!((counts.event_count, cursor.event_count()), (events.len() as u64, events.len() as u64));
+    assert_eq!((counts.event_count, cursor.event_count), (events.len() as u64, events.len() as u64));
     assert!(events.is_sorted_by_key(|event| event.ticks));
     let mut kinds = BTreeMap::<String, u32>::new();
     for event in &events {
@@ -59,13 +59,13 @@ fn a_recorded_cpu_is_read_whole() {
     "switch": 186,
 }
 "#);
-    insta::assert_debug_snapshot!(decoder.names().irqs, @r#"
+    insta::assert_debug_snapshot!(decoder.names.irqs, @r#"
 {
     36: "virtio1-req.0",
 }
 "#);
     let threads: Vec<_> =
-        decoder.names().threads.values().map(|thread| format!("{} {}", thread.comm, thread.prio)).collect();
+        decoder.names.threads.values().map(|thread| format!("{} {}", thread.comm, thread.prio)).collect();
     insta::assert_debug_snapshot!(threads, @r#"
 [
     "busy 120",
@@ -108,7 +108,7 @@ fn switches_of_a_recorded_cpu_follow_each_other() {
     for event in &events {
         if let TraceStep::Switch { from, to, .. } = event.step {
             assert!(present.is_none_or(|present| present == from), "{present:?} {from}");
-            assert!(decoder.names().threads.contains_key(&from));
+            assert!(decoder.names.threads.contains_key(&from));
             present = Some(to);
         }
     }
@@ -124,8 +124,8 @@ fn a_buffer_that_overflowed_says_so() {
         .collect();
     let total: u64 = lost.iter().sum();
     assert!(!lost.is_empty() && total > 0, "{lost:?}");
-    assert_eq!((decoder.counts().lost_count, cursor.lost_count()), (total, total));
-    assert_eq!(decoder.counts().loss_count, lost.len() as u64);
+    assert_eq!((decoder.counts.lost_count, cursor.lost_count), (total, total));
+    assert_eq!(decoder.counts.loss_count, lost.len() as u64);
     assert!(events.is_sorted_by_key(|event| event.ticks));
 }
 
@@ -139,7 +139,7 @@ fn timer_interrupts_hold_their_timers() {
             TraceStep::Enter(Activity::Vector(Vector::LocalTimer)) => is_in_timer = true,
             TraceStep::Exit(Activity::Vector(Vector::LocalTimer)) => is_in_timer = false,
             TraceStep::Enter(Activity::Hrtimer(address)) => {
-                assert!(decoder.functions().contains(&address));
+                assert!(decoder.functions.contains(&address));
                 inside_count += u32::from(is_in_timer);
             }
             _ => {}

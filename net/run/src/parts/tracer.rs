@@ -224,8 +224,8 @@ impl Tracer {
     /// Ends a size. Returns the slowest round trips of every CPU with their causes.
     pub fn end_size(&mut self, notes: &mut Vec<String>) -> Vec<CpuCauses> {
         self.close_window();
-        let mut names = self.decoder.names().clone();
-        match function_names(self.decoder.functions()) {
+        let mut names = self.decoder.names.clone();
+        match function_names(&self.decoder.functions) {
             Ok(functions) => functions.add_to(&mut names),
             Err(error) => notes.push(Warning::FunctionsUnnamed { error: error.to_string() }.to_string()),
         }

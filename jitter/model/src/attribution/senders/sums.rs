@@ -30,8 +30,9 @@ impl SenderParts {
         }
     }
 
-    /// Adds ticks, perhaps none, to a sender's.
-    pub(crate) fn add(&mut self, id: SenderId, ticks: u64) {
+    /// Adds ticks, perhaps none, to a sender's, if there is one.
+    pub(crate) fn add(&mut self, id: Option<SenderId>, ticks: u64) {
+        let Some(id) = id else { return };
         let Some(is_there) = self.is_there.get_mut(id.index()) else { return };
         if !std::mem::replace(is_there, true) {
             self.present.push(id);
@@ -40,8 +41,8 @@ impl SenderParts {
     }
 
     /// Removes ticks that turned out to be of something else.
-    pub(crate) fn remove(&mut self, id: SenderId, ticks: u64) {
-        if let Some(sum) = self.ticks.get_mut(id.index()) {
+    pub(crate) fn remove(&mut self, id: Option<SenderId>, ticks: u64) {
+        if let Some(sum) = id.and_then(|id| self.ticks.get_mut(id.index())) {
             *sum = sum.saturating_sub(ticks);
         }
     }

@@ -11,7 +11,7 @@ use super::steal::Steal;
 use lowlat_host::{CpuId, CpuSet, Reading};
 use lowlat_host_run::{
     Root,
-    counter_table::{TOTALS, Table, chip_and_actions},
+    counter_table::{Row, TOTALS, Table, chip_and_actions},
 };
 use lowlat_jitter::{
     Cause, CauseTotal, CountedTables, CounterDelta, Movement, Warning, cause_of_irq, cause_of_row,
@@ -38,7 +38,8 @@ pub struct CpuCounters {
 /// Increase of the counters of some CPUs during a run.
 #[derive(Debug, Clone, Default)]
 pub struct CountersOfRun {
-    by_cpu: BTreeMap<CpuId, Vec<CounterDelta>>,
+    /// Counters that increased on each CPU, largest increase first.
+    pub by_cpu: BTreeMap<CpuId, Vec<CounterDelta>>,
     tables: CountedTables,
     /// Warnings about counters that are unknown.
     pub doubts: Vec<Warning>,
@@ -124,11 +125,6 @@ impl CountersOfRun {
         self.by_cpu.get(&cpu).cloned().unwrap_or_default()
     }
 
-    /// Counters that increased, by CPU.
-    pub fn into_by_cpu(self) -> BTreeMap<CpuId, Vec<CounterDelta>> {
-        self.by_cpu
-    }
-
     /// Causes of which the trace contains more on a CPU than the kernel counted.
     pub fn contradictions(&self, cpu: CpuId, traced: &[CauseTotal]) -> Vec<Warning> {
         let counted = self.by_cpu.get(&cpu).map_or(&[][..], Vec::as_slice);
@@ -167,22 +163,20 @@ impl CountersOfRun {
 
     /// A row is identified by its name and text: an interrupt number that was reassigned to another device is
     /// another row, and started at zero.
-    fn add_rows(
+    fn add_rows<'a>(
         &mut self,
-        before: &Table,
-        after: &Table,
+        before: &'a Table,
+        after: &'a Table,
         cpus: &CpuSet,
         cause_of: impl Fn(&str, &str) -> Option<Cause>,
     ) {
-        let rows_before: HashMap<(&str, &str), &BTreeMap<CpuId, u64>> = before
-            .rows
-            .iter()
-            .map(|row| ((row.name.as_str(), row.text.as_str()), &row.count_by_cpu))
-            .collect();
+        let key = |row: &'a Row| (row.name.as_str(), row.text.as_str());
+        let rows_before: HashMap<_, _> =
+            before.rows.iter().map(|row| (key(row), &row.count_by_cpu)).collect();
         let mut anew: BTreeMap<String, CpuSet> = BTreeMap::new();
         for row in &after.rows {
             let Some(cause) = cause_of(&row.name, &row.text) else { continue };
-            let was = rows_before.get(&(row.name.as_str(), row.text.as_str()));
+            let was = rows_before.get(&key(row));
             for cpu in cpus.iter() {
                 let count_before = was.and_then(|counts| counts.get(&cpu)).copied().unwrap_or(0);
                 let count_after = row.count_by_cpu.get(&cpu).copied().unwrap_or(0);

@@ -309,7 +309,7 @@ impl TraceReader {
 
     /// Looks up where new threads may run, or all of them `again`: some choose their CPUs after they started.
     fn ask_threads(&mut self, again: bool) {
-        let (threads, allowed) = (&self.decoder.names().threads, &mut self.allowed);
+        let (threads, allowed) = (&self.decoder.names.threads, &mut self.allowed);
         if threads.len() == allowed.len() && !again {
             return;
         }
@@ -335,7 +335,7 @@ impl TraceReader {
     /// The causes of keys, with the names that are known so far. Functions that have none yet are looked up, which
     /// reads the kernel's table of symbols.
     pub fn causes_now(&mut self, keys: &mut dyn Iterator<Item = CauseKey>) -> Vec<Cause> {
-        let unnamed: BTreeSet<u64> = self.decoder.functions().difference(&self.looked_up).copied().collect();
+        let unnamed: BTreeSet<u64> = self.decoder.functions.difference(&self.looked_up).copied().collect();
         if !unnamed.is_empty() {
             // Without the table, functions have their addresses.
             if let Ok(functions) = function_names(&unnamed) {
@@ -343,7 +343,7 @@ impl TraceReader {
             }
             self.looked_up.extend(unnamed);
         }
-        let mut names = self.decoder.names().clone();
+        let mut names = self.decoder.names.clone();
         names.functions.clone_from(&self.named.functions);
         let names = CauseNames { names: &names, own_tids: &self.own_tids, sleep: self.sleep };
         keys.map(|key| names.cause(key)).collect()
@@ -412,7 +412,7 @@ impl TraceReader {
             origin::settle(stop, (hit.cpu, &steps), woken, senders);
         }
         notes.extend(losses(&cpus, &lost));
-        let count = self.decoder.counts().missed_switch_count;
+        let count = self.decoder.counts.missed_switch_count;
         if count > 0 {
             notes.push(Warning::SwitchesMissed { count });
         }
@@ -432,11 +432,11 @@ impl TraceReader {
     }
 
     fn names(&self, notes: &mut Vec<Warning>) -> TraceNames {
-        let mut names = self.decoder.names().clone();
+        let mut names = self.decoder.names.clone();
         for (tid, thread) in &mut names.threads {
             thread.allowed_cpus = self.allowed.get(tid).cloned().flatten();
         }
-        let mut functions = self.decoder.functions().clone();
+        let mut functions = self.decoder.functions.clone();
         functions.extend(self.senders.iter().flat_map(SenderReader::addresses));
         match function_names(&functions) {
             Ok(functions) => functions.add_to(&mut names),

@@ -33,8 +33,8 @@ impl RawFiles {
             if one.ring_lost_count > 0 {
                 note(&mut rings, "", &one, one.ring_lost_count);
             }
-            if let Some(why) = one.spool.stopped() {
-                note(&mut stops, why, &one, one.spool.lost_count());
+            if let Some(why) = &one.spool.stopped {
+                note(&mut stops, why, &one, one.spool.lost_count);
             }
             warnings.extend(one.convert(record));
         }
@@ -56,21 +56,17 @@ fn note(losses: &mut Losses, why: &str, one: &CpuFiles, lost: u64) {
 
 impl CpuFiles {
     fn convert(self, record: &JitterRecord) -> Option<Warning> {
-        let runtime_ticks = record
-            .cpus
-            .iter()
-            .find(|cpu| cpu.cpu == self.cpu)
-            .and_then(|cpu| ticks_between(cpu.start_ticks, cpu.stop_ticks))
-            .unwrap_or(0);
+        let measured = record.cpus.iter().find(|cpu| cpu.cpu == self.cpu);
+        let runtime_ticks = measured.and_then(|cpu| ticks_between(cpu.start_ticks, cpu.stop_ticks));
         let head = RawHead {
             counter_hz: record.counter_hz,
             threshold_ns: record.threshold_ns,
-            interruption_count: self.spool.count(),
-            interruption_ticks: self.spool.ticks_total(),
-            runtime_ticks,
+            interruption_count: self.spool.count,
+            interruption_ticks: self.spool.ticks_total,
+            runtime_ticks: runtime_ticks.unwrap_or(0),
         };
         let scale = TickScale::new(record.counter_hz);
-        match write_text(&self.text, &head, record.start_ticks, scale, self.spool.into_sink()) {
+        match write_text(&self.text, &head, record.start_ticks, scale, self.spool.sink) {
             Ok(()) => {
                 // If it cannot be removed, it is just a leftover.
                 let _ = self.part.remove();

@@ -25,15 +25,16 @@ impl Sink for File {
 /// Writes interruptions in blocks until an error occurs; then counts them.
 #[derive(Debug)]
 pub struct Spool<S> {
-    sink: S,
+    pub sink: S,
     buffer: Vec<u8>,
     /// Interruptions that are completely on disk.
-    count: u64,
+    pub count: u64,
     /// Total of their lengths, in ticks.
-    ticks_total: u64,
-    lost_count: u64,
+    pub ticks_total: u64,
+    /// Interruptions that were not written.
+    pub lost_count: u64,
     /// Reason why writing stopped; `None` if it did not.
-    stopped: Option<String>,
+    pub stopped: Option<String>,
 }
 
 impl<S: Sink> Spool<S> {
@@ -73,29 +74,6 @@ impl<S: Sink> Spool<S> {
             Ok(()) if self.sink.is_removed() => Some("the file was removed".to_owned()),
             Ok(()) => None,
         };
-    }
-
-    /// Number of interruptions completely on disk.
-    pub fn count(&self) -> u64 {
-        self.count
-    }
-
-    /// Their total length, in ticks.
-    pub fn ticks_total(&self) -> u64 {
-        self.ticks_total
-    }
-
-    /// Interruptions that were not written.
-    pub fn lost_count(&self) -> u64 {
-        self.lost_count
-    }
-
-    pub fn stopped(&self) -> Option<&str> {
-        self.stopped.as_deref()
-    }
-
-    pub fn into_sink(self) -> S {
-        self.sink
     }
 }
 
@@ -168,8 +146,8 @@ mod tests {
         let count = 3 * BUFFERED as u64 + 5;
         let spool = spool(usize::MAX, count);
         assert_eq!(decoded(&spool), (0..count).map(|n| (1_000 + n, n)).collect::<Vec<_>>());
-        assert_eq!((spool.count(), spool.ticks_total()), (count, count * (count - 1) / 2));
-        assert_eq!((spool.lost_count(), spool.stopped()), (0, None));
+        assert_eq!((spool.count, spool.ticks_total), (count, count * (count - 1) / 2));
+        assert_eq!((spool.lost_count, spool.stopped.as_deref()), (0, None));
         assert_eq!(spool.buffer.capacity(), BUFFERED * RECORD_BYTES);
     }
 
@@ -179,9 +157,13 @@ mod tests {
         let room = (BUFFERED + 3) * RECORD_BYTES + 7;
         let spool = spool(room, 3 * BUFFERED as u64);
         let kept = BUFFERED as u64 + 3;
-        assert_eq!((spool.count(), spool.lost_count()), (kept, 3 * BUFFERED as u64 - kept));
-        assert_eq!(spool.ticks_total(), kept * (kept - 1) / 2);
-        assert!(spool.stopped().is_some_and(|why| why.contains("storage")), "{:?}", spool.stopped());
+        assert_eq!((spool.count, spool.lost_count), (kept, 3 * BUFFERED as u64 - kept));
+        assert_eq!(spool.ticks_total, kept * (kept - 1) / 2);
+        assert!(
+            spool.stopped.as_deref().is_some_and(|why| why.contains("storage")),
+            "{:?}",
+            spool.stopped.as_deref()
+        );
         assert_eq!(decoded(&spool).len() as u64, kept);
     }
 
@@ -189,7 +171,7 @@ mod tests {
     fn a_removed_file_is_not_written_forever() {
         let mut spool = Spool::new(Disk { bytes: Vec::new(), room: usize::MAX, is_removed: true });
         (0..2 * BUFFERED as u64).for_each(|n| spool.push(n, n));
-        assert_eq!((spool.count(), spool.lost_count()), (BUFFERED as u64, BUFFERED as u64));
-        assert_eq!(spool.stopped(), Some("the file was removed"));
+        assert_eq!((spool.count, spool.lost_count), (BUFFERED as u64, BUFFERED as u64));
+        assert_eq!(spool.stopped.as_deref(), Some("the file was removed"));
     }
 }

@@ -54,7 +54,7 @@ impl<'a> HostWatch<'a> {
         Interval {
             elapsed_ns: ns(elapsed),
             doubts: run.doubts.iter().map(ToString::to_string).collect(),
-            counted: run.into_by_cpu(),
+            counted: run.by_cpu,
             read,
             threads,
             drops: nic_drops(self.root),

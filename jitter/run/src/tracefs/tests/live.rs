@@ -111,7 +111,7 @@ fn own_switches_and_timers_are_seen_between_two_readings_of_the_counter() {
     assert!(pipe.drain(&mut decoder, &mut events).unwrap().is_empty);
 
     assert!(events.is_sorted_by_key(|event| event.ticks));
-    let counts = decoder.counts();
+    let counts = &decoder.counts;
     assert_eq!((counts.unknown_count, counts.short_count, counts.damaged_count), (0, 0, 0));
     let inside: Vec<&TraceEvent> =
         events.iter().filter(|event| (before..=after).contains(&event.ticks)).collect();
@@ -123,13 +123,10 @@ fn own_switches_and_timers_are_seen_between_two_readings_of_the_counter() {
         "{inside:?}"
     );
     assert!(count(|step, _| matches!(step, TraceStep::Enter(Activity::Hrtimer(_)))) >= 5, "{inside:?}");
-    assert_eq!(
-        decoder.names().threads.get(&thread).map(|thread| thread.comm.as_str()),
-        Some("trace-sleeper")
-    );
-    assert_eq!(tracing.stats(cpu).unwrap().read_count, pipe.cursor().event_count());
+    assert_eq!(decoder.names.threads.get(&thread).map(|thread| thread.comm.as_str()), Some("trace-sleeper"));
+    assert_eq!(tracing.stats(cpu).unwrap().read_count, pipe.cursor().event_count);
 
-    let named = function_names(decoder.functions()).unwrap();
+    let named = function_names(&decoder.functions).unwrap();
     if named.is_hidden {
         eprintln!("skipped: the kernel hides the addresses of its functions");
     } else {
@@ -223,8 +220,8 @@ fn overwritten_events_are_counted_as_the_kernel_counts_them() {
     let stats = tracing.stats(cpu).unwrap();
     assert!(stats.lost_count() >= 1_000, "{stats:?}");
     // The kernel has space for the number on most pages, but not on all.
-    assert!(decoder.counts().lost_count == stats.overrun_count || decoder.counts().lost_count == 0);
-    assert_eq!(decoder.counts().loss_count, 1);
+    assert!(decoder.counts.lost_count == stats.overrun_count || decoder.counts.lost_count == 0);
+    assert_eq!(decoder.counts.loss_count, 1);
 }
 
 #[test]
