@@ -33,3 +33,10 @@ macro_rules! words {
 }
 
 pub(crate) use words;
+
+/// The text with a capital letter at its start.
+pub fn capital(text: &str) -> String {
+    let mut characters = text.chars();
+    let first = characters.next().map(|first| first.to_uppercase().collect::<String>()).unwrap_or_default();
+    first + characters.as_str()
+}

@@ -4,6 +4,7 @@ pub mod page;
 
 use lowlat_host::statistics::MedianInterval;
 use lowlat_net::{
+    capital,
     compare::{CompareRecord, CompareStudy, Comparison, Difference, Obstacle, SizeComparison, Verdict},
     pingpong::CONTROL_RATIO_MAX,
     tools::{Losses, Tool},
@@ -229,12 +230,6 @@ pub(super) fn doubts(record: &CompareRecord, study: &CompareStudy) -> Vec<String
     }
     doubts.extend(record.warnings.iter().cloned());
     doubts
-}
-
-fn capital(text: &str) -> String {
-    let mut characters = text.chars();
-    let first = characters.next().map(|first| first.to_uppercase().collect::<String>()).unwrap_or_default();
-    format!("{first}{}", characters.as_str())
 }
 
 #[cfg(test)]

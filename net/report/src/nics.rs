@@ -9,7 +9,7 @@ use lowlat_host::{
 use lowlat_host_report::fields::Page;
 use lowlat_host_report::terminal::tree;
 use lowlat_text::columns::Table;
-use lowlat_text::text::{BOLD, YELLOW, add_wrapped, paint, usable};
+use lowlat_text::text::{BOLD, YELLOW, add_painted, add_wrapped, paint, usable};
 use lowlat_text::units::{clean, plural};
 use serde::Serialize;
 
@@ -190,28 +190,19 @@ fn block(page: &mut Page, view: &NicView<'_>, isolated: &CpuSet) {
     }
     page.out.push_str(&format!("{}\n", paint(BOLD, &clean(&nic.name))));
     if let Some(why) = &view.unusable {
-        add_painted(page, &format!("Unusable for measurement: {why}"));
+        let text = clean(&format!("Unusable for measurement: {why}"));
+        add_painted(&mut page.out, YELLOW, &text, 2, page.width);
     }
     for (label, text) in facts::of(view) {
         page.field(label, &text);
     }
     page.field("Isolated near", &near_text(view, isolated));
-    let reached = view
-        .interrupts
-        .iter()
-        .filter(|interrupt| interrupt.cpus.known().is_some_and(|cpus| !cpus.is_disjoint(isolated)));
-    let reached = reached.count();
+    let reaches = |of: &&Interrupt| of.cpus.known().is_some_and(|cpus| !cpus.is_disjoint(isolated));
+    let reached = view.interrupts.iter().filter(reaches).count();
     if reached > 0 {
         let verb = if reached == 1 { "reaches" } else { "reach" };
-        add_painted(page, &format!("{} {verb} isolated CPUs.", plural(reached, "interrupt")));
-    }
-}
-
-fn add_painted(page: &mut Page, text: &str) {
-    let mut lines = String::new();
-    add_wrapped(&mut lines, &clean(text), 2, page.width);
-    for line in lines.lines() {
-        page.out.push_str(&format!("{}\n", paint(YELLOW, line)));
+        let text = format!("{} {verb} isolated CPUs.", plural(reached, "interrupt"));
+        add_painted(&mut page.out, YELLOW, &text, 2, page.width);
     }
 }
 

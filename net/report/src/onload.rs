@@ -2,7 +2,7 @@
 
 use crate::nics::{NicView, Solarflare};
 use lowlat_net::onload::{Procedure, Step};
-use lowlat_text::text::{BOLD, DIM, add_field, add_heading, add_wrapped, paint};
+use lowlat_text::text::{BOLD, DIM, add_field, add_heading, add_painted, add_wrapped, paint};
 use lowlat_text::units::clean;
 use serde::Serialize;
 
@@ -74,11 +74,7 @@ pub fn procedure_text(procedure: &Procedure, width: usize) -> String {
         out.push_str(&format!("\n{number:>3}. {}\n", clean(&step.what)));
         add_wrapped(&mut out, &clean(&command_line(step)), 5, width);
         if !step.undo.is_empty() {
-            for line in
-                lowlat_text::text::wrap(&format!("undo: {}", clean(&step.undo)), width.saturating_sub(5))
-            {
-                out.push_str(&format!("     {}\n", paint(DIM, &line)));
-            }
+            add_painted(&mut out, DIM, &format!("undo: {}", clean(&step.undo)), 5, width);
         }
     }
     if procedure.needs_reboot {

@@ -1,6 +1,7 @@
 //! Parts of round trips on the page: a stacked bar for each size, their figures, and the causes of the slowest.
 
 use super::{
+    html::time,
     parts::{cause_rows, name, sentences, shown},
     pingpong::{bytes, quoted},
 };
@@ -14,7 +15,6 @@ use lowlat_text::units::{clean, count, duration, percent, plural};
 use maud::{Markup, html};
 
 const STYLE: &str = include_str!("parts.css");
-const NONE: &str = "–";
 const WIDTH: f64 = 1_080.0;
 const LEFT: f64 = 76.0;
 const RIGHT: f64 = 92.0;
@@ -140,7 +140,7 @@ fn table(record: &PingpongRecord, size: &SizeRecord, parts: &SizeParts) -> Marku
                     tr {
                         th scope="row" { span class={ "swatch " (class(of.part)) } {} " " (name(record, of.part)) }
                         td class="strong" { (micro(&duration(of.median_ns))) }
-                        td { (of.p99_ns.map_or_else(|| NONE.to_owned(), |ns| micro(&duration(ns)))) }
+                        td { (time(of.p99_ns)) }
                         td { (percent(parts.share_of(of) * 100.0)) }
                     }
                 }

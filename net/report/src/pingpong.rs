@@ -3,6 +3,7 @@
 use super::parts;
 use lowlat_net::{
     pingpong::{End, EndFacts, Figures, Muxer, PingpongRecord, SizeRecord, Transport},
+    unique,
     xdp::XdpMode,
 };
 use lowlat_text::columns::Table;
@@ -31,7 +32,7 @@ pub fn pingpong_text(record: &PingpongRecord, width: usize) -> String {
 pub(super) fn headline(record: &PingpongRecord) -> String {
     let what = title(record);
     let Some(size) = quoted(record) else { return format!("{what}: nothing was measured") };
-    let at = |quantile: f64| quantile_of(size, quantile).map(duration);
+    let at = |quantile: f64| size.quantile_ns(quantile).map(duration);
     let figures = match (at(0.5), at(0.99)) {
         (Some(p50), Some(p99)) => format!("{p50} at p50, {p99} at p99"),
         (Some(p50), None) => format!("{p50} at p50"),
@@ -52,12 +53,6 @@ pub(super) fn title(record: &PingpongRecord) -> String {
 /// The size that the headline quotes.
 pub(super) fn quoted(record: &PingpongRecord) -> Option<&SizeRecord> {
     record.sizes.iter().find(|size| size.size_bytes == QUOTED_BYTES).or(record.sizes.first())
-}
-
-/// A quantile of a size, if its count supports it.
-pub(super) fn quantile_of(size: &SizeRecord, quantile: f64) -> Option<u64> {
-    let is_same = |of: &&lowlat_net::pingpong::Quantile| (of.quantile - quantile).abs() < 1e-9;
-    size.quantiles.iter().find(is_same).map(|of| of.ns)
 }
 
 /// Formats a size as "1 byte" or "32 bytes".
@@ -110,7 +105,7 @@ fn xdp(record: &PingpongRecord) -> Option<String> {
 
 fn table(record: &PingpongRecord, width: usize) -> String {
     let figure = |of: fn(&Figures) -> u64| move |size: &SizeRecord| duration(of(&size.figures));
-    let quantile = |quantile: f64| move |size: &SizeRecord| quantile_of(size, quantile).map(duration);
+    let quantile = |quantile: f64| move |size: &SizeRecord| size.quantile_ns(quantile).map(duration);
     Table::of(&record.sizes)
         .figures("bytes", 0, |size| count(u64::from(size.size_bytes)))
         .figures("mean", 2, figure(|figures| figures.mean_ns))
@@ -188,13 +183,7 @@ pub(super) fn doubts(record: &PingpongRecord) -> Vec<String> {
             .extend(facts.warnings.iter().chain(fallback).map(|warning| format!("On the {end}: {warning}")));
     }
     doubts.extend(record.warnings.iter().cloned());
-    let mut unique: Vec<String> = Vec::new();
-    for doubt in doubts {
-        if !unique.contains(&doubt) {
-            unique.push(doubt);
-        }
-    }
-    unique
+    unique(doubts)
 }
 
 #[cfg(test)]

@@ -2,8 +2,9 @@
 
 use super::{
     chart::{ChartColumn, chart},
-    html::{NONE, STYLE},
+    html::{NONE, STYLE, time},
     pingpong::{bytes, control, doubts as set_up_doubts, set_up},
+    view::{head, parameters},
 };
 use lowlat_net::{
     pingpong::Muxer,
@@ -12,9 +13,9 @@ use lowlat_net::{
 use lowlat_text::view::{PageHead, View};
 use lowlat_text::{
     columns::Table,
-    page::{Section, data_table, micro, note, section as page_section, tile},
+    page::{Section, data_table, note, section as page_section, tile},
     text::{YELLOW, add_detail, add_result, add_sentences, usable},
-    units::{clean, count, duration, plural, rate},
+    units::{count, duration, plural, rate},
 };
 use maud::{Markup, html};
 
@@ -161,9 +162,9 @@ impl View for StreamView<'_> {
     fn tiles(&self) -> Markup {
         let record = self.record;
         let holds = verdict(&record.options, &record.rounds).holds_per_s;
-        let p99 = holds.and_then(|rate| p99_at(record, rate)).map_or_else(|| NONE.to_owned(), duration);
+        let p99 = time(holds.and_then(|rate| p99_at(record, rate)));
         let value = holds.map_or_else(|| NONE.to_owned(), rate);
-        tile("Messages/s that hold", &value, &micro(&format!("p99 {p99}")))
+        tile("Messages/s that hold", &value, &format!("p99 {p99}"))
     }
 
     fn sections(&self) -> Vec<Section> {
@@ -172,24 +173,13 @@ impl View for StreamView<'_> {
 
     fn head(&self) -> PageHead {
         let record = self.record;
-        let verdict = html! {
-            p class="verdict" { (micro(&clean(&headline(record)))) "." }
-            @if self.is_interrupted {
-                p class="note" { "The run was interrupted; this page shows its results up to then." }
-            }
-            @for sentence in sentences(record, &record.by_rate()) { p { (micro(&clean(&sentence))) } }
-            p { (micro(&control(&record.set_up))) }
-            div class="tiles" { (self.tiles()) }
-        };
-        PageHead { title: "Rising rates", verdict }
+        let mut sentences = sentences(record, &record.by_rate());
+        sentences.push(control(&record.set_up));
+        head("Rising rates", self.is_interrupted, &headline(record), &sentences, &self.tiles())
     }
 
     fn parameters(&self) -> Option<Markup> {
-        let run = &self.record.set_up;
-        Some(html! {
-            "Stream: " code { (clean(&run.command_line)) } ", counter " code { (clean(&run.counter)) } " at "
-            (count(run.counter_hz / 1_000_000)) " MHz."
-        })
+        Some(parameters("Stream", &self.record.set_up))
     }
 }
 
@@ -221,20 +211,21 @@ fn section(record: &StreamRecord) -> Section {
 fn mark(summary: &RateSummary) -> Option<ChartColumn> {
     let latency = summary.latency.as_ref()?;
     let figures = &latency.figures;
-    let said = |quantile: f64| latency.quantile_ns(quantile).map_or_else(|| NONE.to_owned(), duration);
+    let said = |quantile: f64| time(latency.quantile_ns(quantile));
     let title = format!(
         "{} messages/s: p50 {}, p99 {}, p99.9 {}, max {}",
         rate(summary.target_per_s),
         said(0.5),
         said(0.99),
         said(0.999),
-        duration(figures.max_ns)
+        time(Some(figures.max_ns))
     );
     Some(ChartColumn {
         label: rate(summary.target_per_s),
-        title: micro(&title),
+        title,
         dots: vec![figures.median_ns as f64, figures.max_ns as f64],
         bar: latency.quantile_ns(0.99).map(|p99_ns| (figures.min_ns as f64, p99_ns as f64)),
+        whole: None,
     })
 }
 
@@ -264,8 +255,7 @@ fn table(rates: &[RateSummary]) -> Markup {
 
 fn row(one: &RateSummary) -> Markup {
     let latency = one.latency.as_ref();
-    let ns = |ns: Option<u64>| ns.map_or_else(|| NONE.to_owned(), |ns| micro(&duration(ns)));
-    let quantile = |quantile: f64| ns(latency.and_then(|of| of.quantile_ns(quantile)));
+    let quantile = |quantile: f64| time(latency.and_then(|of| of.quantile_ns(quantile)));
     html! {
         tr {
             th scope="row" { (rate(one.target_per_s)) }
@@ -274,7 +264,7 @@ fn row(one: &RateSummary) -> Markup {
             td class="strong" { (count(one.lost)) } td { (count(one.dropped_by_sender)) }
             td { (count(one.dropped_by_receiver)) } td { (count(one.lost_on_the_way)) } td { (count(one.reordered)) }
             td class="strong" { (quantile(0.5)) } td { (quantile(0.99)) } td { (quantile(0.999)) }
-            td { (ns(latency.map(|of| of.figures.max_ns))) }
+            td { (time(latency.map(|of| of.figures.max_ns))) }
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::{html, parts_html, pingpong};
 use lowlat_net::pingpong::{PingpongMeasurement, PingpongRecord};
 use lowlat_text::page::{Section, micro, tile};
-use lowlat_text::units::{clean, count, duration};
+use lowlat_text::units::{clean, count};
 use lowlat_text::view::{PageHead, View};
 use maud::{Markup, html};
 
@@ -36,10 +36,8 @@ impl View for PingpongView<'_> {
 
     fn tiles(&self) -> Markup {
         let Some(size) = pingpong::quoted(self.record) else { return html! {} };
-        let note =
-            format!("p99 {}", pingpong::quantile_of(size, 0.99).map_or_else(|| "–".to_owned(), duration));
-        let value = pingpong::quantile_of(size, 0.5).map_or_else(|| "–".to_owned(), duration);
-        tile(&format!("Half round trip, {} B", size.size_bytes), &micro(&value), &note)
+        let at = |quantile: f64| html::time(size.quantile_ns(quantile));
+        tile(&format!("Half round trip, {} B", size.size_bytes), &at(0.5), &format!("p99 {}", at(0.99)))
     }
 
     fn sections(&self) -> Vec<Section> {
@@ -48,24 +46,39 @@ impl View for PingpongView<'_> {
 
     fn head(&self) -> PageHead {
         let record = self.record;
-        let verdict = html! {
-            p class="verdict" { (micro(&clean(&pingpong::headline(record)))) "." }
-            @if self.is_interrupted {
-                p class="note" { "The run was interrupted; this page shows its results up to then." }
-            }
-            p { (micro(&clean(&pingpong::set_up(record)))) }
-            p { (micro(&pingpong::control(record))) }
-            div class="tiles" { (self.tiles()) (round_trips(record)) }
-        };
-        PageHead { title: "Round trips", verdict }
+        let sentences = [pingpong::set_up(record), pingpong::control(record)];
+        let tiles = html! { (self.tiles()) (round_trips(record)) };
+        head("Round trips", self.is_interrupted, &pingpong::headline(record), &sentences, &tiles)
     }
 
     fn parameters(&self) -> Option<Markup> {
-        let record = self.record;
-        Some(html! {
-            "Ping-pong: " code { (clean(&record.command_line)) } ", counter " code { (clean(&record.counter)) } " at "
-            (count(record.counter_hz / 1_000_000)) " MHz."
-        })
+        Some(parameters("Ping-pong", self.record))
+    }
+}
+
+/// The head of a page: the headline, what else is to be said, then tiles.
+pub(super) fn head(
+    title: &'static str,
+    is_interrupted: bool,
+    headline: &str,
+    sentences: &[String],
+    tiles: &Markup,
+) -> PageHead {
+    let verdict = html! {
+        p class="verdict" { (micro(&clean(headline))) "." }
+        @if is_interrupted {
+            p class="note" { "The run was interrupted; this page shows its results up to then." }
+        }
+        @for sentence in sentences { p { (micro(&clean(sentence))) } }
+        div class="tiles" { (tiles) }
+    };
+    PageHead { title, verdict }
+}
+
+pub(super) fn parameters(what: &str, record: &PingpongRecord) -> Markup {
+    html! {
+        (what) ": " code { (clean(&record.command_line)) } ", counter " code { (clean(&record.counter)) } " at "
+        (count(record.counter_hz / 1_000_000)) " MHz."
     }
 }
 

@@ -170,11 +170,7 @@ fn bpf<T>(command: libc::c_long, attributes: &T) -> io::Result<RawFd> {
     // `union bpf_attr` for the command, and the size is theirs. The addresses in them are those of values of the callers,
     // which live through the call; the kernel reads them, and writes the log only, within its stated length.
     let result = unsafe { libc::syscall(libc::SYS_bpf, command, attributes, size_of::<T>()) };
-    if result < 0 {
-        Err(io::Error::last_os_error())
-    } else {
-        RawFd::try_from(result).map_err(io::Error::other)
-    }
+    RawFd::try_from(result).ok().filter(|fd| *fd >= 0).ok_or_else(io::Error::last_os_error)
 }
 
 fn owned(fd: RawFd) -> OwnedFd {

@@ -44,14 +44,8 @@ pub fn read(pipe: BorrowedFd<'_>, into: &mut [u8]) -> io::Result<usize> {
     counted(unsafe { libc::read(pipe.as_raw_fd(), into.as_mut_ptr().cast(), into.len()) })
 }
 
-pub fn send(socket: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<usize> {
-    // SAFETY: the buffer is alive and as long as stated; the descriptor is borrowed, so it is open.
-    counted(unsafe { libc::send(socket.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), libc::MSG_NOSIGNAL) })
-}
-
-/// Sends on a socket without waiting for room.
-pub fn send_now(socket: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<usize> {
-    let flags = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT;
+pub fn send(socket: BorrowedFd<'_>, bytes: &[u8], wait: Wait) -> io::Result<usize> {
+    let flags = libc::MSG_NOSIGNAL | if wait == Wait::Not { libc::MSG_DONTWAIT } else { 0 };
     // SAFETY: the buffer is alive and as long as stated; the descriptor is borrowed, so it is open.
     counted(unsafe { libc::send(socket.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), flags) })
 }
@@ -127,16 +121,15 @@ pub fn select_in(fd: BorrowedFd<'_>, wait: Wait) -> io::Result<bool> {
 pub fn epoll_of(fd: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     // SAFETY: the call takes no pointers.
     let epoll = unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) };
-    if epoll < 0 {
-        return Err(io::Error::last_os_error());
-    }
+    ready(epoll)?;
     // SAFETY: the kernel just returned this descriptor, and nothing else owns it.
     let epoll = unsafe { OwnedFd::from_raw_fd(epoll) };
     let mut event = libc::epoll_event { events: libc::EPOLLIN.cast_unsigned(), u64: 0 };
     // SAFETY: the event is alive during the call, and the kernel only reads it.
-    let added =
-        unsafe { libc::epoll_ctl(epoll.as_raw_fd(), libc::EPOLL_CTL_ADD, fd.as_raw_fd(), &raw mut event) };
-    if added == 0 { Ok(epoll) } else { Err(io::Error::last_os_error()) }
+    ready(unsafe {
+        libc::epoll_ctl(epoll.as_raw_fd(), libc::EPOLL_CTL_ADD, fd.as_raw_fd(), &raw mut event)
+    })?;
+    Ok(epoll)
 }
 
 /// Makes `epoll_wait` poll the queue of the NIC for this long before it sleeps.
@@ -149,8 +142,7 @@ pub fn epoll_busy_poll(epoll: BorrowedFd<'_>, busy_poll_us: u32, is_preferred: b
     };
     // SAFETY: the request takes a pointer to this structure, which is alive and laid out as the kernel's; the kernel
     // only reads it.
-    let set = unsafe { libc::ioctl(epoll.as_raw_fd(), EPIOCSPARAMS, &raw const params) };
-    if set == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    ready(unsafe { libc::ioctl(epoll.as_raw_fd(), EPIOCSPARAMS, &raw const params) }).map(drop)
 }
 
 /// Asks by `epoll_wait` whether the watched descriptor is readable.
@@ -164,8 +156,8 @@ pub fn epoll_in(epoll: BorrowedFd<'_>, wait: Wait) -> io::Result<bool> {
 pub fn set_option(socket: BorrowedFd<'_>, level: i32, name: i32, value: i32) -> io::Result<()> {
     let length = libc::socklen_t::try_from(size_of::<i32>()).unwrap_or(4);
     // SAFETY: the value is alive and as long as stated; the kernel only reads it.
-    let set = unsafe { libc::setsockopt(socket.as_raw_fd(), level, name, (&raw const value).cast(), length) };
-    if set == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    ready(unsafe { libc::setsockopt(socket.as_raw_fd(), level, name, (&raw const value).cast(), length) })
+        .map(drop)
 }
 
 /// Reads an integer option of a socket.
@@ -173,10 +165,10 @@ pub fn option(socket: BorrowedFd<'_>, level: i32, name: i32) -> io::Result<i32> 
     let mut value: i32 = 0;
     let mut length = libc::socklen_t::try_from(size_of::<i32>()).unwrap_or(4);
     // SAFETY: value and length are alive and writable, and the length is that of the value.
-    let read = unsafe {
+    ready(unsafe {
         libc::getsockopt(socket.as_raw_fd(), level, name, (&raw mut value).cast(), &raw mut length)
-    };
-    if read == 0 { Ok(value) } else { Err(io::Error::last_os_error()) }
+    })?;
+    Ok(value)
 }
 
 /// Size of the datagram that reports the loss of one of this size: one byte less, or 1 for an empty one.

@@ -7,6 +7,7 @@ use super::{
 use lowlat_host::printable::without_hint;
 use lowlat_host_run::Root;
 use lowlat_net::{
+    capital,
     choose::{ChoiceRecord, ChoiceStudy, Goal, Mode, ModeRecord, ModeRound},
     compare::CompareRecord,
     pingpong::{PingpongRecord, Scenario, Unsound, control_moved},
@@ -204,8 +205,5 @@ fn has_moved(runs: &[(usize, ModeRound)]) -> bool {
 
 /// An error without its hint, as a sentence.
 fn sentence(error: &PingpongError) -> String {
-    let line = without_hint(error);
-    let mut characters = line.chars();
-    let first = characters.next().map(|first| first.to_uppercase().collect::<String>()).unwrap_or_default();
-    format!("{first}{}.", characters.as_str())
+    format!("{}.", capital(&without_hint(error)))
 }

@@ -11,7 +11,7 @@ use super::{
     place,
     pong::{Batch, serve},
     sockets::{self, Udp, plain},
-    watch::{Outcome, Watch, watch},
+    watch::{DIED, Outcome, Watch, abort, sentence, watch},
 };
 use lowlat_host::CpuId;
 use lowlat_host_run::{Root, idle_hold::IdleHold};
@@ -125,19 +125,7 @@ pub struct Run<'a> {
 impl Run<'_> {
     /// Holds idle states off, if the scenario says so.
     pub fn hold_idle(&mut self) -> Option<IdleHold> {
-        if !self.record.scenario.holds_idle {
-            return None;
-        }
-        match facts::hold_idle() {
-            Ok(hold) => {
-                self.record.client.holds_idle = true;
-                Some(hold)
-            }
-            Err(sentence) => {
-                self.record.client.warnings.push(sentence);
-                None
-            }
-        }
+        self.record.scenario.holds_idle.then(|| facts::hold_idle(&mut self.record.client)).flatten()
     }
 
     /// Both ends in this process.
@@ -156,7 +144,7 @@ impl Run<'_> {
         let failed = |source| PingpongError::SetUp { what: scenario.transport.to_string(), source };
         let (near, far) = sockets::local_pair(scenario.transport).map_err(failed)?;
         let (control, control_far) = Socket::pair(Domain::UNIX, Type::STREAM, None).map_err(failed)?;
-        let (control, control_far) = (Control::new(control), Control::new(control_far));
+        let (control, control_far) = (Control { socket: control }, Control { socket: control_far });
         let shared = Arc::new(Shared::default());
         thread::scope(|scope| {
             let (scenario, shared, far, control_far) = (&scenario, &shared, &far, &control_far);
@@ -166,16 +154,13 @@ impl Run<'_> {
                     let _ = place::pin(scenario.server_cpu);
                     // If it cannot be set up, neither can the client's, which says why.
                     if let Ok(mut link) = Link::of_thread(far, scenario, Arc::clone(shared)) {
-                        let _ = serve(control_far, &mut link, scenario, shared, &Batch::default());
+                        let _ = serve(control_far, &mut link, scenario, &Batch::default());
                     }
                     control_far.close();
                 });
             serving.map_err(PingpongError::Thread)?;
             let outcome = self.measure(&control, &near);
-            // Ends the server's thread, whatever it waits for.
-            shared.stop();
-            far.wake();
-            control.close();
+            abort(shared, far, &control);
             outcome
         })
     }
@@ -247,22 +232,16 @@ impl Run<'_> {
         };
         if scenario.transport == Transport::Tcp {
             let stream = TcpStream::connect_timeout(&address, ANSWER_TIME_MAX)?;
-            let data = Control::new(stream.into());
+            let data = Control { socket: stream.into() };
             data.send(&Message::Join { token: token.to_owned() })?;
             joined(&data)?;
-            return Ok(sockets::tcp(data.into_socket(), scenario)?);
+            return Ok(sockets::tcp(data.socket, scenario)?);
         }
         let udp = Udp::bind(local, scenario)?;
         let own_port = udp.port()?;
         let port = udp_port.unwrap_or_default();
-        let wires = match scenario.xdp_of(End::Client) {
-            None => udp.connect(peer, port)?,
-            Some(options) => {
-                let (wires, facts) = udp.connect_xdp(peer, port, scenario, options)?;
-                self.record.client.xdp = Some(facts);
-                wires
-            }
-        };
+        let (wires, xdp) = udp.connect(peer, port, scenario, End::Client)?;
+        self.record.client.xdp = xdp;
         control.send(&Message::Peer { udp_port: own_port })?;
         self.record.server.xdp = joined(control)?;
         Ok(wires)
@@ -301,25 +280,18 @@ impl Run<'_> {
             let shared_with_link = Arc::clone(&shared);
             let body = move || {
                 if let Err(sentence) = place::pin(scenario.client_cpu) {
-                    return Ok(Outcome { warning: Some(sentence), ..Outcome::default() });
+                    return Ok(Outcome::early(sentence));
                 }
                 let link = Link::of_thread(wires, scenario, shared_with_link)?;
-                let pinger = Pinger::new(control, link, scenario, scale, percentile, batch);
-                let pinger = pinger.keeping(keeps_samples).splitting(parts);
+                let mut pinger = Pinger::new(control, link, scenario, scale, percentile, batch);
+                (pinger.keeps_samples, pinger.parts) = (keeps_samples, parts);
                 Ok(measure_sizes(pinger, scenario, control_cpus, scale, &events))
             };
             let measuring = thread::Builder::new().name("lowlat-client".into()).spawn_scoped(scope, body);
             let measuring = measuring.map_err(PingpongError::Thread)?;
-            let abort = || {
-                shared.stop();
-                wires.wake();
-                control.close();
-            };
-            let give_up = |bytes| wires.give_up(bytes, shared.first());
-            let watched =
-                Watch { events: watched, shared: &shared, batch, scenario, give_up: &give_up, abort: &abort };
+            let watched = Watch { events: watched, shared: &shared, batch, scenario, wires, control };
             let aborted = watch(&watched, self.stop, self.on_size);
-            let outcome = measuring.join().unwrap_or_else(|_| Ok(Outcome::died())).map_err(failed)?;
+            let outcome = measuring.join().unwrap_or_else(|_| Ok(Outcome::early(DIED))).map_err(failed)?;
             Ok((outcome, aborted))
         })?;
         self.record.sizes = outcome.sizes;
@@ -388,16 +360,16 @@ fn measure_sizes(
             outcome.sizes.push(record);
         }
         outcome.napi_ids = pinger.napi_ids();
-        outcome.server_irq_suspend = pinger.server_irq_suspend();
+        outcome.server_irq_suspend.clone_from(&pinger.server_irq_suspend);
         if let Err(error) = result {
-            outcome.warning = Some(super::watch::sentence(*size, &error));
+            outcome.warning = Some(sentence(&format!("size {size}"), &error));
             break;
         }
     }
     if outcome.warning.is_none() {
         control(&mut outcome);
     }
-    outcome.parts = pinger.into_parts();
+    outcome.parts = pinger.parts.map(PartsRun::finish);
     outcome
 }
 
@@ -435,5 +407,5 @@ fn connect(address: SocketAddr) -> Result<(Control, SocketAddr, SocketAddr), Pin
     let stream = TcpStream::connect_timeout(&address, ANSWER_TIME_MAX).map_err(failed)?;
     stream.set_nodelay(true).map_err(failed)?;
     let (local, peer) = (stream.local_addr().map_err(failed)?, stream.peer_addr().map_err(failed)?);
-    Ok((Control::new(stream.into()), plain(local), plain(peer)))
+    Ok((Control { socket: stream.into() }, plain(local), plain(peer)))
 }

@@ -14,7 +14,7 @@ use lowlat_host_run::programs::last_line;
 use lowlat_jitter_run::clock::{ArchCounter, ClockError, TickScale, frequency_of};
 use lowlat_net::{
     compare::{CompareRecord, CompareRun, CompareSide},
-    pingpong::{ControlRow, PingpongRecord},
+    pingpong::{ControlRow, PingpongRecord, SizeRecord},
     tools::{Tool, ToolError, ToolRow, cpus_of},
 };
 use std::{
@@ -200,11 +200,8 @@ impl Rounds<'_> {
 
 /// lowlat's figures in the form of other programs'.
 pub fn rows_of(record: &PingpongRecord) -> Vec<ToolRow> {
-    let row = |size: &lowlat_net::pingpong::SizeRecord| {
-        let quantile = |wanted: f64| {
-            let found = size.quantiles.iter().find(|of| (of.quantile - wanted).abs() < 1e-9);
-            found.map(|of| of.ns as f64)
-        };
+    let row = |size: &SizeRecord| {
+        let quantile = |wanted: f64| size.quantile_ns(wanted).map(|ns| ns as f64);
         ToolRow {
             size_bytes: Some(size.size_bytes),
             count: Some(size.figures.iterations),

@@ -2,6 +2,7 @@
 
 use super::xdp::XdpError;
 use lowlat_net::pingpong::protocol::{self, HEAD_BYTES, Message, ProtocolError};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use socket2::Socket;
 use std::{
     io::{self, Read, Write},
@@ -39,27 +40,21 @@ pub enum ControlError {
 /// A control connection. Frames of one direction are sent and received by one thread each.
 #[derive(Debug)]
 pub struct Control {
-    socket: Socket,
+    /// The connected socket.
+    pub socket: Socket,
 }
 
 impl Control {
-    /// Wraps a socket, which must be connected.
-    pub fn new(socket: Socket) -> Self {
-        Self { socket }
-    }
-
-    pub fn socket(&self) -> &Socket {
-        &self.socket
-    }
-
-    pub fn into_socket(self) -> Socket {
-        self.socket
-    }
-
     /// Ends the connection for both sides, and wakes a thread that waits in [`Control::receive`].
     pub fn close(&self) {
         // The peer may have closed it first.
         let _ = self.socket.shutdown(Shutdown::Both);
+    }
+
+    /// Waits that long at most, and returns whether the socket is in one of these states or closed by both sides.
+    pub fn is_ready(&self, states: PollFlags, wait: Duration) -> bool {
+        let time = Timespec::try_from(wait).ok();
+        poll(&mut [PollFd::new(&self.socket, states)], time.as_ref()).is_ok_and(|ready| ready > 0)
     }
 
     /// Sends a message.
@@ -131,7 +126,7 @@ mod tests {
 
     fn pair() -> (Control, Control) {
         let (a, b) = Socket::pair(Domain::UNIX, Type::STREAM, None).unwrap();
-        (Control::new(a), Control::new(b))
+        (Control { socket: a }, Control { socket: b })
     }
 
     const SOON: Duration = Duration::from_millis(50);

@@ -38,14 +38,13 @@ pub fn of_this_end(root: &Root, cpu: Option<CpuId>) -> EndFacts {
     }
 }
 
-/// Holds the CPUs of this host out of idle states while the result exists.
-///
-/// # Errors
-/// A sentence with the cause.
-pub fn hold_idle() -> Result<IdleHold, String> {
-    IdleHold::new().map_err(|error| {
-        format!("Idle states could not be held off: cannot write {}: {error}.", idle_hold::FILE)
-    })
+/// Holds the CPUs of this host out of idle states while the result exists. The facts say whether, or why not.
+pub fn hold_idle(facts: &mut EndFacts) -> Option<IdleHold> {
+    let sentence =
+        |error| format!("Idle states could not be held off: cannot write {}: {error}.", idle_hold::FILE);
+    let hold = IdleHold::new().map_err(|error| facts.warnings.push(sentence(error))).ok();
+    facts.holds_idle = hold.is_some();
+    hold
 }
 
 /// Reads how long the interrupts of the queue with this id are suspended; `None` if the kernel does not report it.

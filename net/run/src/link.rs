@@ -15,13 +15,14 @@ use lowlat_net::pingpong::{Muxer, Scenario, Transport, Waiting};
 use numbers::MessageNumbers;
 pub use numbers::{Side, Strays};
 use std::{
-    fmt, io,
+    io,
     os::fd::{AsFd, BorrowedFd, OwnedFd},
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
+use thiserror::Error;
 
 /// Busy polling in the receiving call, in microseconds (SOL_SOCKET).
 const SO_BUSY_POLL: i32 = 46;
@@ -38,32 +39,19 @@ const GIVE_UP_TIMES: u32 = 3;
 const DRAINED_MAX: u64 = 1_000;
 
 /// Reason why messages ended early.
-#[derive(Debug)]
+#[derive(Debug, Error)]
 pub enum Ended {
+    #[error("stopped")]
     Stopped,
+    #[error("the peer closed the data connection")]
     Closed,
-    /// The other end has given up a message that was lost.
+    /// The other end has given up a message.
+    #[error("a message was lost")]
     Lost,
-    /// A datagram of another size than expected arrived.
-    WrongSize {
-        bytes: usize,
-        expected: usize,
-    },
+    #[error("a message of {bytes} bytes arrived instead of {expected}")]
+    WrongSize { bytes: usize, expected: usize },
+    #[error(transparent)]
     Failed(io::Error),
-}
-
-impl fmt::Display for Ended {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Stopped => f.write_str("stopped"),
-            Self::Closed => f.write_str("the peer closed the data connection"),
-            Self::Lost => f.write_str("a message was lost"),
-            Self::WrongSize { bytes, expected } => {
-                write!(f, "a message of {bytes} bytes arrived instead of {expected}")
-            }
-            Self::Failed(error) => error.fmt(f),
-        }
-    }
 }
 
 /// State that both threads of an end share: the one that passes messages and the one that watches it.
@@ -153,7 +141,7 @@ impl Wires {
         if let Self::Sockets { send, .. } = self {
             let mut datagram = vec![0x5a; calls::lost_bytes(bytes)];
             numbers::write(&mut datagram, first);
-            let _ = calls::send(send.as_fd(), &datagram);
+            let _ = calls::send(send.as_fd(), &datagram, Wait::Sleep);
         }
     }
 
@@ -207,38 +195,27 @@ pub struct Link {
 }
 
 impl Link {
-    /// Sets up the calling thread's end, with a private table of descriptors unless it takes over some that it must
-    /// close everywhere: those of AF_XDP, and the traces of the parts.
+    /// Sets up the calling thread's end for a scenario, with a touched buffer for its largest message. It has a private
+    /// table of descriptors unless it takes over some that it must close everywhere: those of AF_XDP, and the traces of
+    /// the parts.
     ///
     /// # Errors
     /// If the kernel lacks the waiting mode.
     pub fn of_thread(wires: &Wires, scenario: &Scenario, shared: Arc<Shared>) -> io::Result<Self> {
-        if !scenario.has_parts && scenario.transport != Transport::Xdp {
+        let transport = scenario.transport;
+        if !scenario.has_parts && transport != Transport::Xdp {
             place::own_descriptors();
         }
-        Self::new(wires.clone(), scenario, shared)
-    }
-
-    /// Sets up an end for a scenario, with a touched buffer for its largest message.
-    ///
-    /// # Errors
-    /// If the kernel lacks the waiting mode.
-    pub fn new(wires: Wires, scenario: &Scenario, shared: Arc<Shared>) -> io::Result<Self> {
-        let waiter = waiter(&wires, scenario)?;
         let bytes = scenario.sizes.iter().copied().max().unwrap_or(0);
-        // One byte more than the largest message shows a datagram that is too long.
-        let buffer = vec![0x5a; usize::try_from(bytes).unwrap_or(0) + 1];
-        let is_stream = scenario.transport.is_stream();
-        let is_quickack = scenario.is_quickack && scenario.transport == Transport::Tcp;
-        let may_lose = scenario.transport.may_lose();
         Ok(Self {
-            wires,
-            waiter,
+            waiter: waiter(wires, scenario)?,
+            wires: wires.clone(),
             shared,
-            buffer,
-            is_stream,
-            may_lose,
-            is_quickack,
+            // One byte more than the largest message shows a datagram that is too long.
+            buffer: vec![0x5a; usize::try_from(bytes).unwrap_or(0) + 1],
+            is_stream: transport.is_stream(),
+            may_lose: transport.may_lose(),
+            is_quickack: scenario.is_quickack && transport == Transport::Tcp,
             arrived: 0,
             sizes: scenario.sizes.iter().filter_map(|bytes| usize::try_from(*bytes).ok()).collect(),
             numbers: None,
@@ -289,7 +266,7 @@ impl Link {
         }
         loop {
             let result = match &self.wires {
-                Wires::Sockets { send, .. } => calls::send(send.as_fd(), left),
+                Wires::Sockets { send, .. } => calls::send(send.as_fd(), left, Wait::Sleep),
                 Wires::Pipes { send, .. } => calls::write(send.as_fd(), left),
                 // Its waiter has sent above.
                 Wires::Xdp { .. } => return Err(Ended::Closed),

@@ -10,13 +10,15 @@ use super::{
 };
 use lowlat_host_run::{Root, control_group::Throttled};
 use lowlat_jitter_run::clock::{ArchCounter, MonotonicCounter, TickScale};
-use lowlat_net::pingpong::{
-    CpuUse, Figures, IrqSuspend, Scenario, SizeRecord, parts::PartsFacts, protocol::Message,
+use lowlat_net::{
+    pingpong::{CpuUse, Figures, IrqSuspend, Scenario, SizeRecord, protocol::Message},
+    whole,
 };
 use std::{
     hint,
     time::{Duration, Instant},
 };
+use thiserror::Error;
 
 /// Longest wait for the server between batches. A refused message on its way takes no longer.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(10);
@@ -31,24 +33,14 @@ const TURNS_PER_S_MIN: u64 = 50_000;
 const NS_PER_MS: u64 = 1_000_000;
 
 /// Error that ended a run early.
-#[derive(Debug)]
+#[derive(Debug, Error)]
 pub enum PingError {
-    Control(ControlError),
-    Data(Ended),
-    /// More messages of a size were lost than [`LOSSES_MAX`].
+    #[error(transparent)]
+    Control(#[from] ControlError),
+    #[error(transparent)]
+    Data(#[from] Ended),
+    #[error("more than {LOSSES_MAX} messages were lost")]
     Losses,
-}
-
-impl From<ControlError> for PingError {
-    fn from(error: ControlError) -> Self {
-        Self::Control(error)
-    }
-}
-
-impl From<Ended> for PingError {
-    fn from(ended: Ended) -> Self {
-        Self::Data(ended)
-    }
 }
 
 /// Times round trips over a link.
@@ -65,10 +57,11 @@ pub struct Pinger<'a> {
     /// With a rate: the same from the time of sending.
     from_send: Vec<u64>,
     /// Records keep the samples in the order of sending.
-    keeps_samples: bool,
+    pub keeps_samples: bool,
     /// The server's queue, as it last reported.
     server_napi_id: Option<u32>,
-    server_irq_suspend: Option<IrqSuspend>,
+    /// Suspension of the interrupts of that queue, as the server last reported.
+    pub server_irq_suspend: Option<IrqSuspend>,
     /// CPU time that this thread used in the batches of the current size.
     client_cpu: CpuUse,
     /// CPU time that the server's thread used, if it reports that.
@@ -86,7 +79,7 @@ pub struct Pinger<'a> {
     /// The server's thread, as it last reported.
     server: Thread,
     /// Splits round trips into parts, if the scenario asks for it.
-    parts: Option<PartsRun<'a>>,
+    pub parts: Option<PartsRun<'a>>,
 }
 
 impl<'a> Pinger<'a> {
@@ -126,31 +119,9 @@ impl<'a> Pinger<'a> {
         }
     }
 
-    /// Makes records keep the samples in the order of sending.
-    pub fn keeping(mut self, keeps_samples: bool) -> Self {
-        self.keeps_samples = keeps_samples;
-        self
-    }
-
-    /// Makes it split round trips into parts.
-    pub fn splitting(mut self, parts: Option<PartsRun<'a>>) -> Self {
-        self.parts = parts;
-        self
-    }
-
     /// Ids of the queues that delivered messages: the client's, the server's.
     pub fn napi_ids(&self) -> [Option<u32>; 2] {
         [self.link.napi_id(), self.server_napi_id]
-    }
-
-    /// Suspension of the interrupts of the server's queue, as it last reported.
-    pub fn server_irq_suspend(&self) -> Option<IrqSuspend> {
-        self.server_irq_suspend.clone()
-    }
-
-    /// Returns how the parts of the run were found, if they were requested.
-    pub fn into_parts(self) -> Option<PartsFacts> {
-        self.parts.map(PartsRun::finish)
     }
 
     /// Measures a size. A run that ends early returns what it measured, with the error.
@@ -327,7 +298,7 @@ impl<'a> Pinger<'a> {
         let interval = self.scale.hz() as f64 / rate_per_s;
         let first = ArchCounter.now();
         for place in 0..count {
-            let due = first.wrapping_add(ticks(interval * (place + 1) as f64));
+            let due = first.wrapping_add(whole(interval * (place + 1) as f64));
             self.link.clear(bytes);
             let start = self.wait_until(due);
             self.link.send(bytes)?;
@@ -385,10 +356,4 @@ fn touched(count: usize) -> Vec<u64> {
     let mut samples = vec![1; count];
     samples.clear();
     samples
-}
-
-/// The nearest whole number of ticks.
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "`as` saturates, as intended")]
-fn ticks(value: f64) -> u64 {
-    value.round() as u64
 }

@@ -3,7 +3,7 @@
 use super::{
     control::{Control, ControlError, unexpected},
     facts,
-    link::{Ended, Link, Shared, Side},
+    link::{Ended, Link, Side},
     stream::{RoundPlan, receive_round},
 };
 use lowlat_host_run::{Root, control_group::Throttled};
@@ -18,45 +18,26 @@ use lowlat_net::{
 };
 use rustix::time::{ClockId, clock_gettime};
 use std::{
-    fmt,
+    io,
     sync::atomic::{AtomicBool, AtomicU32, Ordering},
     time::{Duration, Instant},
 };
+use thiserror::Error;
 
 /// Longest time between two batches.
 const IDLE_MAX: Duration = Duration::from_secs(30);
 
 /// Error that ended a run early.
-#[derive(Debug)]
+#[derive(Debug, Error)]
 pub enum ServeError {
-    Control(ControlError),
-    Data(Ended),
-    /// The client asked for something that its scenario excludes.
-    Batch {
-        size_bytes: u32,
-        count: u64,
-    },
-}
-
-impl fmt::Display for ServeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Control(error) => error.fmt(f),
-            Self::Data(ended) => ended.fmt(f),
-            Self::Batch { size_bytes, count } => {
-                write!(
-                    f,
-                    "the client asked for {count} messages of {size_bytes} bytes, which its scenario excludes"
-                )
-            }
-        }
-    }
-}
-
-impl From<ControlError> for ServeError {
-    fn from(error: ControlError) -> Self {
-        Self::Control(error)
-    }
+    #[error(transparent)]
+    Control(#[from] ControlError),
+    #[error(transparent)]
+    Data(#[from] Ended),
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    #[error("the client asked for {count} messages of {size_bytes} bytes, which its scenario excludes")]
+    Batch { size_bytes: u32, count: u64 },
 }
 
 /// State of a thread for its watcher: whether it waits for messages, and of which size.
@@ -115,19 +96,8 @@ fn cpu_time() -> Duration {
     Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default()
 }
 
-/// Answers batches until the client ends the run. Returns the messages answered, with the error that ended it early.
+/// Answers batches until the client ends the run.
 pub fn serve(
-    control: &Control,
-    link: &mut Link,
-    scenario: &Scenario,
-    shared: &Shared,
-    batch: &Batch,
-) -> (u64, Result<(), ServeError>) {
-    let result = serve_batches(control, link, scenario, batch);
-    (shared.arrived(), result)
-}
-
-fn serve_batches(
     control: &Control,
     link: &mut Link,
     scenario: &Scenario,
@@ -151,18 +121,18 @@ fn serve_batches(
                 }
                 link.begin(Side::Server, first);
                 if is_stamped {
-                    link.start_stamps(count, size_bytes).map_err(ControlError::Io)?;
+                    link.start_stamps(count, size_bytes)?;
                 }
                 control.send(&ready)?;
                 let (clock, throttled) = (CpuTimer::start(), Throttled::read(&Root::live()));
                 let echoed = batch.during(size_bytes, || echo(link, size_bytes, count, is_stamped));
                 let used = clock.used();
-                let rows = link.end_stamps().map_err(ControlError::Io)?;
+                let rows = link.end_stamps()?;
                 is_behind = matches!(echoed, Err(Ended::Lost));
                 if is_behind {
                     link.give_up(usize::try_from(size_bytes).unwrap_or(usize::MAX));
                 } else {
-                    echoed.map_err(ServeError::Data)?;
+                    echoed?;
                     send_stamps(control, &rows)?;
                 }
                 let cpu = (!is_stamped && !is_behind).then_some(used);
@@ -186,8 +156,7 @@ fn serve_batches(
                 control.send(&Message::Ready { thread_id: None, incoming_cpu: None })?;
                 let scale = counter_hz.filter(|hz| *hz > 0).map(TickScale::new);
                 let plan = RoundPlan { round, bytes, count, scale };
-                let received =
-                    batch.during(size_bytes, || receive_round(link, &plan)).map_err(ServeError::Data)?;
+                let received = batch.during(size_bytes, || receive_round(link, &plan))?;
                 let napi_id = link.napi_id();
                 control.send(&Message::RoundDone { received: Box::new(received), napi_id })?;
             }

@@ -6,6 +6,7 @@
 use super::{
     control::{Control, ControlError, unexpected},
     error::PingpongError,
+    link::Shared,
     session::{ClientEnd, run_session},
     sockets,
 };
@@ -18,7 +19,7 @@ use std::{
     collections::VecDeque,
     net::{Shutdown, SocketAddr},
     sync::{
-        Mutex, PoisonError,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicBool, AtomicUsize, Ordering},
         mpsc,
     },
@@ -120,7 +121,7 @@ pub fn run(
                 let state = &state;
                 let handling = thread::Builder::new().name("lowlat-peer".into());
                 let handling =
-                    handling.spawn_scoped(scope, move || state.handle(number, Control::new(socket), &peer));
+                    handling.spawn_scoped(scope, move || state.handle(number, Control { socket }, &peer));
                 if handling.is_err() {
                     state.forget(number);
                 }
@@ -192,7 +193,7 @@ impl State<'_> {
 
     fn handle(&self, number: u64, control: Control, peer: &SocketAddr) {
         let shown = sockets::plain(*peer).to_string();
-        let first = control.socket().set_tcp_nodelay(true).map_err(ControlError::Io);
+        let first = control.socket.set_tcp_nodelay(true).map_err(ControlError::Io);
         let first = first.and_then(|()| control.receive(FIRST_FRAME_TIME_MAX));
         if !self.forget(number) {
             return;
@@ -220,7 +221,8 @@ impl State<'_> {
         let ends = ClientEnd { control, client };
         let started =
             |cpu| (self.on_event)(&ServerEvent::Started { peer: peer.clone(), what: what.clone(), cpu });
-        let (answered, result) = run_session(self, &ends, scenario, &started);
+        let shared = Arc::new(Shared::default());
+        let result = run_session(self, &ends, &scenario, &shared, &started);
         let error = result.err().map(|error| on_one_line(&error));
         if let Some(why) = &error {
             // The client may be gone.
@@ -231,7 +233,7 @@ impl State<'_> {
         self.is_busy.store(false, Ordering::Release);
         // Only now: a client that waits for this may open its next run at once.
         control.close();
-        (self.on_event)(&ServerEvent::Ended { peer: peer.clone(), answered, error });
+        (self.on_event)(&ServerEvent::Ended { peer: peer.clone(), answered: shared.arrived(), error });
         // Relaxed: only counted.
         self.ended.fetch_add(1, Ordering::Relaxed);
     }
@@ -242,7 +244,7 @@ impl State<'_> {
         // Each run takes one connection, and only with its token.
         if let Some((_, taker)) = waiting.take_if(|(expected, _)| expected == token) {
             // The run may have ended.
-            let _ = taker.send(data.into_socket());
+            let _ = taker.send(data.socket);
         }
     }
 

@@ -9,13 +9,14 @@ use super::{
     server::{State, token},
     sockets::{self, Udp, plain},
     stamps,
+    watch::abort,
 };
 use lowlat_host::CpuId;
 use lowlat_host_run::idle_hold::IdleHold;
 use lowlat_net::pingpong::{End, EndFacts, Scenario, Transport, protocol::Message};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::PollFlags;
 use std::{
-    net::SocketAddr,
+    io,
     sync::{
         Arc, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -40,53 +41,35 @@ pub struct ClientEnd<'a> {
     pub client: &'a EndFacts,
 }
 
-/// Runs a scenario. Returns the messages answered, with the error that ended it early.
+/// Runs a scenario. `shared` counts the messages answered.
 pub fn run_session(
     state: &State<'_>,
     ends: &ClientEnd<'_>,
-    mut scenario: Scenario,
+    scenario: &Scenario,
+    shared: &Arc<Shared>,
     on_start: &dyn Fn(Option<CpuId>),
-) -> (u64, Result<(), ServeError>) {
-    let (mut server, _idle) = match prepare(state, ends, &mut scenario) {
-        Ok(prepared) => prepared,
-        Err(error) => return (0, Err(error.into())),
-    };
+) -> Result<(), ServeError> {
+    let (mut server, _idle) = prepare(state, ends, scenario)?;
     on_start(server.cpu);
-    let wires = match connect(state, ends, &scenario, &mut server) {
-        Ok(wires) => wires,
-        Err(error) => return (0, Err(error.into())),
-    };
-    let shared = Arc::new(Shared::default());
+    let wires = connect(state, ends, scenario, &mut server)?;
     let batch = Batch::default();
     let is_done = AtomicBool::new(false);
     thread::scope(|scope| {
-        let (scenario, batch, is_done, shared, wires) = (&scenario, &batch, &is_done, &shared, &wires);
+        let (batch, is_done, wires) = (&batch, &is_done, &wires);
         let serving = thread::Builder::new().name("lowlat-server".into()).spawn_scoped(scope, move || {
             // The CPU has already been checked.
             let _ = place::pin(server.cpu);
-            let result = match Link::of_thread(wires, scenario, Arc::clone(shared)) {
-                Ok(mut link) => serve(ends.control, &mut link, scenario, shared, batch),
-                Err(error) => (0, Err(ServeError::Control(ControlError::Io(error)))),
-            };
+            let link = Link::of_thread(wires, scenario, Arc::clone(shared)).map_err(ServeError::Io);
+            let result = link.and_then(|mut link| serve(ends.control, &mut link, scenario, batch));
             // Release: pairs with the acquire in `watch`.
             is_done.store(true, Ordering::Release);
             // Wakes the watching thread.
-            let _ = ends.control.socket().shutdown(std::net::Shutdown::Read);
+            let _ = ends.control.socket.shutdown(std::net::Shutdown::Read);
             result
         });
-        let serving = match serving {
-            Ok(serving) => serving,
-            Err(error) => return (0, Err(ServeError::Control(ControlError::Io(error)))),
-        };
+        let serving = serving?;
         watch(state, ends.control, scenario, shared, batch, is_done, wires);
-        serving.join().unwrap_or_else(|_| {
-            (
-                0,
-                Err(ServeError::Control(ControlError::Io(std::io::Error::other(
-                    "the answering thread died",
-                )))),
-            )
-        })
+        serving.join().unwrap_or_else(|_| Err(io::Error::other("the answering thread died").into()))
     })
 }
 
@@ -94,7 +77,7 @@ pub fn run_session(
 fn prepare(
     state: &State<'_>,
     ends: &ClientEnd<'_>,
-    scenario: &mut Scenario,
+    scenario: &Scenario,
 ) -> Result<(EndFacts, Option<IdleHold>), ControlError> {
     let mut server = facts::of_this_end(state.root, None);
     let taken = scenario.client_cpu.filter(|_| ends.client.boot_id == server.boot_id);
@@ -104,12 +87,7 @@ fn prepare(
         let why = format!("the server cannot use CPU {cpu}: offline or outside of its cpuset");
         return Err(ControlError::Refused(why));
     }
-    let idle = if scenario.holds_idle {
-        facts::hold_idle().map_err(|why| server.warnings.push(why)).ok()
-    } else {
-        None
-    };
-    server.holds_idle = idle.is_some();
+    let idle = scenario.holds_idle.then(|| facts::hold_idle(&mut server)).flatten();
     Ok((server, idle))
 }
 
@@ -121,11 +99,10 @@ fn connect(
     server: &mut EndFacts,
 ) -> Result<Wires, ControlError> {
     let control = ends.control;
-    let address = |address: std::io::Result<socket2::SockAddr>| -> Result<SocketAddr, ControlError> {
-        let address = address?.as_socket().ok_or_else(|| std::io::Error::other("no address"))?;
-        Ok(plain(address))
+    let address = |address: io::Result<socket2::SockAddr>| {
+        address?.as_socket().map(plain).ok_or_else(|| io::Error::other("no address"))
     };
-    let (local, peer) = (address(control.socket().local_addr())?, address(control.socket().peer_addr())?);
+    let (local, peer) = (address(control.socket.local_addr())?, address(control.socket.peer_addr())?);
     let token = token()?;
     let has_stamps = scenario.has_parts;
     if has_stamps {
@@ -140,13 +117,7 @@ fn connect(
             Message::Peer { udp_port } => udp_port,
             other => return Err(unexpected(&other)),
         };
-        let (wires, xdp) = match scenario.xdp_of(End::Server) {
-            None => (udp.connect(peer, port)?, None),
-            Some(options) => {
-                let (wires, facts) = udp.connect_xdp(peer, port, scenario, options)?;
-                (wires, Some(facts))
-            }
-        };
+        let (wires, xdp) = udp.connect(peer, port, scenario, End::Server)?;
         control.send(&Message::Joined { xdp })?;
         return Ok(wires);
     }
@@ -158,7 +129,7 @@ fn connect(
         match joined.recv_timeout(LOOK_EVERY) {
             Ok(data) => break data,
             Err(RecvTimeoutError::Timeout) if begun.elapsed() < JOIN_TIME_MAX => {
-                if has_left(control, Duration::ZERO) {
+                if control.is_ready(PollFlags::RDHUP, Duration::ZERO) {
                     return Err(ControlError::Closed);
                 }
             }
@@ -167,9 +138,9 @@ fn connect(
         }
     };
     facts::add_acceleration(state.root, server, std::os::fd::AsFd::as_fd(&data));
-    let data = Control::new(data);
+    let data = Control { socket: data };
     data.send(&Message::Joined { xdp: None })?;
-    Ok(sockets::tcp(data.into_socket(), scenario)?)
+    Ok(sockets::tcp(data.socket, scenario)?)
 }
 
 /// Watches a run: ends it when the client is gone, when a batch is silent for too long, or when the server stops.
@@ -182,9 +153,6 @@ fn watch(
     is_done: &AtomicBool,
     wires: &Wires,
 ) {
-    let interval = scenario
-        .rate_per_s
-        .map_or(Duration::ZERO, |rate| Duration::try_from_secs_f64(1.0 / rate).unwrap_or_default());
     let (mut arrived, mut since) = (shared.arrived(), Instant::now());
     // Acquire: pairs with the release of the answering thread.
     while !is_done.load(Ordering::Acquire) {
@@ -193,22 +161,12 @@ fn watch(
             (arrived, since) = (now, Instant::now());
         }
         // Relaxed: set by the signal handler; orders nothing.
-        let is_over = state.stop.load(Ordering::Relaxed) || since.elapsed() > SILENCE_MAX + interval;
-        let has_left = has_left(control, LOOK_EVERY);
+        let is_stopped = state.stop.load(Ordering::Relaxed);
+        let is_over = is_stopped || since.elapsed() > SILENCE_MAX + scenario.interval();
+        let has_left = control.is_ready(PollFlags::RDHUP, LOOK_EVERY);
         // The answering thread closes the connection too; the cause is still to be sent to the client.
         if (is_over || has_left) && !is_done.load(Ordering::Acquire) {
-            shared.stop();
-            wires.wake();
-            control.close();
-            return;
+            return abort(shared, wires, control);
         }
     }
-}
-
-/// Waits that long, and returns whether the client has closed its side.
-fn has_left(control: &Control, wait: Duration) -> bool {
-    let mut polled = [PollFd::new(control.socket(), PollFlags::RDHUP)];
-    let time = Timespec::try_from(wait).ok();
-    let closed = PollFlags::RDHUP | PollFlags::HUP | PollFlags::ERR;
-    poll(&mut polled, time.as_ref()).is_ok() && polled.iter().any(|one| one.revents().intersects(closed))
 }

@@ -1,12 +1,13 @@
 //! Data sockets of every transport.
 
 use super::{
+    control::ControlError,
     link::Wires,
     xdp::{self, XdpError},
 };
 use lowlat_net::{
-    pingpong::{Scenario, Transport},
-    xdp::{XdpFacts, XdpOptions},
+    pingpong::{End, Scenario, Transport},
+    xdp::XdpFacts,
 };
 use rustix::pipe::{PipeFlags, pipe_with};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
@@ -93,26 +94,26 @@ impl Udp {
         Ok(address.map_or(0, |address| address.port()))
     }
 
-    /// Opens AF_XDP sockets for the datagrams of a peer. This socket keeps the port.
-    pub fn connect_xdp(
+    /// Connects this end to the port of a peer, so that only that peer's datagrams arrive. With AF_XDP it opens sockets
+    /// for them, and this one keeps the port.
+    pub fn connect(
         self,
         peer: SocketAddr,
         port: u16,
         scenario: &Scenario,
-        options: XdpOptions,
-    ) -> Result<(Wires, XdpFacts), XdpError> {
-        let (mut own, mut peer) = (self.local, plain(peer));
-        own.set_port(self.port().map_err(XdpError::Port)?);
-        peer.set_port(port);
-        let sockets = xdp::open(own, peer, scenario, options)?;
-        let facts = sockets.facts().clone();
-        Ok((Wires::xdp(self.socket, sockets), facts))
-    }
-
-    /// Connects it to the port of a peer, so that only that peer's datagrams arrive.
-    pub fn connect(self, peer: SocketAddr, port: u16) -> io::Result<Wires> {
+        end: End,
+    ) -> Result<(Wires, Option<XdpFacts>), ControlError> {
         let mut peer = plain(peer);
         peer.set_port(port);
+        let Some(options) = scenario.xdp_of(end) else { return Ok((self.connect_to(peer)?, None)) };
+        let mut own = self.local;
+        own.set_port(self.port().map_err(XdpError::Port)?);
+        let sockets = xdp::open(own, peer, scenario, options)?;
+        let facts = sockets.facts().clone();
+        Ok((Wires::xdp(self.socket, sockets), Some(facts)))
+    }
+
+    fn connect_to(self, peer: SocketAddr) -> io::Result<Wires> {
         let Some(group) = self.group else {
             self.socket.connect(&peer.into())?;
             return Ok(Wires::socket(self.socket));
@@ -123,7 +124,7 @@ impl Udp {
             SocketAddr::V6(local) => sender.set_multicast_if_v6(local.scope_id())?,
         }
         sender.bind(&SockAddr::from(self.local))?;
-        sender.connect(&SocketAddr::new(group, port).into())?;
+        sender.connect(&SocketAddr::new(group, peer.port()).into())?;
         Ok(Wires::Sockets { receive: Arc::new(self.socket.into()), send: Arc::new(sender.into()) })
     }
 }

@@ -1,8 +1,9 @@
 //! Watches the client's measuring thread: ends it when asked to, or when an answer is missing.
 
 use super::{
-    link::{Ended, Shared},
-    ping::{LOSSES_MAX, PingError},
+    control::Control,
+    link::{Ended, Shared, Wires},
+    ping::PingError,
     pong::Batch,
 };
 use lowlat_net::pingpong::{ControlRow, IrqSuspend, Scenario, SizeRecord, parts::PartsFacts};
@@ -18,6 +19,9 @@ use std::{
 const RECOVERY_TIME_MAX: Duration = Duration::from_secs(2);
 /// Time between two checks of the measuring thread.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
+
+/// Warning of a thread that panicked.
+pub const DIED: &str = "The measuring thread died; this is a bug in lowlat.";
 
 /// Results of the measuring thread.
 #[derive(Debug, Default)]
@@ -37,12 +41,9 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Returns the outcome of a thread that panicked.
-    pub fn died() -> Self {
-        Self {
-            warning: Some("The measuring thread died; this is a bug in lowlat.".to_owned()),
-            ..Self::default()
-        }
+    /// Returns the outcome of a thread that ended early.
+    pub fn early(warning: impl Into<String>) -> Self {
+        Self { warning: Some(warning.into()), ..Self::default() }
     }
 }
 
@@ -55,10 +56,15 @@ pub struct Watch<'a> {
     pub batch: &'a Batch,
     /// The scenario, for its time limit.
     pub scenario: &'a Scenario,
-    /// Reports to the server that a message of this size was lost; its answer wakes the thread.
-    pub give_up: &'a dyn Fn(usize),
-    /// Ends the thread, whatever it waits for.
-    pub abort: &'a dyn Fn(),
+    pub wires: &'a Wires,
+    pub control: &'a Control,
+}
+
+/// Ends the thread that uses them, whatever it waits for.
+pub fn abort(shared: &Shared, wires: &Wires, control: &Control) {
+    shared.stop();
+    wires.wake();
+    control.close();
 }
 
 /// Watches until the thread ends. Returns the reason, as a sentence, if it was made to end.
@@ -67,55 +73,48 @@ pub fn watch(
     stop: &AtomicBool,
     on_size: &(dyn Fn(&SizeRecord) + Sync),
 ) -> Option<String> {
-    let limit = time_limit(watched.scenario);
+    let Watch { shared, batch, scenario, wires, control, .. } = watched;
+    // The scenario's, from the time when the message is due.
+    let limit = Duration::from_millis(scenario.timeout_ms) + scenario.interval();
     let mut aborted = None;
-    let (mut arrived, mut since) = (watched.shared.arrived(), Instant::now());
+    let (mut arrived, mut since) = (shared.arrived(), Instant::now());
     loop {
         match watched.events.recv_timeout(LOOK_EVERY) {
             Ok(record) => on_size(&record),
             Err(RecvTimeoutError::Disconnected) => return aborted,
             Err(RecvTimeoutError::Timeout) => {}
         }
-        let now = watched.shared.arrived();
-        if now != arrived || !watched.batch.is_running() {
+        let now = shared.arrived();
+        if now != arrived || !batch.is_running() {
             (arrived, since) = (now, Instant::now());
         }
+        if aborted.is_some() {
+            continue;
+        }
         // Relaxed: set by the signal handler; orders nothing.
-        if aborted.is_none() && stop.load(Ordering::Relaxed) {
+        if stop.load(Ordering::Relaxed) {
             aborted = Some("The run was interrupted.".to_owned());
-            (watched.abort)();
-        } else if aborted.is_none()
-            && watched.scenario.transport.may_lose()
+            abort(shared, wires, control);
+        } else if scenario.transport.may_lose()
             && (limit..limit + RECOVERY_TIME_MAX).contains(&since.elapsed())
         {
-            (watched.give_up)(watched.batch.bytes());
-        } else if aborted.is_none() && since.elapsed() > limit {
+            // The server's answer wakes the thread.
+            wires.give_up(batch.bytes(), shared.first());
+        } else if since.elapsed() > limit {
             aborted = Some(format!(
                 "No answer came within {} s: a message was lost, or the server stopped. The sizes measured before are \
                  complete.",
                 limit.as_secs_f64()
             ));
-            (watched.abort)();
+            abort(shared, wires, control);
         }
     }
 }
 
-/// Longest wait for an answer: the scenario's, from the time when the message is due.
-fn time_limit(scenario: &Scenario) -> Duration {
-    let interval = scenario
-        .rate_per_s
-        .map_or(Duration::ZERO, |rate| Duration::try_from_secs_f64(1.0 / rate).unwrap_or_default());
-    Duration::from_millis(scenario.timeout_ms) + interval
-}
-
-/// Says why the run ended at a size.
-pub fn sentence(size_bytes: u32, error: &PingError) -> String {
+/// Says why the run ended in a part of it, such as a size.
+pub fn sentence(part: &str, error: &PingError) -> String {
     match error {
-        PingError::Data(Ended::Stopped) => format!("The run ended in size {size_bytes}."),
-        PingError::Data(ended) => format!("The run ended in size {size_bytes}: {ended}."),
-        PingError::Losses => {
-            format!("The run ended in size {size_bytes}: more than {LOSSES_MAX} messages were lost.")
-        }
-        PingError::Control(error) => format!("The run ended in size {size_bytes}: {error}."),
+        PingError::Data(Ended::Stopped) => format!("The run ended in {part}."),
+        error => format!("The run ended in {part}: {error}."),
     }
 }

@@ -198,9 +198,10 @@ impl Port {
     /// Makes the kernel poll the queues of the NIC, in the modes and drivers that do so.
     fn poll_queues(&self) -> io::Result<()> {
         for queue in &self.queues {
-            match calls::receive(queue.fd(), &mut [], Wait::Not) {
-                Err(error) if !is_passing(&error) => return Err(error),
-                _ => {}
+            if let Err(error) = calls::receive(queue.fd(), &mut [], Wait::Not)
+                && !is_passing(&error)
+            {
+                return Err(error);
             }
         }
         Ok(())

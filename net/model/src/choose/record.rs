@@ -97,17 +97,13 @@ impl ModeRound {
     /// Takes what a run of one size measured; `None` if it measured nothing.
     pub fn of(round: u32, record: &PingpongRecord) -> Option<Self> {
         let size = record.sizes.first()?;
-        let quantile = |wanted: f64| {
-            let found = size.quantiles.iter().find(|of| (of.quantile - wanted).abs() < 1e-9);
-            found.map(|of| of.ns)
-        };
         Some(Self {
             round,
             count: size.figures.iterations,
             lost_count: size.lost_count,
             stray_count: size.late_count + size.duplicate_count,
-            p50_ns: quantile(0.5),
-            p99_ns: quantile(0.99),
+            p50_ns: size.quantile_ns(0.5),
+            p99_ns: size.quantile_ns(0.99),
             client_cpu: size.client_cpu,
             server_cpu: size.server_cpu,
             controls: record.controls.clone(),

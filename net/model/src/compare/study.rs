@@ -4,9 +4,11 @@ use super::{CompareRecord, CompareRun};
 use crate::{
     pingpong::{control_moved, control_ratio},
     tools::ToolRow,
+    unique,
+    words::words,
 };
 use lowlat_host::statistics::MedianInterval;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Result of a comparison, computed from its record.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -81,13 +83,13 @@ pub struct Difference {
     pub verdict: Verdict,
 }
 
-/// A figure of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Figure {
-    P50,
-    Mean,
-    P99,
+words! {
+    /// A figure of a run.
+    Figure {
+        P50 = "p50",
+        Mean = "mean",
+        P99 = "p99",
+    }
 }
 
 /// Conclusion from the interval of a ratio.
@@ -110,18 +112,6 @@ pub enum Verdict {
 }
 
 impl Figure {
-    /// Every figure, in the order of verdicts.
-    pub const ALL: [Self; 3] = [Self::P50, Self::Mean, Self::P99];
-
-    /// Returns "p50", "mean" or "p99".
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::P50 => "p50",
-            Self::Mean => "mean",
-            Self::P99 => "p99",
-        }
-    }
-
     /// Returns its value in a run's row, and the steps of that value.
     fn of(self, row: &ToolRow) -> (Option<f64>, f64) {
         match self {
@@ -184,16 +174,6 @@ fn sizes_by_side(record: &CompareRecord) -> Vec<Vec<Option<u32>>> {
     (0..record.sides.len()).map(sizes_of).collect()
 }
 
-fn unique(sizes: impl Iterator<Item = Option<u32>>) -> Vec<Option<u32>> {
-    let mut unique = Vec::new();
-    for size in sizes {
-        if !unique.contains(&size) {
-            unique.push(size);
-        }
-    }
-    unique
-}
-
 /// The record with a size for each row: a program that does not print its size measured that of the others, if each
 /// side measured one.
 fn with_sizes(record: &CompareRecord) -> CompareRecord {
@@ -224,7 +204,7 @@ fn compare_size(record: &CompareRecord, size: Option<u32>, may_judge: bool) -> S
     let sides = 0..record.sides.len();
     let comparison = |side: usize| {
         let of = |figure: Figure| Difference::of(figure, &pairs_of(record, size, side, figure), may_judge);
-        Comparison { side, figures: Figure::ALL.into_iter().filter_map(of).collect() }
+        Comparison { side, figures: Figure::ALL.iter().copied().filter_map(of).collect() }
     };
     SizeComparison {
         size_bytes: size,

@@ -1,5 +1,6 @@
 //! Figures of the half round trips of one size.
 
+use crate::whole;
 use lowlat_host::statistics::carries_quantile;
 use serde::{Deserialize, Serialize};
 
@@ -70,9 +71,9 @@ fn at(sorted: &[u64], share: f64) -> u64 {
     sorted.get(place).copied().unwrap_or(0)
 }
 
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "`as` saturates, as intended")]
-fn whole(value: f64) -> u64 {
-    value.round() as u64
+/// Returns one of the quantiles, if the count supported it.
+pub(crate) fn quantile_ns(quantiles: &[Quantile], wanted: f64) -> Option<u64> {
+    quantiles.iter().find(|of| (of.quantile - wanted).abs() < 1e-9).map(|of| of.ns)
 }
 
 #[cfg(test)]

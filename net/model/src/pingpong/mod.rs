@@ -8,6 +8,7 @@ mod scenario;
 mod sizes;
 mod unsound;
 
+pub(crate) use figures::quantile_ns;
 pub use figures::{Figures, QUANTILES, Quantile};
 pub use record::{
     CONTROL_RATIO_MAX, ControlRow, CpuUse, EndFacts, IrqSuspend, PingpongMeasurement, PingpongRecord,

@@ -136,12 +136,7 @@ pub fn encode(message: &Message) -> Vec<u8> {
     // Messages have no maps with other keys than strings, so they serialize.
     let body = serde_json::to_vec(message).unwrap_or_default();
     let length = u32::try_from(body.len()).unwrap_or(u32::MAX);
-    let mut frame = Vec::with_capacity(HEAD_BYTES + body.len());
-    frame.extend(MAGIC);
-    frame.extend(VERSION.to_be_bytes());
-    frame.extend(length.to_be_bytes());
-    frame.extend(body);
-    frame
+    [&MAGIC[..], &VERSION.to_be_bytes(), &length.to_be_bytes(), &body].concat()
 }
 
 /// Returns the length of the body that follows a head.

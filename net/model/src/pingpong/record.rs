@@ -3,6 +3,7 @@
 use super::{
     Figures, Quantile, Scenario, Unsound,
     parts::{PartsFacts, SizeParts},
+    quantile_ns,
 };
 use crate::xdp::XdpFacts;
 use hdrhistogram::Histogram;
@@ -196,6 +197,11 @@ pub struct ControlRow {
 }
 
 impl SizeRecord {
+    /// Returns a quantile that the count supports.
+    pub fn quantile_ns(&self, quantile: f64) -> Option<u64> {
+        quantile_ns(&self.quantiles, quantile)
+    }
+
     /// Makes the record from samples of half round trips, which it sorts.
     pub fn of(size_bytes: u32, samples_ns: &mut [u64], percentile: f64, elapsed_ns: u64) -> Option<Self> {
         let figures = Figures::of(samples_ns, percentile)?;
@@ -204,16 +210,8 @@ impl SizeRecord {
             figures,
             quantiles: Figures::quantiles(samples_ns),
             histogram: encoded(samples_ns),
-            samples_ns: Vec::new(),
-            from_send: None,
             elapsed_ns,
-            lost_count: 0,
-            late_count: 0,
-            duplicate_count: 0,
-            throttled_ns: [0; 2],
-            client_cpu: None,
-            server_cpu: None,
-            parts: None,
+            ..Self::default()
         })
     }
 

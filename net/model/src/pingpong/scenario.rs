@@ -10,7 +10,7 @@ use crate::{
 };
 use lowlat_host::{CPU_ID_MAX, CpuId};
 use serde::{Deserialize, Serialize};
-use std::net::IpAddr;
+use std::{net::IpAddr, time::Duration};
 use thiserror::Error;
 
 /// Largest message of a byte stream, in bytes.
@@ -320,6 +320,11 @@ impl Scenario {
     /// True if both ends are in one process.
     pub fn is_local(&self) -> bool {
         self.transport.is_local()
+    }
+
+    /// Returns the time between two scheduled messages; zero without a rate.
+    pub fn interval(&self) -> Duration {
+        self.rate_per_s.and_then(|rate| Duration::try_from_secs_f64(1.0 / rate).ok()).unwrap_or_default()
     }
 
     /// Returns the AF_XDP options of an end; `None` if it uses a socket of the kernel.

@@ -1,6 +1,7 @@
 //! Set-ups whose figures mean something else than they seem to.
 
 use super::{EndFacts, Scenario, Waiting};
+use crate::words::words;
 use lowlat_host::CpuId;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -30,13 +31,12 @@ pub struct Setup<'a> {
     pub is_same_host: bool,
 }
 
-/// One end of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum End {
-    Client,
-    Server,
+words! {
+    /// One end of a run.
+    End {
+        Client = "client",
+        Server = "server",
+    }
 }
 
 /// Consequence of an unsound set-up.
@@ -96,15 +96,6 @@ impl Unsound {
     }
 }
 
-impl fmt::Display for End {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Client => "client",
-            Self::Server => "server",
-        })
-    }
-}
-
 impl fmt::Display for Unsound {
     /// Describes the problem in one sentence.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -157,12 +148,8 @@ pub fn judge(setup: &Setup<'_>) -> Vec<Unsound> {
     }
     let is_spinning = setup.scenario.waiting.spins();
     if setup.is_same_host {
-        match (setup.client.cpu, setup.server.cpu) {
-            (Some(client), Some(server)) if client == server => {
-                found.push(Unsound::SharedCpu { cpu: client, is_spinning });
-            }
-            _ => {}
-        }
+        let shared = setup.client.cpu.filter(|cpu| setup.server.cpu == Some(*cpu));
+        found.extend(shared.map(|cpu| Unsound::SharedCpu { cpu, is_spinning }));
         let cpus = setup.client.cpus_allowed.max(setup.server.cpus_allowed);
         if is_spinning && cpus < 2 {
             found.push(Unsound::TooFewCpus { cpus });

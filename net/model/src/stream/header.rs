@@ -23,13 +23,10 @@ pub struct Header {
 impl Header {
     pub fn to_bytes(self) -> [u8; HEADER_BYTES] {
         let mut bytes = [0; HEADER_BYTES];
-        let (numbers, words) = bytes.split_at_mut(16);
-        let (sequence, due) = numbers.split_at_mut(8);
-        let (round, flags) = words.split_at_mut(4);
-        sequence.copy_from_slice(&self.sequence.to_be_bytes());
-        due.copy_from_slice(&self.due_ticks.to_be_bytes());
-        round.copy_from_slice(&self.round.to_be_bytes());
-        flags.copy_from_slice(&self.flags.to_be_bytes());
+        bytes[..8].copy_from_slice(&self.sequence.to_be_bytes());
+        bytes[8..16].copy_from_slice(&self.due_ticks.to_be_bytes());
+        bytes[16..20].copy_from_slice(&self.round.to_be_bytes());
+        bytes[20..].copy_from_slice(&self.flags.to_be_bytes());
         bytes
     }
 

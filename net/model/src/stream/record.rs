@@ -1,7 +1,8 @@
 //! Record of a run of rising rates.
 
 use crate::{
-    pingpong::{Figures, PingpongRecord, QUANTILES, Quantile},
+    pingpong::{Figures, PingpongRecord, QUANTILES, Quantile, quantile_ns},
+    whole,
     words::words,
 };
 use hdrhistogram::Histogram;
@@ -13,8 +14,10 @@ use serde::{Deserialize, Serialize};
 
 words! {
     /// Method of measuring latency.
+    #[derive(Default)]
     LatencyKind {
         /// From the time when a message was due to its arrival, on the counter that both ends share. One host only.
+        #[default]
         OneWay = "one-way",
         /// From the time when a message was due to the arrival of its echo, less half the shortest round trip.
         Echo = "echo",
@@ -74,7 +77,7 @@ impl From<StreamRecord> for StreamMeasurement {
 }
 
 /// The raw facts of a run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StreamRecord {
     /// Scenario, ends, controls and warnings, as of a ping-pong; without sizes.
@@ -86,18 +89,6 @@ pub struct StreamRecord {
     pub return_ns: Option<u64>,
     /// Results in the order of measurement.
     pub rounds: Vec<StreamRound>,
-}
-
-impl Default for StreamRecord {
-    fn default() -> Self {
-        Self {
-            set_up: PingpongRecord::default(),
-            options: StreamOptions::default(),
-            latency: LatencyKind::OneWay,
-            return_ns: None,
-            rounds: Vec::new(),
-        }
-    }
 }
 
 /// Counts of the receiver in one round.
@@ -158,20 +149,13 @@ impl Distribution {
         if count == 0 {
             return None;
         }
-        let whole = |value: f64| value.max(0.0).round();
-        #[allow(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "`as` saturates, as intended"
-        )]
-        let ns = |value: f64| whole(value) as u64;
         let figures = Figures {
-            mean_ns: ns(times.mean()),
+            mean_ns: whole(times.mean()),
             min_ns: times.min(),
             median_ns: times.value_at_quantile(0.5),
             max_ns: times.max(),
             percentile_ns: times.value_at_quantile(percentile / 100.0),
-            stddev_ns: ns(times.stdev()),
+            stddev_ns: whole(times.stdev()),
             iterations: count,
         };
         let carried = QUANTILES.into_iter().filter(|quantile| carries_quantile(count, *quantile));
@@ -190,7 +174,7 @@ impl Distribution {
 
     /// A quantile that the count supports.
     pub fn quantile_ns(&self, quantile: f64) -> Option<u64> {
-        self.quantiles.iter().find(|of| (of.quantile - quantile).abs() < 1e-9).map(|of| of.ns)
+        quantile_ns(&self.quantiles, quantile)
     }
 }
 

@@ -5,7 +5,7 @@ mod netperf;
 mod sfnt_pingpong;
 mod sockperf;
 
-use crate::sfnt;
+use crate::{sfnt, whole};
 use lowlat_host::{CpuId, statistics::carries_quantile};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -226,12 +226,6 @@ fn number_at(text: &str) -> Option<f64> {
     let text = text.trim_start_matches([' ', '\t', '=', ':']);
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     text.get(..end)?.parse().ok().filter(|number: &f64| number.is_finite())
-}
-
-/// Rounds to a whole number.
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "`as` saturates, as intended")]
-fn whole(value: f64) -> u64 {
-    value.round() as u64
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use super::{commands, doubts, headline, interval, left_out, meets, percent, set_
 use crate::{
     chart::{ChartColumn, chart},
     html::STYLE,
+    view::head,
 };
 use lowlat_net::choose::{ChoiceRecord, ChoiceStudy, ModeStudy, NetChoiceMeasurement};
 use lowlat_text::page::{Section, data_table, micro, note, section, tile};
@@ -50,13 +51,8 @@ impl View for ChoiceView<'_> {
     }
 
     fn head(&self) -> PageHead {
-        let record = self.0;
-        let verdict = html! {
-            p class="verdict" { (micro(&clean(&headline(record, &ChoiceStudy::of(record))))) "." }
-            p { (micro(&clean(&set_up(record)))) }
-            div class="tiles" { (self.tiles()) }
-        };
-        PageHead { title: "Choice of a waiting mode", verdict }
+        let headline = headline(self.0, &ChoiceStudy::of(self.0));
+        head("Choice of a waiting mode", false, &headline, &[set_up(self.0)], &self.tiles())
     }
 }
 
@@ -97,6 +93,7 @@ fn marks(study: &ChoiceStudy) -> Vec<ChartColumn> {
         title: format!("{}: p50 {}, p99 {}", of.mode, micro(&time(of.p50_ns)), micro(&interval(of.p99_ns))),
         dots: of.p50_ns.map(|of| of.median).into_iter().collect(),
         bar: of.p99_ns.map(|of| (of.low, of.high)),
+        whole: None,
     };
     measured(study).map(mark).collect()
 }

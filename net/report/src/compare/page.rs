@@ -3,15 +3,13 @@
 use super::{doubts, headline, how, interval, name, named_sides, verdicts};
 use crate::{
     chart::{ChartColumn, chart},
-    html::STYLE,
+    html::{NONE, STYLE},
 };
 use lowlat_net::compare::{CompareRecord, CompareStudy, NetCompareMeasurement, SizeComparison};
 use lowlat_text::page::{Section, data_table, micro, note, section, tile};
 use lowlat_text::units::{clean, count, duration_fine};
 use lowlat_text::view::{PageHead, View};
 use maud::{Markup, html};
-
-const NONE: &str = "–";
 
 struct CompareView<'a>(&'a CompareRecord);
 
@@ -106,6 +104,7 @@ fn marks(record: &CompareRecord, size_bytes: Option<u32>) -> Vec<ChartColumn> {
             title: format!("{}: {} rounds, {} to {}", side.name, dots.len(), time(low), time(high)),
             bar: low.zip(high),
             dots,
+            whole: None,
         }
     };
     record.sides.iter().enumerate().map(mark).collect()

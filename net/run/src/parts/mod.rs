@@ -7,10 +7,13 @@ use super::stamps::hardware;
 use lowlat_host::CpuId;
 use lowlat_host_run::Root;
 use lowlat_jitter_run::clock::TickScale;
-use lowlat_net::pingpong::{
-    PingpongRecord,
-    parts::{PartsFacts, RoundTrip, SizeParts, Stamps, Tally, Wakes},
-    protocol::STAMPED_BATCH_MAX,
+use lowlat_net::{
+    pingpong::{
+        PingpongRecord,
+        parts::{PartsFacts, RoundTrip, SizeParts, Stamps, Tally, Wakes},
+        protocol::STAMPED_BATCH_MAX,
+    },
+    unique,
 };
 use tracer::{Moment, Tracer};
 
@@ -86,9 +89,7 @@ impl<'a> PartsRun<'a> {
         }
         self.epoch = epoch;
         self.tally = Tally::new(self.facts.is_traced);
-        if let Some(tracer) = &mut self.tracer {
-            tracer.begin_size(epoch);
-        }
+        self.tracer.iter_mut().for_each(|tracer| tracer.begin_size(epoch));
     }
 
     fn set_up(&mut self) -> Option<Tracer> {
@@ -115,9 +116,7 @@ impl<'a> PartsRun<'a> {
     /// Starts a batch: right before its first message.
     pub fn begin_batch(&mut self) {
         self.times.clear();
-        if let Some(tracer) = &mut self.tracer {
-            tracer.switch_on();
-        }
+        self.tracer.iter_mut().for_each(Tracer::switch_on);
     }
 
     /// Adds the counter before and after a round trip.
@@ -129,9 +128,7 @@ impl<'a> PartsRun<'a> {
 
     /// Ends a batch: right after its last message.
     pub fn end_batch(&mut self) {
-        if let Some(tracer) = &mut self.tracer {
-            tracer.switch_off();
-        }
+        self.tracer.iter_mut().for_each(Tracer::switch_off);
     }
 
     /// Joins the rows of both ends with the counter. The first row of each is that of the round trip that woke both
@@ -161,10 +158,8 @@ impl<'a> PartsRun<'a> {
 
     /// Ends a size. Returns its parts.
     pub fn end_size(&mut self) -> SizeParts {
-        let causes = match &mut self.tracer {
-            Some(tracer) => tracer.end_size(&mut self.facts.notes),
-            _ => Vec::new(),
-        };
+        let notes = &mut self.facts.notes;
+        let causes = self.tracer.as_mut().map_or_else(Vec::new, |tracer| tracer.end_size(notes));
         let ends = causes::Ends {
             client_cpu: self.client.cpu,
             server_cpu: self.server.cpu,
@@ -176,16 +171,8 @@ impl<'a> PartsRun<'a> {
 
     /// Returns how the parts were found. Removes the trace.
     pub fn finish(mut self) -> PartsFacts {
-        if let Some(tracer) = self.tracer.take() {
-            self.facts.notes.extend(tracer.finish());
-        }
-        let mut unique: Vec<String> = Vec::new();
-        for note in self.facts.notes {
-            if !unique.contains(&note) {
-                unique.push(note);
-            }
-        }
-        PartsFacts { notes: unique, ..self.facts }
+        self.facts.notes.extend(self.tracer.and_then(Tracer::finish));
+        PartsFacts { notes: unique(self.facts.notes), ..self.facts }
     }
 }
 

@@ -4,14 +4,17 @@ use super::{
     super::{
         control::{ControlError, unexpected},
         link::Ended,
-        parts::Thread,
+        parts::{PartsRun, Thread},
     },
-    ANSWER_TIME_MAX, PingError, Pinger, ticks,
+    ANSWER_TIME_MAX, PingError, Pinger,
 };
 use lowlat_jitter_run::clock::{ArchCounter, MonotonicCounter};
-use lowlat_net::pingpong::{
-    parts::Stamps,
-    protocol::{Message, STAMPS_PER_FRAME},
+use lowlat_net::{
+    pingpong::{
+        parts::Stamps,
+        protocol::{Message, STAMPS_PER_FRAME},
+    },
+    whole,
 };
 use std::hint;
 
@@ -32,17 +35,13 @@ impl Pinger<'_> {
         let bytes = usize::try_from(size_bytes).unwrap_or(usize::MAX);
         let batch = self.batch;
         let passed = batch.during(size_bytes, || self.stamped_loop(bytes, count));
-        if let Some(parts) = &mut self.parts {
-            parts.end_batch();
-        }
+        self.parts.iter_mut().for_each(PartsRun::end_batch);
         let client = self.link.end_stamps().map_err(Ended::Failed)?;
         if self.has_lost(passed)? {
             return self.done_late();
         }
         let server = self.server_stamps(count + 1)?;
-        if let Some(parts) = &mut self.parts {
-            parts.join(&client, &server);
-        }
+        self.parts.iter_mut().for_each(|parts| parts.join(&client, &server));
         self.done()
     }
 
@@ -54,7 +53,7 @@ impl Pinger<'_> {
         let interval = self.scenario.rate_per_s.map_or(0.0, |rate| self.scale.hz() as f64 / rate);
         let first = ArchCounter.now();
         for place in 0..count {
-            let due = first.wrapping_add(ticks(interval * (place + 1) as f64));
+            let due = first.wrapping_add(whole(interval * (place + 1) as f64));
             self.link.clear(bytes);
             let mut start = ArchCounter.now();
             while start < due {

@@ -11,7 +11,7 @@ use calls::{At, ErrorQueue, Sent};
 use lowlat_net::pingpong::parts::Stamps;
 use std::{
     io,
-    os::fd::{AsFd, BorrowedFd, OwnedFd},
+    os::fd::{AsFd, OwnedFd},
     sync::Arc,
 };
 
@@ -109,12 +109,6 @@ pub fn now_ns() -> u64 {
     lowlat_jitter_run::clock::nanoseconds(rustix::time::ClockId::Realtime)
 }
 
-impl AsFd for Stamper {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -157,7 +151,7 @@ mod tests {
         let mut far = Stamper::start(b, 5, 8, false).unwrap();
         for _ in 0..5 {
             near.push(Stamps { sending_ns: Some(now_ns()), ..Stamps::default() });
-            super::super::calls::send(near.as_fd(), &[1; 8]).unwrap();
+            super::super::calls::send(near.socket.as_fd(), &[1; 8], Wait::Sleep).unwrap();
             let mut buffer = [0; 16];
             assert_eq!(far.receive(&mut buffer, Wait::Sleep).unwrap(), 8);
             let arrival = far.take_arrival();
@@ -174,7 +168,7 @@ mod tests {
             assert!(all.is_sorted(), "{all:?}");
         }
         // Without stamping nothing is left in the error queue.
-        super::super::calls::send(a.as_fd(), &[1; 8]).unwrap();
+        super::super::calls::send(a.as_fd(), &[1; 8], Wait::Sleep).unwrap();
         let mut count = 0;
         ErrorQueue::new().drain(a.as_fd(), |_| count += 1);
         assert_eq!(count, 0);

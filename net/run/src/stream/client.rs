@@ -9,15 +9,16 @@ use crate::{
     link::{Ended, Shared, Wires},
     ping::PingError,
     place,
+    watch::{DIED, abort, sentence},
 };
 use hdrhistogram::Histogram;
 use lowlat_host_run::Root;
 use lowlat_jitter_run::clock::TickScale;
 use lowlat_net::{
-    pingpong::{ControlRow, End, Scenario, Transport, Unsound, protocol::Message},
+    pingpong::{ControlRow, End, Scenario, Unsound, protocol::Message},
     stream::{Distribution, LatencyKind, Received, StreamOptions, StreamRecord, StreamRound, next_rate},
 };
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::PollFlags;
 use std::{
     sync::{
         atomic::{AtomicBool, Ordering},
@@ -97,7 +98,6 @@ fn measure(
     }
     record.latency = kind;
     let scenario = run.record.scenario.clone();
-    let bytes = scenario.sizes.first().map_or(0, |bytes| usize::try_from(*bytes).unwrap_or(0));
     report_drops(wires);
     let shared = Shared::default();
     let control_cpus = run.control_cpus();
@@ -107,19 +107,13 @@ fn measure(
     let (outcome, is_stopped) = thread::scope(|scope| -> Result<_, PingpongError> {
         let (scenario, shared) = (&scenario, &shared);
         let body = move || {
-            place::pin(scenario.client_cpu).map_err(|sentence| (None, sentence))?;
+            if let Err(sentence) = place::pin(scenario.client_cpu) {
+                return (None, None, Some(sentence));
+            }
             place::own_descriptors();
-            let sender = Sender::new(
-                wires,
-                shared,
-                scale,
-                bytes,
-                scenario.transport == Transport::Tcp,
-                scenario.timeout_ms,
-            );
             let mut rounds = Rounds {
                 control,
-                sender,
+                sender: Sender::new(wires, shared, scale, scenario),
                 scenario,
                 scale,
                 percentile,
@@ -128,9 +122,8 @@ fn measure(
                 number: 0,
                 napi_id: None,
             };
-            let result = rounds.all(&options, &events);
-            let left = (rounds.return_ns, rounds.napi_id);
-            result.map(|()| left).map_err(|error| (Some(left), sentence(&error)))
+            let ended = rounds.all(&options, &events).err();
+            (rounds.return_ns, rounds.napi_id, ended.map(|error| sentence("a round", &error)))
         };
         let before = control_cpus.map(|(client, server)| core_to_core::measure(client, server, scale, 0));
         let measuring = thread::Builder::new().name("lowlat-client".into()).spawn_scoped(scope, body);
@@ -148,9 +141,7 @@ fn measure(
             // Relaxed: set by the signal handler; orders nothing.
             if !is_stopped && run.stop.load(Ordering::Relaxed) {
                 is_stopped = true;
-                shared.stop();
-                wires.wake();
-                control.close();
+                abort(shared, wires, control);
             }
         }
         let outcome = measuring.join();
@@ -162,15 +153,8 @@ fn measure(
         );
         Ok((outcome, is_stopped))
     })?;
-    let (left, warning) = match outcome {
-        Ok(Ok(left)) => (Some(left), None),
-        Ok(Err((left, sentence))) => (left, Some(sentence)),
-        Err(_) => (None, Some("The measuring thread died; this is a bug in lowlat.".to_owned())),
-    };
-    if let Some((return_ns, napi_id)) = left {
-        record.return_ns = return_ns;
-        run.record.server.napi_id = napi_id;
-    }
+    let (return_ns, napi_id, warning) = outcome.unwrap_or_else(|_| (None, None, Some(DIED.to_owned())));
+    (record.return_ns, run.record.server.napi_id) = (return_ns, napi_id);
     let warning = if is_stopped { Some("The run was interrupted.".to_owned()) } else { warning };
     run.record.has_ended_early = warning.is_some();
     run.record.warnings.extend(warning);
@@ -240,7 +224,7 @@ impl Rounds<'_> {
         let sent = self.sender.send_round(&Plan { round, count, per_s, echo_every })?;
         let limit = Duration::from_millis(self.scenario.timeout_ms);
         let start = Instant::now();
-        while !self.has_answer() {
+        while !self.control.is_ready(PollFlags::IN, END_EVERY) {
             if start.elapsed() > limit {
                 return Err(PingError::Data(Ended::Failed(std::io::Error::other(
                     "the server did not report the end of the round",
@@ -255,13 +239,6 @@ impl Rounds<'_> {
             }
             other => Err(unexpected(&other).into()),
         }
-    }
-
-    /// Waits a while for a message on the control connection.
-    fn has_answer(&self) -> bool {
-        let mut polled = [PollFd::new(self.control.socket(), PollFlags::IN)];
-        let time = Timespec::try_from(END_EVERY).ok();
-        poll(&mut polled, time.as_ref()).is_ok_and(|ready| ready > 0)
     }
 
     fn record(&self, target_per_s: f64, sent: &Sent, mut received: Received) -> StreamRound {
@@ -298,13 +275,4 @@ fn less(echoes: &Histogram<u64>, return_ns: Option<u64>) -> Histogram<u64> {
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "`as` saturates, as intended")]
 fn messages(per_s: f64, time_ms: u64) -> u64 {
     ((per_s * time_ms as f64 / 1_000.0) as u64).max(1)
-}
-
-fn sentence(error: &PingError) -> String {
-    match error {
-        // Losses never end a round.
-        PingError::Data(Ended::Stopped) | PingError::Losses => "The run ended in a round.".to_owned(),
-        PingError::Data(ended) => format!("The run ended in a round: {ended}."),
-        PingError::Control(error) => format!("The run ended in a round: {error}."),
-    }
 }

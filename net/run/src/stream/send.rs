@@ -7,8 +7,12 @@ use crate::{
 };
 use hdrhistogram::Histogram;
 use lowlat_jitter_run::clock::{ArchCounter, MonotonicCounter, TickScale};
-use lowlat_net::stream::{FLAG_ECHO, FLAG_END, Header};
-use std::{hint, io, os::fd::BorrowedFd};
+use lowlat_net::{
+    pingpong::Scenario,
+    stream::{FLAG_ECHO, FLAG_END, Header},
+    whole,
+};
+use std::{hint, io};
 
 /// A round ends when it takes this many times as long as planned.
 const OVERTIME: u64 = 2;
@@ -59,25 +63,17 @@ pub struct Sender<'a> {
 }
 
 impl<'a> Sender<'a> {
-    pub fn new(
-        wires: &'a Wires,
-        shared: &'a Shared,
-        scale: TickScale,
-        bytes: usize,
-        is_stream: bool,
-        wait_ms_max: u64,
-    ) -> Self {
-        let wait_ticks_max = (scale.hz() / 1_000).saturating_mul(wait_ms_max);
-        let message = vec![0x5a; bytes];
+    pub fn new(wires: &'a Wires, shared: &'a Shared, scale: TickScale, scenario: &Scenario) -> Self {
+        let bytes = scenario.sizes.first().map_or(0, |bytes| usize::try_from(*bytes).unwrap_or(0));
         Self {
             wires,
             shared,
             scale,
-            echo: message.clone(),
-            message,
+            message: vec![0x5a; bytes],
+            echo: vec![0x5a; bytes],
             have: 0,
-            is_stream,
-            wait_ticks_max,
+            is_stream: scenario.transport.is_stream(),
+            wait_ticks_max: (scale.hz() / 1_000).saturating_mul(scenario.timeout_ms),
             awaited: 0,
         }
     }
@@ -87,13 +83,13 @@ impl<'a> Sender<'a> {
         let hz = self.scale.hz() as f64;
         let interval = hz / plan.per_s;
         let first = ArchCounter.now().wrapping_add(self.scale.hz() / 1_000);
-        let deadline = first.wrapping_add(ticks(interval * plan.count as f64).saturating_mul(OVERTIME));
+        let deadline = first.wrapping_add(whole(interval * plan.count as f64).saturating_mul(OVERTIME));
         let mut sent =
             Sent { messages: 0, dropped: 0, behind: 0, elapsed_ns: 0, lateness: times(), echoes: times() };
         let (mut started, mut last) = (first, first);
         self.awaited = 0;
         for sequence in 0..plan.count {
-            let due = first.wrapping_add(ticks(interval * sequence as f64));
+            let due = first.wrapping_add(whole(interval * sequence as f64));
             let mut now = ArchCounter.now();
             while now < due {
                 self.take_echoes(plan.round, &mut sent.echoes)?;
@@ -140,7 +136,7 @@ impl<'a> Sender<'a> {
         let mut left = self.message.as_slice();
         let mut since = None;
         loop {
-            match calls::send_now(self.socket(), left) {
+            match calls::send(self.wires.receiving(), left, Wait::Not) {
                 Ok(sent) if sent >= left.len() => return Ok(true),
                 Ok(sent) => left = left.get(sent..).unwrap_or_default(),
                 Err(error) => match error.raw_os_error() {
@@ -198,17 +194,7 @@ impl<'a> Sender<'a> {
         Ok(())
     }
 
-    fn socket(&self) -> BorrowedFd<'_> {
-        self.wires.receiving()
-    }
-
     fn ended(&self, error: io::Error) -> Ended {
         if self.shared.is_stopped() { Ended::Stopped } else { Ended::Failed(error) }
     }
-}
-
-/// The nearest whole number of ticks.
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "`as` saturates, as intended")]
-fn ticks(value: f64) -> u64 {
-    value.round() as u64
 }

@@ -25,7 +25,7 @@ use thiserror::Error;
 use xdp::{
     RingConfigBuilder, Umem,
     nic::NicIndex,
-    socket::{BindFlags, SocketError, XdpSocketBuilder},
+    socket::{SocketError, XdpSocketBuilder},
     umem::{FrameSize, UmemCfgBuilder},
 };
 
@@ -173,19 +173,15 @@ fn attached(
     flow: &Flow,
     mode: XdpMode,
 ) -> Result<(Vec<Queue>, Link, Option<String>), XdpError> {
-    if mode != XdpMode::Auto {
-        return attach(interface, flow, mode).map(|(queues, link)| (queues, link, None));
-    }
-    // The kernel chooses zero copy itself if the driver has it.
-    match attach(interface, flow, XdpMode::Auto) {
-        Ok((queues, link)) => Ok((queues, link, None)),
-        Err(XdpError::Mode { source, .. }) => {
+    // With `auto`, the kernel chooses zero copy itself if the driver has it.
+    match attach(interface, flow, mode) {
+        Err(XdpError::Mode { source, .. }) if mode == XdpMode::Auto => {
             let (queues, link) = attach(interface, flow, XdpMode::Generic)?;
             let why =
                 format!("The driver of {} refused the native mode of AF_XDP: {source}.", interface.name);
             Ok((queues, link, Some(why)))
         }
-        Err(error) => Err(error),
+        attached => attached.map(|(queues, link)| (queues, link, None)),
     }
 }
 
@@ -243,19 +239,15 @@ fn socket(interface: &Interface, queue: u32, mode: XdpMode) -> Result<Queue, Soc
         RingConfigBuilder { rx_count: FILL, fill_count: FILL, tx_count: SEND, completion_count: SEND };
     let mut builder = XdpSocketBuilder::new()?;
     let (mut rings, mut flags) = builder.build_rings(&umem, rings.build().map_err(wrong)?)?;
-    choose_copy(&mut flags, mode);
-    // SAFETY: the queue drops its memory after its socket and rings.
-    unsafe { rings.fill_ring.enqueue(&mut umem, FILL as usize) };
-    let socket = builder.bind(NicIndex::new(interface.index), queue, flags)?;
-    Ok(Queue { socket, rings, umem })
-}
-
-fn choose_copy(flags: &mut BindFlags, mode: XdpMode) {
     match mode {
         XdpMode::Auto => {}
         XdpMode::ZeroCopy => flags.force_zerocopy(),
         XdpMode::Native | XdpMode::Generic => flags.force_copy(),
     }
+    // SAFETY: the queue drops its memory after its socket and rings.
+    unsafe { rings.fill_ring.enqueue(&mut umem, FILL as usize) };
+    let socket = builder.bind(NicIndex::new(interface.index), queue, flags)?;
+    Ok(Queue { socket, rings, umem })
 }
 
 fn in_words(error: SocketError, interface: &Interface, mode: XdpMode) -> XdpError {
