@@ -17,7 +17,7 @@
 #[cfg(not(lowlat_loom))]
 mod current;
 #[cfg(all(test, lowlat_loom))]
-mod models;
+mod loom_tests;
 #[cfg(all(target_arch = "x86_64", target_os = "linux", not(miri), not(lowlat_loom)))]
 mod rseq;
 

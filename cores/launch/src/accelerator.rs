@@ -13,15 +13,6 @@ pub enum Accelerator {
     Xlio,
 }
 
-/// Library that VMA and XLIO preload.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct AcceleratorPreload {
-    /// File name of the library.
-    pub library: &'static str,
-    /// Variables that it reads, in the chosen mode.
-    pub variables: [(&'static str, &'static str); 3],
-}
-
 impl Accelerator {
     /// Returns the name for messages.
     pub fn name(&self) -> &'static str {
@@ -51,26 +42,19 @@ impl Accelerator {
         }
     }
 
-    /// Returns the library to preload, for VMA and XLIO. A poll count of -1 polls until a packet arrives, 1 polls once
-    /// and then sleeps (NVIDIA, "Basic Performance Tuning").
-    pub fn preload(&self, mode: Mode) -> Option<AcceleratorPreload> {
-        let library = self.library();
-        let variables = match (self, mode) {
-            (Self::Onload(_), _) => return None,
-            (Self::Vma, Mode::Spin) => {
-                [("VMA_SPEC", "latency"), ("VMA_RX_POLL", "-1"), ("VMA_SELECT_POLL", "-1")]
-            }
-            (Self::Vma, Mode::Interrupt) => {
-                [("VMA_SPEC", "latency"), ("VMA_RX_POLL", "1"), ("VMA_SELECT_POLL", "0")]
-            }
-            (Self::Xlio, Mode::Spin) => {
-                [("XLIO_SPEC", "latency"), ("XLIO_RX_POLL", "-1"), ("XLIO_SELECT_POLL", "-1")]
-            }
-            (Self::Xlio, Mode::Interrupt) => {
-                [("XLIO_SPEC", "latency"), ("XLIO_RX_POLL", "1"), ("XLIO_SELECT_POLL", "0")]
-            }
+    /// Returns the variables of the library to preload, for VMA and XLIO. A poll count of -1 polls until a packet
+    /// arrives, 1 polls once and then sleeps (NVIDIA, "Basic Performance Tuning").
+    pub fn preload(&self, mode: Mode) -> Option<[(String, &'static str); 3]> {
+        if matches!(self, Self::Onload(_)) {
+            return None;
+        }
+        let (receive, select) = match mode {
+            Mode::Spin => ("-1", "-1"),
+            Mode::Interrupt => ("1", "0"),
         };
-        Some(AcceleratorPreload { library, variables })
+        let of_library = |variable| format!("{}_{variable}", self.name());
+        let variables = [("SPEC", "latency"), ("RX_POLL", receive), ("SELECT_POLL", select)];
+        Some(variables.map(|(variable, value)| (of_library(variable), value)))
     }
 }
 

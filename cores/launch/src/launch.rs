@@ -75,11 +75,7 @@ impl Launch {
         check_installed(request, around)?;
         check_memory(request, host)?;
         let (environment, overridden) = environment(request, around);
-        let launcher = request
-            .accelerator
-            .as_ref()
-            .map(|accelerator| accelerator.launcher(request.mode))
-            .unwrap_or_default();
+        let launcher = request.accelerator.as_ref().map_or_else(Vec::new, |of| of.launcher(request.mode));
         let mut launch = Self {
             mode: request.mode,
             cpus,
@@ -225,17 +221,18 @@ fn check_memory(request: &Request, host: &HostSnapshot) -> Result<(), Refusal> {
 fn environment(request: &Request, around: &Surroundings) -> (Vec<(String, String)>, Vec<String>) {
     let mut environment = Vec::new();
     let mut warnings = Vec::new();
-    if let Some(preload) =
-        request.accelerator.as_ref().and_then(|accelerator| accelerator.preload(request.mode))
+    if let Some(accelerator) = &request.accelerator
+        && let Some(variables) = accelerator.preload(request.mode)
     {
-        environment.push((LD_PRELOAD.to_owned(), joined(preload.library, around.variable(LD_PRELOAD))));
-        for (name, value) in preload.variables {
-            match around.variable(name) {
+        let library = joined(accelerator.library(), around.variable(LD_PRELOAD));
+        environment.push((LD_PRELOAD.to_owned(), library));
+        for (name, value) in variables {
+            match around.variable(&name) {
                 Some(present) if present != value => {
                     warnings.push(format!("{name}={present} in the environment replaces {value}"));
                 }
                 Some(_) => {}
-                None => environment.push((name.to_owned(), value.to_owned())),
+                None => environment.push((name, value.to_owned())),
             }
         }
     }

@@ -17,7 +17,7 @@ mod shell;
 mod testing;
 mod threads;
 
-pub use accelerator::{Accelerator, AcceleratorPreload, profile_variables};
+pub use accelerator::{Accelerator, profile_variables};
 pub use evidence::{Acceleration, AccelerationEvidence, KernelSocket};
 pub use launch::{Launch, Refusal, Surroundings};
 pub use placement::{Place, order};

@@ -1,5 +1,6 @@
 //! A launch as terminal text: what is set before a command starts, and what became of it.
 
+use anstyle::Style;
 use lowlat_host::{
     HostSnapshot,
     snapshot::SchedPolicy,
@@ -43,19 +44,15 @@ pub fn launch_text(
     }
     let mut out = String::new();
     let head = if copies.is_empty() { "Run on " } else { "Run " };
-    add(&mut out, head, &parts.join(", "), width);
+    add(&mut out, (BOLD, head), &parts.join(", "), width);
     if let Some(accelerator) = &launch.accelerator {
         let mut words = launch.launcher.clone();
         let variables = profile.iter().chain(&launch.environment);
         words.extend(variables.map(|(name, value)| format!("{name}={value}")));
-        add(&mut out, &format!("{}: ", accelerator.name()), &words.join(" "), width);
+        add(&mut out, (BOLD, &format!("{}: ", accelerator.name())), &words.join(" "), width);
     }
     for warning in &launch.warnings {
-        let text = clean(warning);
-        for (at, line) in wrap(&text, width.saturating_sub(9)).iter().enumerate() {
-            let start = if at == 0 { paint(YELLOW, "warning: ") } else { " ".repeat(9) };
-            out.push_str(&format!("{start}{line}\n"));
-        }
+        add(&mut out, (YELLOW, "warning: "), warning, width);
     }
     out
 }
@@ -73,10 +70,10 @@ fn scheduling(policy: SchedPolicy, priority: u32) -> String {
     if priority == 0 { policy.name().to_owned() } else { format!("{} {priority}", policy.name()) }
 }
 
-fn add(out: &mut String, title: &str, text: &str, width: usize) {
+fn add(out: &mut String, (style, title): (Style, &str), text: &str, width: usize) {
     let lines = wrap(&clean(text), width.saturating_sub(title.len()));
     for (at, line) in lines.iter().enumerate() {
-        let start = if at == 0 { paint(BOLD, title) } else { " ".repeat(title.len()) };
+        let start = if at == 0 { paint(style, title) } else { " ".repeat(title.len()) };
         out.push_str(&format!("{start}{line}\n"));
     }
 }

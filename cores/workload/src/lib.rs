@@ -16,5 +16,5 @@ mod study;
 pub use between::{WorkloadChange, between};
 pub use place::{cpus_of, why_not};
 pub use record::{Cell, CellRun, Missing, Purpose, WorkloadMeasurement, WorkloadRecord};
-pub use setting::{Idle, Place, Policy, Setting, SettingError};
+pub use setting::{Idle, Place, Policy, Setting};
 pub use study::{UNBOUNDED, Verdict, verdict};

@@ -55,18 +55,6 @@ pub enum Policy {
     Fifo,
 }
 
-/// A setting that cannot be parsed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SettingError(String);
-
-impl fmt::Display for SettingError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for SettingError {}
-
 impl Place {
     /// Every rule, in the order of a report.
     pub const ALL: [Self; 4] = [Self::Kernel, Self::One, Self::Pack, Self::Spread];
@@ -122,10 +110,10 @@ impl fmt::Display for Setting {
 }
 
 impl FromStr for Setting {
-    type Err = SettingError;
+    type Err = String;
 
     /// Parses "place=spread,idle=none,policy=batch"; each part may be missing.
-    fn from_str(text: &str) -> Result<Self, SettingError> {
+    fn from_str(text: &str) -> Result<Self, String> {
         let mut setting = Self::default();
         for part in text.split(',').filter(|part| !part.is_empty()) {
             let (key, word) = part.split_once('=').unwrap_or((part, ""));
@@ -133,22 +121,17 @@ impl FromStr for Setting {
                 "place" => setting.place = choice(key, word, &Place::ALL, Place::word)?,
                 "idle" => setting.idle = choice(key, word, &Idle::ALL, Idle::word)?,
                 "policy" => setting.policy = choice(key, word, &Policy::ALL, Policy::word)?,
-                _ => return Err(SettingError(format!("\"{key}\": expected place, idle or policy"))),
+                _ => return Err(format!("\"{key}\": expected place, idle or policy")),
             }
         }
         Ok(setting)
     }
 }
 
-fn choice<T: Copy>(
-    key: &str,
-    word: &str,
-    all: &[T],
-    word_of: fn(T) -> &'static str,
-) -> Result<T, SettingError> {
+fn choice<T: Copy>(key: &str, word: &str, all: &[T], word_of: fn(T) -> &'static str) -> Result<T, String> {
     all.iter().copied().find(|one| word_of(*one) == word).ok_or_else(|| {
         let words: Vec<&str> = all.iter().map(|one| word_of(*one)).collect();
-        SettingError(format!("\"{key}={word}\": expected {key}={}", words.join("|")))
+        format!("\"{key}={word}\": expected {key}={}", words.join("|"))
     })
 }
 

@@ -13,4 +13,4 @@ pub use record::{C2cMeasurement, C2cRecord, LatencyPredictor, Level, Method, Pai
 pub use survey::{Missed, Sample, SurveyLimits, survey};
 
 #[cfg(test)]
-mod synthetic;
+mod tests;

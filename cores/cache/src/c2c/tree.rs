@@ -47,12 +47,8 @@ impl Tree {
         ask: &mut dyn FnMut(CpuId) -> Option<usize>,
         rank: &dyn Fn(CpuId) -> u64,
     ) -> Self {
-        let own = match &self {
-            Self::Cpu(_) => None,
-            Self::Group { level, .. } => Some(*level),
-        };
-        match (self, own) {
-            (Self::Group { level: own, mut children }, Some(_)) if own >= level => {
+        match self {
+            Self::Group { level: own, mut children } if own >= level => {
                 let mut place = children.iter().position(|child| child.contains(near));
                 let mut found = (near, level);
                 if own == level {
@@ -76,18 +72,15 @@ impl Tree {
                 }
                 match place.filter(|place| *place < children.len()) {
                     Some(place) => {
-                        let child = children.swap_remove(place);
-                        let child = child.insert(cpu, found, ask, rank);
                         // The order of children decides which member represents the group.
-                        children.push(child);
-                        let last = children.len() - 1;
-                        children.swap(place, last);
+                        let child = children.remove(place);
+                        children.insert(place, child.insert(cpu, found, ask, rank));
                     }
                     None => children.push(Self::Cpu(cpu)),
                 }
                 Self::Group { level: own, children }
             }
-            (tree, _) => Self::Group { level, children: vec![tree, Self::Cpu(cpu)] },
+            tree => Self::Group { level, children: vec![tree, Self::Cpu(cpu)] },
         }
     }
 

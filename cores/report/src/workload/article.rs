@@ -1,9 +1,9 @@
 //! The tables of the KeyarchOS article, with its published figures beside this host's.
 
-use crate::workload::words::{add_notes, how, judged, named, per_second, place, ratio, setting, times};
+use crate::workload::words::{judged, named, per_second, place, ratio, setting, times};
 use lowlat_host::statistics::MedianInterval;
 use lowlat_text::columns::Table;
-use lowlat_text::text::{BOLD, add_detail, add_result, add_wrapped, paint, usable};
+use lowlat_text::text::{BOLD, add_wrapped, paint};
 use lowlat_text::units::clean;
 use lowlat_workload::article::{ExplainedGain, Factor, PUBLISHED, Part, Published, baseline};
 use lowlat_workload::{Idle, WorkloadRecord};
@@ -15,19 +15,10 @@ pub const SOURCE: &str = "Published: Inspur, KeyarchOS on Intel Xeon 6 E-cores, 
 pub const LEGEND: &str = "Placement: fastest against slowest place. Idle: without idle states (cpu_dma_latency 0) against with them. \
                           Both: fastest against slowest of all. Shares are of the logarithm, because factors multiply.";
 
-/// Formats the tables: the summary, then each published gain taken apart.
-pub fn text(record: &WorkloadRecord, has_clusters: bool, width: usize) -> String {
-    let width = usable(width);
-    let mut out = String::new();
-    add_result(&mut out, &headline(record), width);
-    for line in [SOURCE, &how(record), LEGEND] {
-        add_detail(&mut out, line, width);
-    }
+/// Formats the tables: the summary, then each published gain taken apart. Empty without a gain.
+pub fn tables(record: &WorkloadRecord, has_clusters: bool, width: usize) -> String {
     let gains = gains(record);
-    if !gains.is_empty() {
-        out.push('\n');
-        out.push_str(&summary(&gains, width));
-    }
+    let mut out = if gains.is_empty() { String::new() } else { summary(&gains, width) };
     for (gain, explained) in &gains {
         out.push_str(&format!("\n{}\n", paint(BOLD, &title(gain))));
         out.push_str(&table(&rows(record, gain, has_clusters), width));
@@ -35,7 +26,6 @@ pub fn text(record: &WorkloadRecord, has_clusters: bool, width: usize) -> String
             add_wrapped(&mut out, &clean(&line), 2, width);
         }
     }
-    add_notes(&mut out, record, width);
     out
 }
 
@@ -156,20 +146,11 @@ fn ratio_marked(of: &MedianInterval) -> String {
 
 /// One sentence for each workload of a gain: what placement and idle states explain.
 pub fn sentences(gain: &Published, explained: &[ExplainedGain], has_clusters: bool) -> Vec<String> {
-    let mut names: Vec<&str> = Vec::new();
-    for one in explained {
-        if !names.contains(&one.workload) {
-            names.push(one.workload);
-        }
-    }
-    if names.is_empty() {
+    if explained.is_empty() {
         return vec!["Not measured here.".to_owned()];
     }
-    let of = |name: &str| {
-        let all: Vec<ExplainedGain> = explained.iter().filter(|one| one.workload == name).cloned().collect();
-        best(&all).map(|best| sentence(gain, best, has_clusters))
-    };
-    names.into_iter().filter_map(of).collect()
+    let of = |all: &[ExplainedGain]| best(all).map(|best| sentence(gain, best, has_clusters));
+    explained.chunk_by(|a, b| a.workload == b.workload).filter_map(of).collect()
 }
 
 fn sentence(gain: &Published, of: &ExplainedGain, has_clusters: bool) -> String {
@@ -212,6 +193,7 @@ fn sentence(gain: &Published, of: &ExplainedGain, has_clusters: bool) -> String 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::workload_text as text;
     use lowlat_workload::{Cell, CellRun, Missing, Place, Purpose, Setting};
 
     /// The pipe test as on a virtual machine without clusters, and messages without any difference.

@@ -1,9 +1,8 @@
 //! A comparison of two settings as text.
 
-use crate::workload::words::{add_notes, how, judged, named, per_second, ratio};
+use crate::workload::words::{judged, named, per_second, ratio};
 use lowlat_host::statistics::MedianInterval;
 use lowlat_text::columns::Table;
-use lowlat_text::text::{add_detail, add_result, usable};
 use lowlat_text::units::clean;
 use lowlat_workload::{Verdict, WorkloadRecord, verdict};
 
@@ -15,24 +14,6 @@ pub struct Pair {
     pub b: usize,
     /// Rate of B divided by that of A.
     pub ratio: MedianInterval,
-}
-
-/// Formats a comparison: the verdict, the sides, a row for each workload and number of copies.
-pub fn text(record: &WorkloadRecord, width: usize) -> String {
-    let width = usable(width);
-    let mut out = String::new();
-    add_result(&mut out, &headline(record), width);
-    for side in sides(record) {
-        add_detail(&mut out, &side, width);
-    }
-    add_detail(&mut out, &how(record), width);
-    let pairs = pairs(record);
-    if !pairs.is_empty() {
-        out.push('\n');
-        out.push_str(&table(record, &pairs, width));
-    }
-    add_notes(&mut out, record, width);
-    out
 }
 
 /// Pairs of cells that both have counts.
@@ -79,10 +60,15 @@ fn name(record: &WorkloadRecord, pair: &Pair) -> Option<String> {
     Some(clean(&named(&cell.workload, cell.copies)))
 }
 
-fn table(record: &WorkloadRecord, pairs: &[Pair], width: usize) -> String {
+/// A row for each workload and number of copies; empty without one.
+pub fn table(record: &WorkloadRecord, width: usize) -> String {
+    let pairs = pairs(record);
+    if pairs.is_empty() {
+        return String::new();
+    }
     let cell = |pair: &Pair| record.cells.get(pair.a);
     let rate = |cell| record.rate(cell).map_or_else(String::new, |rate| per_second(rate.median));
-    Table::of(pairs)
+    Table::of(&pairs)
         .words("workload", 0, |pair| cell(pair).map_or_else(String::new, |cell| clean(&cell.workload)))
         .figures("copies", 0, |pair| cell(pair).map_or_else(String::new, |cell| cell.copies.to_string()))
         .figures("A per second", 0, |pair| rate(pair.a))
@@ -95,6 +81,10 @@ fn table(record: &WorkloadRecord, pairs: &[Pair], width: usize) -> String {
 mod tests {
     use super::*;
     use lowlat_workload::{Cell, CellRun, Idle, Place, Purpose, Setting};
+
+    fn text(record: &WorkloadRecord, width: usize) -> String {
+        crate::workload_text(record, false, width)
+    }
 
     fn record(rates: [f64; 2], rounds: u32) -> WorkloadRecord {
         let cell = |place| Cell {

@@ -13,9 +13,12 @@ mod words;
 pub use between::{changes_headline, changes_html, changes_table};
 pub use view::view as workload_view;
 
-use lowlat_text::text::{BOLD, GREEN, YELLOW, add_wrapped, paint, usable};
+use lowlat_text::text::{
+    BOLD, GREEN, YELLOW, add_detail, add_result, add_sentences, add_wrapped, paint, usable,
+};
 use lowlat_text::units::clean;
 use lowlat_workload::{Purpose, Verdict, WorkloadRecord, verdict};
+use words::{caveats, how, not_measured};
 
 /// A workload of this version.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
@@ -32,11 +35,28 @@ pub struct Listed {
 /// Formats a record: figures, a comparison, or the article's tables. `has_clusters`: whether cores of the host share
 /// second-level caches.
 pub fn workload_text(record: &WorkloadRecord, has_clusters: bool, width: usize) -> String {
-    match record.purpose {
-        Purpose::Run => run::text(record, width),
-        Purpose::Compare => compare::text(record, width),
-        Purpose::Article => article::text(record, has_clusters, width),
+    let width = usable(width);
+    let how = how(record);
+    let (details, tables) = match record.purpose {
+        Purpose::Run => (vec![how], run::table(record, width)),
+        Purpose::Compare => {
+            (compare::sides(record).into_iter().chain([how]).collect(), compare::table(record, width))
+        }
+        Purpose::Article => {
+            let details = vec![article::SOURCE.to_owned(), how, article::LEGEND.to_owned()];
+            (details, article::tables(record, has_clusters, width))
+        }
+    };
+    let mut out = String::new();
+    add_result(&mut out, &headline(record), width);
+    details.iter().for_each(|detail| add_detail(&mut out, detail, width));
+    if !tables.is_empty() {
+        out.push('\n');
+        out.push_str(&tables);
     }
+    add_sentences(&mut out, (YELLOW, "Not measured"), &not_measured(record), width);
+    add_sentences(&mut out, (YELLOW, "Caveats"), &caveats(record), width);
+    out
 }
 
 /// True if a record has anything to show: a figure, a ratio of what was counted, or a row of the article's tables.

@@ -1,25 +1,9 @@
 //! Figures of workloads as text.
 
-use crate::workload::words::{add_notes, bytes, cpus, how, interval, named, per_second, time};
+use crate::workload::words::{bytes, cpus, interval, named, per_second, time};
 use lowlat_text::columns::Table;
-use lowlat_text::text::{add_detail, add_result, usable};
 use lowlat_text::units::clean;
 use lowlat_workload::WorkloadRecord;
-
-/// Formats figures: the fastest row of each workload, then all rows.
-pub fn text(record: &WorkloadRecord, width: usize) -> String {
-    let width = usable(width);
-    let mut out = String::new();
-    add_result(&mut out, &headline(record), width);
-    add_detail(&mut out, &how(record), width);
-    let rows = measured(record);
-    if !rows.is_empty() {
-        out.push('\n');
-        out.push_str(&table(record, &rows, width));
-    }
-    add_notes(&mut out, record, width);
-    out
-}
 
 /// Cells with at least one run.
 pub fn measured(record: &WorkloadRecord) -> Vec<usize> {
@@ -45,11 +29,16 @@ pub fn sentence(record: &WorkloadRecord, place: usize) -> String {
     clean(&format!("{}: {rate} {}/s ({})", named(&cell.workload, cell.copies), cell.unit, cell.setting))
 }
 
-fn table(record: &WorkloadRecord, rows: &[usize], width: usize) -> String {
+/// All rows as a table; empty without one.
+pub fn table(record: &WorkloadRecord, width: usize) -> String {
+    let rows = measured(record);
+    if rows.is_empty() {
+        return String::new();
+    }
     let cell = |place: &usize| record.cells.get(*place);
     let rate = |place: &usize| record.rate(*place);
     let latency = |at: usize| move |place: &usize| Some(time(record.latency_ns(*place)?[at]));
-    Table::of(rows)
+    Table::of(&rows)
         .words("workload", 0, |place| Some(clean(&cell(place)?.workload)))
         .figures("copies", 0, |place| Some(cell(place)?.copies.to_string()))
         .words("setting", 0, |place| Some(cell(place)?.setting.to_string()))

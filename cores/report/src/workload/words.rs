@@ -1,8 +1,8 @@
 //! Words and numbers that all texts share.
 
 use lowlat_host::statistics::MedianInterval;
-use lowlat_text::text::{YELLOW, add_sentences};
-use lowlat_text::units::{count, duration, plural, rate, size};
+pub use lowlat_text::units::rate as per_second;
+use lowlat_text::units::{count, duration, plural, size};
 use lowlat_workload::{Cell, Idle, Place, Purpose, Setting, UNBOUNDED, Verdict, WorkloadRecord, verdict};
 
 /// "10.4 [9.9, 10.8]", or the ratio alone if there are too few rounds for an interval.
@@ -43,10 +43,6 @@ pub fn interval(of: &MedianInterval, number: fn(f64) -> String) -> String {
     } else {
         lowlat_text::columns::NONE.to_owned()
     }
-}
-
-pub fn per_second(value: f64) -> String {
-    rate(value)
 }
 
 /// Bytes per second: "17 MiB".
@@ -93,10 +89,6 @@ pub fn how(record: &WorkloadRecord) -> String {
 }
 
 /// Adds what is missing and what is doubtful.
-pub fn add_notes(out: &mut String, record: &WorkloadRecord, width: usize) {
-    add_sentences(out, (YELLOW, "Not measured"), &not_measured(record), width);
-    add_sentences(out, (YELLOW, "Caveats"), &caveats(record), width);
-}
 
 /// Returns the doubts about the figures: those of the measurement, then those that the record shows.
 pub fn caveats(record: &WorkloadRecord) -> Vec<String> {

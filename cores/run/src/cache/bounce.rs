@@ -1,5 +1,6 @@
 //! Passes cache lines between two CPUs.
 
+use super::link;
 use lowlat_cache::c2c::Method;
 use lowlat_host::{CpuId, CpuSet};
 use lowlat_host_run::affinity;
@@ -168,17 +169,9 @@ fn exchange(line: &Line, from: u64, deadline: Instant) -> Option<()> {
 
 /// A random cycle through all lines, so that no line is fetched before its turn.
 fn chain() -> Vec<Link> {
-    let mut order: Vec<usize> = (1..LINES).collect();
-    fastrand::Rng::with_seed(7).shuffle(&mut order);
-    let mut next = vec![0; LINES];
-    let mut at = 0;
-    for place in order {
-        if let Some(slot) = next.get_mut(at) {
-            *slot = place;
-        }
-        at = place;
-    }
-    next.into_iter().map(|next| Link(AtomicUsize::new(next))).collect()
+    let mut chain: Vec<Link> = (0..LINES).map(|_| Link::default()).collect();
+    link(&mut chain, |link| link.0.get_mut(), |place| place);
+    chain
 }
 
 /// Follows the chain once. `visit` returns the next line.

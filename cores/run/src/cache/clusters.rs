@@ -1,5 +1,6 @@
 //! Compares copies of a job in one group of CPUs with copies in one group each.
 
+use super::link;
 use lowlat_cache::clusters::{ClustersRecord, FillRound, FillTime, Filling, Job, Side};
 use lowlat_host::printable::without_hint;
 use lowlat_host::{CpuId, CpuSet};
@@ -143,15 +144,7 @@ impl Work {
     fn new(job: Job, lines: usize) -> Self {
         let lines = if job.needs_cache() { lines.max(2) } else { 0 };
         let mut work = Self { job, lines: vec![Line::default(); lines], place: 0, value: 1 };
-        // One ring of all lines: each takes the place of an earlier one, in random order (Sattolo's algorithm).
-        work.lines.iter_mut().zip(0..).for_each(|(line, place)| line.next = place);
-        let mut random = fastrand::Rng::with_seed(7);
-        for place in (1..work.lines.len()).rev() {
-            let (low, high) = work.lines.split_at_mut(place);
-            if let (Some(low), Some(high)) = (low.get_mut(random.usize(..place)), high.first_mut()) {
-                std::mem::swap(&mut low.next, &mut high.next);
-            }
-        }
+        link(&mut work.lines, |line| &mut line.next, |place| place);
         work
     }
 

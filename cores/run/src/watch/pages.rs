@@ -162,11 +162,8 @@ impl PageWatch {
     /// Waits until a write is reported; `false` if there was none.
     pub fn wait(&self, longest: Duration) -> bool {
         let mut fds = [PollFd::new(&self.0, PollFlags::IN)];
-        let timeout = Timespec {
-            tv_sec: longest.as_secs().try_into().unwrap_or(i64::MAX),
-            tv_nsec: longest.subsec_nanos().into(),
-        };
-        poll(&mut fds, Some(&timeout)).is_ok_and(|count| count > 0)
+        let timeout = Timespec::try_from(longest).ok();
+        poll(&mut fds, timeout.as_ref()).is_ok_and(|count| count > 0)
     }
 
     /// Reads the writes that wait, without waiting for more.

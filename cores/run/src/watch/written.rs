@@ -1,7 +1,7 @@
 //! Pages of a process that were written: the ioctl PAGEMAP_SCAN (Linux 6.7, linux/fs.h).
 
 use rustix::ioctl::opcode;
-use std::{fs::File, io, ops::Range};
+use std::{fs::File, io, ops::Range, os::fd::AsRawFd};
 
 const PAGEMAP_SCAN: rustix::ioctl::Opcode = opcode::read_write::<Scan>(b'f', 16);
 const WP_MATCHING: u64 = 1;
@@ -84,32 +84,8 @@ impl WrittenPages {
         // SAFETY: the opcode takes a struct pm_scan_arg. The kernel writes up to `stretch_count` stretches to the vector,
         // which lives during the call and has that many, and gives and takes the permission to write of the other
         // process's pages, which it cannot notice besides by its time.
-        let count = unsafe { rustix::ioctl::ioctl(&self.0, PagemapScan(&mut scan)) }?;
-        stretches.truncate(count);
+        let count = unsafe { libc::ioctl(self.0.as_raw_fd(), PAGEMAP_SCAN as _, &raw mut scan) };
+        stretches.truncate(usize::try_from(count).map_err(|_| io::Error::last_os_error())?);
         Ok(stretches.into_iter().map(|of| of.start..of.end).collect())
-    }
-}
-
-/// The request, whose result is a number of stretches.
-struct PagemapScan<'a>(&'a mut Scan);
-
-// SAFETY: the opcode is that of PAGEMAP_SCAN, and the pointer that of its argument, which is borrowed for the call.
-unsafe impl rustix::ioctl::Ioctl for PagemapScan<'_> {
-    type Output = usize;
-    const IS_MUTATING: bool = true;
-
-    fn opcode(&self) -> rustix::ioctl::Opcode {
-        PAGEMAP_SCAN
-    }
-
-    fn as_ptr(&mut self) -> *mut rustix::ffi::c_void {
-        std::ptr::from_mut(self.0).cast()
-    }
-
-    unsafe fn output_from_ptr(
-        out: rustix::ioctl::IoctlOutput,
-        _: *mut rustix::ffi::c_void,
-    ) -> rustix::io::Result<usize> {
-        Ok(usize::try_from(out).unwrap_or(0))
     }
 }

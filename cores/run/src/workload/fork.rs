@@ -1,6 +1,9 @@
 //! Forked processes that do nothing but call the system.
 
-use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, kill_process, waitpid};
+use rustix::{
+    io::retry_on_intr,
+    process::{Pid, Signal, WaitOptions, kill_process, waitpid},
+};
 use std::{
     io,
     os::fd::{AsFd, RawFd},
@@ -83,14 +86,7 @@ pub fn leave(held: RawFd) {
 
 /// Waits until a pipe has no writer.
 pub fn only_read(pipe: impl AsFd) {
-    let mut byte = [0_u8; 1];
-    loop {
-        match rustix::io::read(&pipe, &mut byte) {
-            Ok(0) => return,
-            Ok(_) | Err(rustix::io::Errno::INTR) => {}
-            Err(_) => return,
-        }
-    }
+    while matches!(retry_on_intr(|| rustix::io::read(&pipe, &mut [0_u8; 1])), Ok(1)) {}
 }
 
 impl Forked {
@@ -100,17 +96,9 @@ impl Forked {
 
     /// Returns whether it ended successfully; `None` if it has not ended.
     pub fn ended(&mut self) -> Option<bool> {
-        match waitpid(Some(self.pid), WaitOptions::NOHANG) {
-            Ok(None) => None,
-            Ok(Some((_, status))) => {
-                self.is_over = true;
-                Some(WaitStatus::exit_status(status) == Some(0))
-            }
-            Err(_) => {
-                self.is_over = true;
-                Some(false)
-            }
-        }
+        let status = waitpid(Some(self.pid), WaitOptions::NOHANG).transpose()?;
+        self.is_over = true;
+        Some(status.is_ok_and(|(_, status)| status.exit_status() == Some(0)))
     }
 
     /// True if it has been waited for.
@@ -120,7 +108,7 @@ impl Forked {
 
     /// Waits until the process ends.
     pub fn wait(mut self) {
-        while matches!(waitpid(Some(self.pid), WaitOptions::empty()), Err(rustix::io::Errno::INTR)) {}
+        let _ = retry_on_intr(|| waitpid(Some(self.pid), WaitOptions::empty()));
         self.is_over = true;
     }
 }
@@ -129,7 +117,7 @@ impl Drop for Forked {
     fn drop(&mut self) {
         if !self.is_over {
             let _ = kill_process(self.pid, Signal::KILL);
-            while matches!(waitpid(Some(self.pid), WaitOptions::empty()), Err(rustix::io::Errno::INTR)) {}
+            let _ = retry_on_intr(|| waitpid(Some(self.pid), WaitOptions::empty()));
         }
     }
 }

@@ -12,12 +12,13 @@ mod work;
 
 pub use error::WorkloadError;
 pub use pace::Pace;
-pub use programs::Program;
 pub use run::{Order, WorkloadSite, run};
 
 use lowlat_host::topology::Topology;
 use lowlat_workload::Cell;
-use std::io;
+use programs::Task;
+use std::{io, sync::atomic::AtomicBool};
+use team::Outcome;
 
 /// Something that can be measured.
 pub struct Workload {
@@ -38,7 +39,12 @@ pub enum Kind {
         make: fn(Scale<'_>) -> Result<Box<dyn WorkloadJob>, WorkloadError>,
     },
     /// Another program, such as nginx.
-    Program(&'static dyn Program),
+    Program {
+        /// Its programs, with the packages that contain them.
+        needs: &'static [(&'static str, &'static str)],
+        /// Runs it once. Returns `None` if `stop` was raised. If it fails, nothing of it is left.
+        run: fn(&Task, &AtomicBool) -> Result<Option<Outcome>, WorkloadError>,
+    },
 }
 
 /// Kernel objects and memory of one run, with the work of each process on them.
@@ -46,15 +52,17 @@ pub enum Kind {
 /// Processes are forked from a program with several threads, so [`WorkloadJob::work`] must neither allocate nor lock: it calls
 /// the system and works on memory that exists or that it maps.
 pub trait WorkloadJob {
-    /// Does the work of a process: calls [`Pace::begin`] once, and [`Pace::goes_on`] after each operation if
-    /// [`WorkloadJob::is_counted`]. Other processes continue until they are killed, or end as soon as their partner has ended.
+    /// Does the work of a process: [`Pace::count`] if [`WorkloadJob::is_counted`], else [`Pace::serve`]. Processes that
+    /// serve continue until they are killed, or end as soon as their partner has ended.
     ///
     /// # Errors
     /// The system's error, which ends the run.
     fn work(&self, process: usize, pace: &mut Pace<'_>) -> io::Result<()>;
 
     /// True if a process counts operations, false if it serves one that does.
-    fn is_counted(&self, process: usize) -> bool;
+    fn is_counted(&self, _process: usize) -> bool {
+        true
+    }
 }
 
 /// Copies and host that a job is made for.
@@ -96,15 +104,13 @@ pub fn find(name: &str) -> Option<&'static Workload> {
 impl Workload {
     /// Reason why it cannot run on this host; `None` if it can.
     pub fn why_not(&self) -> Option<String> {
-        match self.kind {
-            Kind::Processes { .. } => None,
-            Kind::Program(program) => program.why_not(),
-        }
+        let Kind::Program { needs, .. } = self.kind else { return None };
+        needs.iter().find_map(|(name, package)| programs::installed(name, package).err())
     }
 
     /// True if it runs another program.
     pub fn is_program(&self) -> bool {
-        matches!(self.kind, Kind::Program(_))
+        matches!(self.kind, Kind::Program { .. })
     }
 
     /// Number of processes of this many copies; at least two for a program, which has several.
@@ -112,7 +118,7 @@ impl Workload {
         let copies = usize::try_from(copies).unwrap_or(usize::MAX);
         match self.kind {
             Kind::Processes { per_copy, .. } => copies.saturating_mul(per_copy),
-            Kind::Program(_) => copies.max(2),
+            Kind::Program { .. } => copies.max(2),
         }
     }
 

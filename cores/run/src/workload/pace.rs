@@ -4,7 +4,10 @@ use rustix::{
     thread::futex,
     time::{ClockId, clock_gettime},
 };
-use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
+use std::{
+    io,
+    sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering},
+};
 
 /// Shortest time between two readings of the clock; one takes some 30 ns.
 const CLOCK_EVERY_NS: u64 = 50_000;
@@ -130,6 +133,25 @@ impl<'a> Pace<'a> {
         self.count += 1;
         self.left -= 1;
         self.left > 0 || self.check()
+    }
+
+    /// Counts an operation again and again, until the time is over.
+    pub fn count(&mut self, mut operation: impl FnMut() -> io::Result<()>) -> io::Result<()> {
+        self.begin();
+        loop {
+            operation()?;
+            if !self.goes_on() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Serves a process that counts.
+    pub fn serve(&mut self, mut operation: impl FnMut() -> io::Result<()>) -> io::Result<()> {
+        self.begin();
+        loop {
+            operation()?;
+        }
     }
 
     #[cold]

@@ -7,7 +7,7 @@ use super::{
     programs::Task,
     team::{Frame, Outcome, run as run_team},
 };
-use lowlat_host::{CpuSet, topology::Topology};
+use lowlat_host::{CpuId, CpuSet, topology::Topology};
 use lowlat_host_run::{Root, idle_hold::IdleHold};
 use lowlat_workload::{
     Cell, CellRun, Idle, Missing, Place, Purpose, Setting, WorkloadRecord, cpus_of, why_not,
@@ -63,7 +63,9 @@ pub fn run(
             }
         } else if record.find(workload.name, *copies, *setting).is_none() {
             // A cell that was named twice is measured once.
-            record.cells.push(workload.cell(*copies, *setting).on(site, workload));
+            let mut cell = workload.cell(*copies, *setting);
+            cell.cpus = cpus_for(site, workload, &cell);
+            record.cells.push(cell);
             workloads.push(*workload);
         }
     }
@@ -168,22 +170,12 @@ impl Workload {
     }
 }
 
-trait On {
-    /// Adds the CPUs that the cell uses.
-    fn on(self, site: WorkloadSite<'_>, workload: &Workload) -> Self;
-}
-
-impl On for Cell {
-    fn on(mut self, site: WorkloadSite<'_>, workload: &Workload) -> Self {
-        let processes = workload.processes(self.copies);
-        self.cpus = cpus_of(self.setting.place, site.topology, site.usable, processes);
-        if workload.is_program() {
-            // A program gets the set, and places its threads in it as the kernel likes.
-            let set: CpuSet = self.cpus.iter().copied().collect();
-            self.cpus = set.iter().collect();
-        }
-        self
-    }
+/// The CPUs that a cell uses.
+fn cpus_for(site: WorkloadSite<'_>, workload: &Workload, cell: &Cell) -> Vec<CpuId> {
+    let processes = workload.processes(cell.copies);
+    let cpus = cpus_of(cell.setting.place, site.topology, site.usable, processes);
+    // A program gets the set, and places its threads in it as the kernel likes.
+    if workload.is_program() { cpus.into_iter().collect::<CpuSet>().iter().collect() } else { cpus }
 }
 
 impl Outcome {
@@ -209,7 +201,11 @@ fn measure(
 ) -> Result<Option<Outcome>, WorkloadError> {
     let _awake = match cell.setting.idle {
         Idle::Allowed => None,
-        Idle::None => Some(IdleHold::new().map_err(|error| WorkloadError::Idle(error.into()))?),
+        Idle::None => Some(IdleHold::new().map_err(|error| {
+            WorkloadError(format!(
+                "cannot keep CPUs out of idle states through /dev/cpu_dma_latency: {error}"
+            ))
+        })?),
     };
     let copies = usize::try_from(cell.copies).unwrap_or(usize::MAX);
     match &workload.kind {
@@ -220,10 +216,10 @@ fn measure(
             let frame = Frame { cpus: &cell.cpus, policy: cell.setting.policy, times };
             run_team(job.as_ref(), workload.processes(cell.copies), frame, stop)
         }
-        Kind::Program(program) => {
+        Kind::Program { run, .. } => {
             let cpus = (!cell.cpus.is_empty()).then(|| cell.cpus.iter().copied().collect());
             let seconds = u32::try_from(time.as_millis().div_ceil(1_000)).unwrap_or(u32::MAX).max(1);
-            program.run(&Task { copies, cpus, policy: cell.setting.policy, seconds }, stop)
+            run(&Task { copies, cpus, policy: cell.setting.policy, seconds }, stop)
         }
     }
 }

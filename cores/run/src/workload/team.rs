@@ -52,8 +52,8 @@ pub fn run(
     frame: Frame<'_>,
     stop: &AtomicBool,
 ) -> Result<Option<Outcome>, WorkloadError> {
-    let gate = Shared::new(1, StartGate::default).map_err(WorkloadError::Start)?;
-    let slots = Shared::new(count, ResultSlot::default).map_err(WorkloadError::Start)?;
+    let gate = Shared::new(1, StartGate::default).map_err(WorkloadError::cannot("start a process"))?;
+    let slots = Shared::new(count, ResultSlot::default).map_err(WorkloadError::cannot("start a process"))?;
     let Some(gate) = gate.first() else { return Ok(None) };
     let mut team = ProcessTeam { gate, slots: &slots, processes: Vec::with_capacity(count) };
     for place in 0..count {
@@ -102,17 +102,23 @@ impl ProcessTeam<'_> {
                 slot.errno.store(error.raw_os_error().unwrap_or(libc::EIO), Ordering::Relaxed);
             }
         };
-        let forked = fork(true, work).map_err(WorkloadError::Start)?;
+        let forked = fork(true, work).map_err(WorkloadError::cannot("start a process"))?;
         let pid = forked.pid();
         self.processes.push(WorkloadProcess { forked, place, is_counted: job.is_counted(place) });
         if let Some(cpu) = frame.cpus.get(place) {
-            set_affinity(pid, &CpuSet::of(*cpu))
-                .map_err(|source| WorkloadError::Cpu { cpu: *cpu, source })?;
+            set_affinity(pid, &CpuSet::of(*cpu)).map_err(|error| {
+                WorkloadError(format!(
+                    "cannot run on CPU {cpu}: {error}; it must be online and inside this process's cpuset"
+                ))
+            })?;
         }
-        match scheduling_of(frame.policy) {
-            Some(scheduling) => set_scheduling(pid, &scheduling).map_err(WorkloadError::Policy),
-            None => Ok(()),
-        }
+        scheduling_of(frame.policy).map_or(Ok(()), |scheduling| set_scheduling(pid, &scheduling)).map_err(
+            |error| {
+                WorkloadError(format!(
+                    "cannot set the scheduling policy: {error}; SCHED_FIFO takes root or CAP_SYS_NICE"
+                ))
+            },
+        )
     }
 
     /// Waits until `is_done`, or until `stop` is raised.
@@ -129,7 +135,7 @@ impl ProcessTeam<'_> {
                 return Ok(());
             }
             if Instant::now() > deadline {
-                return Err(WorkloadError::Late);
+                return Err(WorkloadError("the processes did not end in time".to_owned()));
             }
             thread::sleep(LOOK_EVERY);
         }
@@ -142,10 +148,11 @@ impl ProcessTeam<'_> {
             let Some(is_success) = process.forked.ended() else { continue };
             let errno = self.slots.get(process.place).map_or(0, |slot| slot.errno.load(Ordering::Relaxed));
             if errno != 0 {
-                return Err(WorkloadError::Process(io::Error::from_raw_os_error(errno)));
+                let error = io::Error::from_raw_os_error(errno);
+                return Err(WorkloadError(format!("a process failed: {error}")));
             }
             if !is_success {
-                return Err(WorkloadError::Died);
+                return Err(WorkloadError("a process ended unexpectedly".to_owned()));
             }
             process.is_counted = false;
         }
@@ -183,9 +190,10 @@ fn check_places(counted: &[(usize, &ResultSlot)], cpus: &[CpuId]) -> Result<(), 
     for (place, slot) in counted {
         // Relaxed: the process has ended.
         let to = slot.cpu.load(Ordering::Relaxed);
-        match cpus.get(*place) {
-            Some(from) if *from != to => return Err(WorkloadError::Moved { from: *from, to }),
-            _ => {}
+        if let Some(from) = cpus.get(*place).filter(|from| **from != to) {
+            return Err(WorkloadError(format!(
+                "a process was moved from CPU {from} to CPU {to}: CPU {from} went offline or left the cpuset"
+            )));
         }
     }
     Ok(())

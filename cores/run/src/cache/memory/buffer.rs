@@ -1,6 +1,6 @@
 //! Memory of one node, in pages of one size.
 
-use crate::launch::allocate_on;
+use crate::{cache::link, launch::allocate_on};
 use lowlat_cache::memory::Pages;
 use lowlat_host_run::Root;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
@@ -103,25 +103,13 @@ impl Buffer {
         unsafe { libc::madvise(self.lines.as_ptr().cast(), length, MADV_COLLAPSE) };
     }
 
-    /// Makes the rings, by Sattolo's algorithm, and touches the rest.
+    /// Makes the rings, and touches the rest.
     fn fill(&mut self) {
-        let mut random = fastrand::Rng::with_seed(7);
         let (rings, rest) = self.split_mut();
         for ring in rings {
-            for (line, place) in ring.iter_mut().zip(0..) {
-                line.next = place * size_of::<Line>();
-            }
-            for place in (1..ring.len()).rev() {
-                let other = random.usize(..place);
-                let (low, high) = ring.split_at_mut(place);
-                if let (Some(low), Some(high)) = (low.get_mut(other), high.first_mut()) {
-                    std::mem::swap(&mut low.next, &mut high.next);
-                }
-            }
+            link(ring, |line| &mut line.next, |place| place * size_of::<Line>());
         }
-        for line in rest {
-            *line = Line::filled(1);
-        }
+        rest.fill(Line::filled(1));
     }
 
     fn split_mut(&mut self) -> (Vec<&mut [Line]>, &mut [Line]) {

@@ -8,20 +8,7 @@ pub mod unixbench;
 use super::{error::WorkloadError, team::Outcome};
 use lowlat_host::CpuSet;
 use lowlat_host_run::{Root, programs::find};
-use lowlat_workload::Policy;
-use std::sync::atomic::AtomicBool;
-
-/// A workload of another program.
-pub trait Program: Sync {
-    /// Reason why it cannot run here; `None` if it can.
-    fn why_not(&self) -> Option<String>;
-
-    /// Runs it once. Returns `None` if `stop` was raised.
-    ///
-    /// # Errors
-    /// [`WorkloadError`] if it fails; nothing of it is left then.
-    fn run(&self, task: &Task, stop: &AtomicBool) -> Result<Option<Outcome>, WorkloadError>;
-}
+use lowlat_workload::{Policy, programs::Figures};
 
 /// Conditions under which a program runs.
 #[derive(Debug, Clone)]
@@ -34,6 +21,13 @@ pub struct Task {
     pub seconds: u32,
 }
 
+impl Task {
+    /// The result of a program that ran for the duration.
+    fn outcome(&self, figures: Figures) -> Option<Outcome> {
+        Some(Outcome { figures, elapsed_ns: u64::from(self.seconds) * 1_000_000_000 })
+    }
+}
+
 /// Path of an installed program.
 ///
 /// # Errors
@@ -42,4 +36,9 @@ pub fn installed(name: &str, package: &str) -> Result<String, String> {
     // Servers' programs are in sbin, which users' PATH may lack.
     let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/usr/local/sbin";
     find(&Root::live(), name, &path).ok_or_else(|| format!("{name} is not installed ({package})"))
+}
+
+/// Path of a program that was installed when the run began.
+fn path(name: &str) -> Result<String, WorkloadError> {
+    installed(name, "removed").map_err(WorkloadError)
 }

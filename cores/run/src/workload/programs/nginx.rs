@@ -3,16 +3,14 @@
 
 use super::{
     super::{Kind, Workload, error::WorkloadError, team::Outcome},
-    Program, Task, installed,
+    Task, path,
     start::{Running, cause, start},
 };
 use lowlat_workload::{Policy, programs};
-use rustix::{
-    fs::{MemfdFlags, memfd_create},
-    io::write,
-};
+use rustix::fs::{MemfdFlags, memfd_create};
 use std::{
-    io,
+    fs::File,
+    io::{self, Write as _},
     net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream},
     os::fd::{AsRawFd, OwnedFd},
     process::Command,
@@ -25,7 +23,14 @@ pub const HTTPS: Workload = Workload {
     name: "nginx",
     about: "nginx workers answer wrk's threads over HTTPS on loopback, 1 KiB each",
     unit: "requests",
-    kind: Kind::Program(&Nginx),
+    kind: Kind::Program {
+        needs: &[
+            ("nginx", "package nginx-light or nginx"),
+            ("wrk", "package wrk"),
+            ("openssl", "package openssl"),
+        ],
+        run,
+    },
 };
 
 /// Connections of one of wrk's threads.
@@ -34,53 +39,38 @@ const ANSWER_BYTES: usize = 1_024;
 /// Time in which nginx starts.
 const START_MAX: Duration = Duration::from_secs(10);
 /// Time in which openssl makes a key of an elliptic curve.
-const KEY_TIME: Duration = Duration::from_secs(5);
+const KEY_SECONDS: u32 = 5;
 /// Time between two attempts to connect.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
-struct Nginx;
-
-impl Program for Nginx {
-    fn why_not(&self) -> Option<String> {
-        [("nginx", "package nginx-light or nginx"), ("wrk", "package wrk"), ("openssl", "package openssl")]
-            .into_iter()
-            .find_map(|(name, package)| installed(name, package).err())
-    }
-
-    fn run(&self, task: &Task, stop: &AtomicBool) -> Result<Option<Outcome>, WorkloadError> {
-        let path = |name: &str| installed(name, "removed").map_err(WorkloadError::Program);
-        let Some(certificate) = certificate(&path("openssl")?, stop)? else { return Ok(None) };
-        let port =
-            free_port().map_err(|error| WorkloadError::Program(format!("no port is free: {error}")))?;
-        let certificate =
-            in_memory(&certificate).map_err(WorkloadError::prepare("memory for a certificate"))?;
-        let pid = in_memory("").map_err(WorkloadError::prepare("memory for a process number"))?;
-        let text = configuration(port, task.copies, [&certificate, &pid].map(descriptor));
-        let configuration = in_memory(&text).map_err(WorkloadError::prepare("memory for a configuration"))?;
-        let mut command = Command::new(path("nginx")?);
-        command.args(["-e", "stderr", "-c", &descriptor(&configuration)]);
-        let mut server = start(&mut command, task)?;
-        wait_until_it_answers(&mut server, port, stop)?;
-        let mut command = Command::new(path("wrk")?);
-        let threads = task.copies.max(1);
-        command.arg("--latency").arg("-t").arg(threads.to_string());
-        command.arg("-c").arg((threads * CONNECTIONS_PER_THREAD).to_string());
-        command.arg("-d").arg(format!("{}s", task.seconds)).arg(format!("https://127.0.0.1:{port}/"));
-        let expected = Duration::from_secs(task.seconds.into());
-        let Some(text) = start(&mut command, task)?.finish("wrk", expected, stop)? else { return Ok(None) };
-        let figures = programs::wrk(&text).map_err(WorkloadError::Program)?;
-        let elapsed_ns = u64::try_from(expected.as_nanos()).unwrap_or(u64::MAX);
-        Ok(Some(Outcome { figures, elapsed_ns }))
-    }
+fn run(task: &Task, stop: &AtomicBool) -> Result<Option<Outcome>, WorkloadError> {
+    let Some(certificate) = certificate(stop)? else { return Ok(None) };
+    let port = free_port().map_err(|error| WorkloadError(format!("no port is free: {error}")))?;
+    let certificate =
+        in_memory(&certificate).map_err(WorkloadError::cannot("make memory for a certificate"))?;
+    let pid = in_memory("").map_err(WorkloadError::cannot("make memory for a process number"))?;
+    let text = configuration(port, task.copies, [&certificate, &pid].map(descriptor));
+    let configuration = in_memory(&text).map_err(WorkloadError::cannot("make memory for a configuration"))?;
+    let mut command = Command::new(path("nginx")?);
+    command.args(["-e", "stderr", "-c", &descriptor(&configuration)]);
+    let mut server = start(&mut command, task)?;
+    wait_until_it_answers(&mut server, port, stop)?;
+    let mut command = Command::new(path("wrk")?);
+    let threads = task.copies.max(1);
+    command.arg("--latency").arg("-t").arg(threads.to_string());
+    command.arg("-c").arg((threads * CONNECTIONS_PER_THREAD).to_string());
+    command.arg("-d").arg(format!("{}s", task.seconds)).arg(format!("https://127.0.0.1:{port}/"));
+    let Some(text) = start(&mut command, task)?.finish("wrk", stop)? else { return Ok(None) };
+    Ok(task.outcome(programs::wrk(&text).map_err(WorkloadError)?))
 }
 
 /// A new key and a certificate signed with it; `None` if `stop` was raised.
-fn certificate(openssl: &str, stop: &AtomicBool) -> Result<Option<String>, WorkloadError> {
-    let mut command = Command::new(openssl);
+fn certificate(stop: &AtomicBool) -> Result<Option<String>, WorkloadError> {
+    let mut command = Command::new(path("openssl")?);
     command.args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]);
     command.args(["-days", "2", "-subj", "/CN=localhost", "-keyout", "/dev/stdout", "-out", "/dev/stdout"]);
-    let alone = Task { copies: 1, cpus: None, policy: Policy::Other, seconds: 1 };
-    start(&mut command, &alone)?.finish("openssl", KEY_TIME, stop)
+    let alone = Task { copies: 1, cpus: None, policy: Policy::Other, seconds: KEY_SECONDS };
+    start(&mut command, &alone)?.finish("openssl", stop)
 }
 
 /// A port on which nothing listens now.
@@ -90,13 +80,9 @@ fn free_port() -> io::Result<u16> {
 
 /// A file in memory that programs inherit.
 fn in_memory(text: &str) -> io::Result<OwnedFd> {
-    let file = memfd_create("lowlat", MemfdFlags::empty())?;
-    let mut rest = text.as_bytes();
-    while !rest.is_empty() {
-        let written = write(&file, rest)?;
-        rest = rest.get(written..).unwrap_or_default();
-    }
-    Ok(file)
+    let mut file = File::from(memfd_create("lowlat", MemfdFlags::empty())?);
+    file.write_all(text.as_bytes())?;
+    Ok(file.into())
 }
 
 /// Path of a descriptor in the process that inherits it.
@@ -122,16 +108,13 @@ fn wait_until_it_answers(server: &mut Running, port: u16, stop: &AtomicBool) -> 
     // Relaxed: set by the signal handler; orders nothing.
     while !stop.load(Ordering::Relaxed) {
         if server.has_ended() {
-            return Err(WorkloadError::Program(format!("nginx did not start{}", cause(&server.errors()))));
+            return Err(WorkloadError(format!("nginx did not start{}", cause(&server.errors()))));
         }
         if TcpStream::connect_timeout(&address, LOOK_EVERY).is_ok() {
             return Ok(());
         }
         if Instant::now() > deadline {
-            return Err(WorkloadError::Program(format!(
-                "nginx did not answer within {} s",
-                START_MAX.as_secs()
-            )));
+            return Err(WorkloadError(format!("nginx did not answer within {} s", START_MAX.as_secs())));
         }
         thread::sleep(LOOK_EVERY);
     }

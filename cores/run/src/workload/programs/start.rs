@@ -2,14 +2,13 @@
 
 use super::{super::error::WorkloadError, Task};
 use crate::workload::team::{scheduling_of, sleep};
-use lowlat_host_run::{affinity, programs};
 use lowlat_host_run::{
-    programs::silence,
-    scheduling::{Scheduling, set_scheduling},
+    affinity,
+    programs::{self, silence},
+    scheduling::set_scheduling,
 };
 use rustix::process::{Pid, Signal, kill_process, kill_process_group, set_parent_process_death_signal};
 use std::{
-    io,
     os::unix::process::CommandExt as _,
     process::{Child, Command, Stdio},
     sync::atomic::{AtomicBool, Ordering},
@@ -26,6 +25,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub struct Running {
     child: Child,
+    /// Duration of its task.
+    expected: Duration,
     is_over: bool,
 }
 
@@ -35,15 +36,18 @@ pub struct Running {
 /// [`WorkloadError`] if it cannot be started or placed.
 pub fn start(command: &mut Command, task: &Task) -> Result<Running, WorkloadError> {
     let scheduling = scheduling_of(task.policy);
-    let prepare = move || prepare(scheduling.as_ref());
+    let prepare = move || {
+        set_parent_process_death_signal(Some(Signal::TERM))?;
+        scheduling.as_ref().map_or(Ok(()), |scheduling| set_scheduling(std::process::id(), scheduling))
+    };
     // SAFETY: between fork and exec, it only makes system calls on numbers: no allocation, no lock.
     let command = unsafe { command.pre_exec(prepare) };
-    let silence = silence().map_err(|error| WorkloadError::Program(error.to_string()))?;
+    let silence = silence().map_err(failed)?;
     command.process_group(0).stdin(silence).stdout(Stdio::piped()).stderr(Stdio::piped());
     // The program and what it starts inherit the mask of this thread.
-    let before = affinity::current().map_err(|error| WorkloadError::Program(error.to_string()))?;
+    let before = affinity::current().map_err(failed)?;
     if let Some(cpus) = &task.cpus {
-        affinity::pin_to(cpus).map_err(|error| WorkloadError::Program(error.to_string()))?;
+        affinity::pin_to(cpus).map_err(failed)?;
     }
     let child = command.spawn();
     if task.cpus.is_some() {
@@ -51,16 +55,8 @@ pub fn start(command: &mut Command, task: &Task) -> Result<Running, WorkloadErro
         let _ = affinity::pin_to(&before);
     }
     let name = command.get_program().to_string_lossy().into_owned();
-    let child = child.map_err(|error| WorkloadError::Program(format!("cannot start {name}: {error}")))?;
-    Ok(Running { child, is_over: false })
-}
-
-fn prepare(scheduling: Option<&Scheduling>) -> io::Result<()> {
-    set_parent_process_death_signal(Some(Signal::TERM))?;
-    match scheduling {
-        Some(scheduling) => set_scheduling(std::process::id(), scheduling),
-        None => Ok(()),
-    }
+    let child = child.map_err(|error| WorkloadError(format!("cannot start {name}: {error}")))?;
+    Ok(Running { child, expected: Duration::from_secs(task.seconds.into()), is_over: false })
 }
 
 impl Running {
@@ -78,15 +74,10 @@ impl Running {
     /// Waits until it ends. Returns its outputs, or `None` if `stop` was raised.
     ///
     /// # Errors
-    /// If it fails, or takes much longer than `expected`.
-    pub fn finish(
-        mut self,
-        name: &str,
-        expected: Duration,
-        stop: &AtomicBool,
-    ) -> Result<Option<String>, WorkloadError> {
+    /// If it fails, or takes much longer than its task.
+    pub fn finish(mut self, name: &str, stop: &AtomicBool) -> Result<Option<String>, WorkloadError> {
         let (stdout, stderr) = (self.child.stdout.take(), self.child.stderr.take());
-        let deadline = Instant::now() + expected * 3 + PATIENCE;
+        let deadline = Instant::now() + self.expected * 3 + PATIENCE;
         thread::scope(|scope| {
             let text = scope.spawn(|| programs::read_output(stdout));
             let errors = scope.spawn(|| programs::read_output(stderr));
@@ -101,10 +92,10 @@ impl Running {
                 return Ok(None);
             }
             if is_late {
-                return Err(WorkloadError::Program(format!("{name} did not end in time")));
+                return Err(WorkloadError(format!("{name} did not end in time")));
             }
             if !status.is_some_and(|status| status.success()) {
-                return Err(WorkloadError::Program(format!("{name} failed{}", cause(&errors))));
+                return Err(WorkloadError(format!("{name} failed{}", cause(&errors))));
             }
             Ok(Some(text + "\n" + &errors))
         })
@@ -131,6 +122,10 @@ impl Drop for Running {
     fn drop(&mut self) {
         self.end();
     }
+}
+
+fn failed(error: impl ToString) -> WorkloadError {
+    WorkloadError(error.to_string())
 }
 
 /// The last line of a program's errors, after a colon.

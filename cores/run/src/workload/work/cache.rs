@@ -1,6 +1,9 @@
 //! Copies that need the second-level cache.
 
-use crate::workload::{Kind, Pace, Scale, Workload, WorkloadJob};
+use crate::{
+    cache::link,
+    workload::{Kind, Pace, Scale, Workload, WorkloadJob},
+};
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous};
 use std::{hint, io, ptr, slice};
 
@@ -40,23 +43,16 @@ struct Line {
 impl WorkloadJob for CacheWalk {
     fn work(&self, _: usize, pace: &mut Pace<'_>) -> io::Result<()> {
         let lines = self.map()?;
-        link(lines);
+        link(lines, |line| &mut line.next, |place| u32::try_from(place).unwrap_or(0));
         let mut at = 0_usize;
-        pace.begin();
-        loop {
+        pace.count(|| {
             for _ in 0..LINKS {
                 let Some(line) = hint::black_box(&mut *lines).get_mut(at) else { break };
                 line.count = line.count.wrapping_add(1);
                 at = line.next as usize;
             }
-            if !pace.goes_on() {
-                return Ok(());
-            }
-        }
-    }
-
-    fn is_counted(&self, _: usize) -> bool {
-        true
+            Ok(())
+        })
     }
 }
 
@@ -82,40 +78,5 @@ impl CacheWalk {
         let _ = unsafe { madvise(first, bytes - HUGE_BYTES, advice) };
         // SAFETY: mapped for as long as the process lives, zeroed, aligned to a huge page, and known to nobody else.
         Ok(unsafe { slice::from_raw_parts_mut(first.cast::<Line>(), self.lines) })
-    }
-}
-
-/// Links all lines to one cycle in random order (Sattolo's algorithm).
-fn link(lines: &mut [Line]) {
-    let mut random = fastrand::Rng::with_seed(7);
-    for (place, line) in lines.iter_mut().enumerate() {
-        line.next = u32::try_from(place).unwrap_or(0);
-    }
-    for place in (1..lines.len()).rev() {
-        let other = random.usize(..place);
-        let next = |lines: &[Line], at: usize| lines.get(at).map_or(0, |line| line.next);
-        let (a, b) = (next(lines, place), next(lines, other));
-        for (at, value) in [(place, b), (other, a)] {
-            if let Some(line) = lines.get_mut(at) {
-                line.next = value;
-            }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_links_are_one_cycle() {
-        let mut lines: Vec<Line> = (0..1_000).map(|_| Line { next: 0, count: 0 }).collect();
-        link(&mut lines);
-        let mut at = 0;
-        for _ in 0..lines.len() {
-            lines[at].count += 1;
-            at = lines[at].next as usize;
-        }
-        assert!(at == 0 && lines.iter().all(|line| line.count == 1));
     }
 }

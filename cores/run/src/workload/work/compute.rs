@@ -8,80 +8,56 @@ pub const INTEGER_BASE: Workload = Workload {
     name: "integer-base",
     about: "copies multiply, shift and add integers in the first-level cache",
     unit: "blocks",
-    kind: Kind::Processes {
-        per_copy: 1,
-        make: |_| Ok(Box::new(Compute { way: Way::Integer, is_peak: false })),
-    },
+    kind: Kind::Processes { per_copy: 1, make: |_| Ok(Box::new(Integer { is_peak: false })) },
 };
 pub const INTEGER_PEAK: Workload = Workload {
     name: "integer-peak",
     about: "integer-base, built for this processor's widest instructions",
     unit: "blocks",
-    kind: Kind::Processes {
-        per_copy: 1,
-        make: |_| Ok(Box::new(Compute { way: Way::Integer, is_peak: true })),
-    },
+    kind: Kind::Processes { per_copy: 1, make: |_| Ok(Box::new(Integer { is_peak: true })) },
 };
 pub const FLOATING_BASE: Workload = Workload {
     name: "floating-base",
     about: "copies evaluate polynomials in the first-level cache",
     unit: "blocks",
-    kind: Kind::Processes {
-        per_copy: 1,
-        make: |_| Ok(Box::new(Compute { way: Way::Floating, is_peak: false })),
-    },
+    kind: Kind::Processes { per_copy: 1, make: |_| Ok(Box::new(Floating { is_peak: false })) },
 };
 pub const FLOATING_PEAK: Workload = Workload {
     name: "floating-peak",
     about: "floating-base, built for this processor's widest instructions",
     unit: "blocks",
-    kind: Kind::Processes {
-        per_copy: 1,
-        make: |_| Ok(Box::new(Compute { way: Way::Floating, is_peak: true })),
-    },
+    kind: Kind::Processes { per_copy: 1, make: |_| Ok(Box::new(Floating { is_peak: true })) },
 };
 
 /// Numbers of a block: 8 KiB of integers, 16 KiB of doubles.
 const NUMBERS: usize = 2_048;
 const TERMS: usize = 8;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Way {
-    Integer,
-    Floating,
-}
-
-struct Compute {
-    way: Way,
+struct Integer {
     is_peak: bool,
 }
 
-impl WorkloadJob for Compute {
-    fn work(&self, _: usize, pace: &mut Pace<'_>) -> io::Result<()> {
-        match self.way {
-            Way::Integer => {
-                let mut block: [u32; NUMBERS] = array::from_fn(place_of);
-                pace.begin();
-                while {
-                    integer(hint::black_box(&mut block), self.is_peak);
-                    pace.goes_on()
-                } {}
-            }
-            Way::Floating => {
-                let mut block: [f64; NUMBERS] =
-                    array::from_fn(|place| f64::from(place_of(place)) / NUMBERS as f64);
-                pace.begin();
-                while {
-                    floating(hint::black_box(&mut block), self.is_peak);
-                    pace.goes_on()
-                } {}
-            }
-        }
-        Ok(())
-    }
+struct Floating {
+    is_peak: bool,
+}
 
-    fn is_counted(&self, _: usize) -> bool {
-        true
+impl WorkloadJob for Integer {
+    fn work(&self, _: usize, pace: &mut Pace<'_>) -> io::Result<()> {
+        let mut block: [u32; NUMBERS] = array::from_fn(place_of);
+        pace.count(|| {
+            integer(hint::black_box(&mut block), self.is_peak);
+            Ok(())
+        })
+    }
+}
+
+impl WorkloadJob for Floating {
+    fn work(&self, _: usize, pace: &mut Pace<'_>) -> io::Result<()> {
+        let mut block: [f64; NUMBERS] = array::from_fn(|place| f64::from(place_of(place)) / NUMBERS as f64);
+        pace.count(|| {
+            floating(hint::black_box(&mut block), self.is_peak);
+            Ok(())
+        })
     }
 }
 

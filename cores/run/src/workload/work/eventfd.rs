@@ -3,7 +3,7 @@
 use crate::workload::{Kind, Pace, Scale, Workload, WorkloadError, WorkloadJob};
 use rustix::{
     event::{EventfdFlags, eventfd},
-    io::{Errno, read, write},
+    io::{read, retry_on_intr, write},
 };
 use std::{io, os::fd::OwnedFd};
 
@@ -20,25 +20,16 @@ struct EventPairs(Vec<[OwnedFd; 2]>);
 fn make(scale: Scale<'_>) -> Result<Box<dyn WorkloadJob>, WorkloadError> {
     let event = || eventfd(0, EventfdFlags::CLOEXEC);
     let pairs: rustix::io::Result<Vec<_>> = (0..scale.copies).map(|_| Ok([event()?, event()?])).collect();
-    Ok(Box::new(EventPairs(pairs.map_err(io::Error::from).map_err(WorkloadError::prepare("eventfds"))?)))
+    Ok(Box::new(EventPairs(pairs.map_err(io::Error::from).map_err(WorkloadError::cannot("make eventfds"))?)))
 }
 
 impl WorkloadJob for EventPairs {
     fn work(&self, process: usize, pace: &mut Pace<'_>) -> io::Result<()> {
         let Some([there, back]) = self.0.get(process / 2) else { return Ok(()) };
-        pace.begin();
-        if !self.is_counted(process) {
-            loop {
-                wait(there)?;
-                wake(back)?;
-            }
-        }
-        loop {
-            wake(there)?;
-            wait(back)?;
-            if !pace.goes_on() {
-                return Ok(());
-            }
+        if self.is_counted(process) {
+            pace.count(|| wake(there).and_then(|()| wait(back)))
+        } else {
+            pace.serve(|| wait(there).and_then(|()| wake(back)))
         }
     }
 
@@ -53,11 +44,6 @@ fn wake(event: &OwnedFd) -> io::Result<()> {
 }
 
 fn wait(event: &OwnedFd) -> io::Result<()> {
-    let mut counter = [0; 8];
-    loop {
-        match read(event, &mut counter) {
-            Err(Errno::INTR) => {}
-            result => return Ok(result.map(drop)?),
-        }
-    }
+    retry_on_intr(|| read(event, &mut [0; 8]))?;
+    Ok(())
 }

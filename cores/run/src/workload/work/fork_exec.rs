@@ -20,7 +20,7 @@ struct Starts(CString);
 
 fn make(_: Scale<'_>) -> Result<Box<dyn WorkloadJob>, WorkloadError> {
     let found = find(&Root::live(), PROGRAM, FOLDERS).and_then(|path| CString::new(path).ok());
-    let missing = || WorkloadError::Program(format!("{PROGRAM} is not installed in {FOLDERS}"));
+    let missing = || WorkloadError(format!("{PROGRAM} is not installed in {FOLDERS}"));
     Ok(Box::new(Starts(found.ok_or_else(missing)?)))
 }
 
@@ -28,8 +28,7 @@ impl WorkloadJob for Starts {
     fn work(&self, _: usize, pace: &mut Pace<'_>) -> io::Result<()> {
         let arguments = [self.0.as_ptr(), ptr::null()];
         let environment = [ptr::null()];
-        pace.begin();
-        loop {
+        pace.count(|| {
             // SAFETY: this process has one thread, and the child only calls execve or ends.
             let child = unsafe { libc::fork() };
             if child == 0 {
@@ -43,16 +42,7 @@ impl WorkloadJob for Starts {
             let mut status = 0;
             // SAFETY: the status lives through the call.
             done(unsafe { libc::waitpid(child, &raw mut status, 0) }.into())?;
-            if status != 0 {
-                return Err(io::Error::from_raw_os_error(libc::ENOEXEC));
-            }
-            if !pace.goes_on() {
-                return Ok(());
-            }
-        }
-    }
-
-    fn is_counted(&self, _: usize) -> bool {
-        true
+            if status == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(libc::ENOEXEC)) }
+        })
     }
 }

@@ -26,7 +26,7 @@ struct Turns(Shared<Turn>);
 
 fn make(scale: Scale<'_>) -> Result<Box<dyn WorkloadJob>, WorkloadError> {
     let turns = Shared::new(scale.copies, Turn::default);
-    Ok(Box::new(Turns(turns.map_err(WorkloadError::prepare("shared memory"))?)))
+    Ok(Box::new(Turns(turns.map_err(WorkloadError::cannot("make shared memory"))?)))
 }
 
 impl WorkloadJob for Turns {

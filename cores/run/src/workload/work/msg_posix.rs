@@ -21,8 +21,8 @@ struct PosixQueues(Vec<libc::mqd_t>);
 fn make(scale: Scale<'_>) -> Result<Box<dyn WorkloadJob>, WorkloadError> {
     let mut queues = PosixQueues(Vec::with_capacity(scale.copies));
     for copy in 0..scale.copies {
-        queues.0.push(open(copy).map_err(WorkloadError::prepare(
-            "a POSIX queue (RLIMIT_MSGQUEUE and /proc/sys/fs/mqueue limit them)",
+        queues.0.push(open(copy).map_err(WorkloadError::cannot(
+            "make a POSIX queue (RLIMIT_MSGQUEUE and /proc/sys/fs/mqueue limit them)",
         ))?);
     }
     Ok(Box::new(queues))
@@ -46,21 +46,15 @@ impl WorkloadJob for PosixQueues {
     fn work(&self, process: usize, pace: &mut Pace<'_>) -> io::Result<()> {
         let queue = self.0.get(process / 2).copied().unwrap_or(-1);
         let mut text = [0; BYTES];
-        pace.begin();
         if !self.is_counted(process) {
-            loop {
-                // SAFETY: the text lives through the call and has BYTES.
-                done(unsafe { libc::mq_send(queue, text.as_ptr(), BYTES, 0) }.into())?;
-            }
+            // SAFETY: the text lives through the call and has BYTES.
+            return pace.serve(|| done(unsafe { libc::mq_send(queue, text.as_ptr(), BYTES, 0) }.into()));
         }
-        loop {
+        pace.count(|| {
             // SAFETY: the text lives through the call and has room for BYTES, the queue's size of messages.
             let got = unsafe { libc::mq_receive(queue, text.as_mut_ptr(), BYTES, std::ptr::null_mut()) };
-            done(i64::try_from(got).unwrap_or(0))?;
-            if !pace.goes_on() {
-                return Ok(());
-            }
-        }
+            done(i64::try_from(got).unwrap_or(0))
+        })
     }
 
     fn is_counted(&self, process: usize) -> bool {

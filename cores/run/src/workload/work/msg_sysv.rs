@@ -34,28 +34,23 @@ fn make(scale: Scale<'_>) -> Result<Box<dyn WorkloadJob>, WorkloadError> {
         done(id.into()).map(|()| id)
     };
     let queues = Removal::of(Object::Queue, scale.copies, create);
-    Ok(Box::new(SystemVQueues(queues.map_err(WorkloadError::prepare("System V queues"))?)))
+    Ok(Box::new(SystemVQueues(queues.map_err(WorkloadError::cannot("make System V queues"))?)))
 }
 
 impl WorkloadJob for SystemVQueues {
     fn work(&self, process: usize, pace: &mut Pace<'_>) -> io::Result<()> {
         let queue = self.0.id(process / 2);
         let mut message = Message { kind: 1, text: [0; BYTES] };
-        pace.begin();
         if !self.is_counted(process) {
-            loop {
-                // SAFETY: the message has BYTES after its type, and lives through the call.
-                done(unsafe { libc::msgsnd(queue, (&raw const message).cast(), BYTES, 0) }.into())?;
-            }
+            // SAFETY: the message has BYTES after its type, and lives through the call.
+            let send = || unsafe { libc::msgsnd(queue, (&raw const message).cast(), BYTES, 0) };
+            return pace.serve(|| done(send().into()));
         }
-        loop {
+        pace.count(|| {
             // SAFETY: the message has room for BYTES after its type, and lives through the call.
             let got = unsafe { libc::msgrcv(queue, (&raw mut message).cast(), BYTES, 0, 0) };
-            done(i64::try_from(got).unwrap_or(0))?;
-            if !pace.goes_on() {
-                return Ok(());
-            }
-        }
+            done(i64::try_from(got).unwrap_or(0))
+        })
     }
 
     fn is_counted(&self, process: usize) -> bool {

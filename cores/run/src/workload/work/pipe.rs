@@ -2,7 +2,7 @@
 
 use crate::workload::{Kind, Pace, Scale, Workload, WorkloadError, WorkloadJob};
 use rustix::{
-    io::{Errno, read, write},
+    io::{read, retry_on_intr, write},
     pipe::{PipeFlags, pipe_with},
 };
 use std::{io, os::fd::OwnedFd};
@@ -20,32 +20,29 @@ struct Pipes(Vec<[(OwnedFd, OwnedFd); 2]>);
 fn make(scale: Scale<'_>) -> Result<Box<dyn WorkloadJob>, WorkloadError> {
     let pipe = || pipe_with(PipeFlags::CLOEXEC);
     let pairs: rustix::io::Result<Vec<_>> = (0..scale.copies).map(|_| Ok([pipe()?, pipe()?])).collect();
-    Ok(Box::new(Pipes(pairs.map_err(io::Error::from).map_err(WorkloadError::prepare("pipes"))?)))
+    Ok(Box::new(Pipes(pairs.map_err(io::Error::from).map_err(WorkloadError::cannot("make pipes"))?)))
 }
 
 impl WorkloadJob for Pipes {
     fn work(&self, process: usize, pace: &mut Pace<'_>) -> io::Result<()> {
         let Some([there, back]) = self.0.get(process / 2) else { return Ok(()) };
         let mut counter = 0_u64.to_ne_bytes();
-        pace.begin();
         if !self.is_counted(process) {
-            loop {
+            return pace.serve(|| {
                 pass(|| read(&there.0, &mut counter))?;
-                pass(|| write(&back.1, &counter))?;
-            }
+                pass(|| write(&back.1, &counter))
+            });
         }
         let mut number = 0_u64;
-        loop {
+        pace.count(|| {
             pass(|| write(&there.1, &number.to_ne_bytes()))?;
             pass(|| read(&back.0, &mut counter))?;
             if u64::from_ne_bytes(counter) != number {
                 return Err(io::Error::from_raw_os_error(libc::EPROTO));
             }
             number += 1;
-            if !pace.goes_on() {
-                return Ok(());
-            }
-        }
+            Ok(())
+        })
     }
 
     fn is_counted(&self, process: usize) -> bool {
@@ -54,13 +51,6 @@ impl WorkloadJob for Pipes {
 }
 
 /// Passes a counter whole: pipes do not split so few bytes.
-fn pass(mut call: impl FnMut() -> rustix::io::Result<usize>) -> io::Result<()> {
-    loop {
-        match call() {
-            Ok(8) => return Ok(()),
-            Ok(_) => return Err(io::Error::from_raw_os_error(libc::EPIPE)),
-            Err(Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
+fn pass(call: impl FnMut() -> rustix::io::Result<usize>) -> io::Result<()> {
+    if retry_on_intr(call)? == 8 { Ok(()) } else { Err(io::Error::from_raw_os_error(libc::EPIPE)) }
 }

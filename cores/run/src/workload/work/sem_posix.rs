@@ -30,7 +30,7 @@ struct Posix {
 }
 
 fn make(is_pausing: bool) -> Result<Box<dyn WorkloadJob>, WorkloadError> {
-    let error = WorkloadError::prepare("a POSIX semaphore");
+    let error = WorkloadError::cannot("make a POSIX semaphore");
     // SAFETY: plain data, which sem_init fills.
     let semaphore =
         Shared::new(1, || Semaphore(UnsafeCell::new(unsafe { std::mem::zeroed() }))).map_err(&error)?;
@@ -48,9 +48,8 @@ impl Posix {
 
 impl WorkloadJob for Posix {
     fn work(&self, _: usize, pace: &mut Pace<'_>) -> io::Result<()> {
-        pace.begin();
         let mut is_sleep = false;
-        loop {
+        pace.count(|| {
             // SAFETY: the semaphore is initialised and mapped as long as `self`.
             done(unsafe { libc::sem_wait(self.semaphore()) }.into())?;
             // SAFETY: as above.
@@ -59,14 +58,8 @@ impl WorkloadJob for Posix {
                 pause(is_sleep);
                 is_sleep = !is_sleep;
             }
-            if !pace.goes_on() {
-                return Ok(());
-            }
-        }
-    }
-
-    fn is_counted(&self, _: usize) -> bool {
-        true
+            Ok(())
+        })
     }
 }
 

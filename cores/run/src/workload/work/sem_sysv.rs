@@ -19,7 +19,7 @@ const MODE: i32 = 0o600;
 struct SystemV(Removal);
 
 fn make(_: Scale<'_>) -> Result<Box<dyn WorkloadJob>, WorkloadError> {
-    let error = WorkloadError::prepare("a System V semaphore");
+    let error = WorkloadError::cannot("make a System V semaphore");
     let create = || {
         // SAFETY: numbers only.
         let id = unsafe { libc::semget(libc::IPC_PRIVATE, 1, libc::IPC_CREAT | MODE) };
@@ -40,17 +40,6 @@ impl SystemV {
 
 impl WorkloadJob for SystemV {
     fn work(&self, _: usize, pace: &mut Pace<'_>) -> io::Result<()> {
-        pace.begin();
-        loop {
-            self.change(-1)?;
-            self.change(1)?;
-            if !pace.goes_on() {
-                return Ok(());
-            }
-        }
-    }
-
-    fn is_counted(&self, _: usize) -> bool {
-        true
+        pace.count(|| self.change(-1).and_then(|()| self.change(1)))
     }
 }
