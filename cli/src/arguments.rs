@@ -3,7 +3,7 @@
 use crate::labels::LabelArgs;
 use clap::{
     Args,
-    builder::{PossibleValuesParser, TypedValueParser},
+    builder::{PossibleValue, PossibleValuesParser, TypedValueParser},
 };
 use jiff::SignedDuration;
 use lowlat_host::{CpuSet, Labels};
@@ -15,7 +15,7 @@ use std::{ops::RangeInclusive, time::Duration};
 #[derive(Debug, Clone, Args)]
 pub struct PageArgs {
     /// Write the page in this language
-    #[arg(long, value_name = "LANG", default_value = "en", value_parser = languages())]
+    #[arg(long, value_name = "LANG", default_value = "en", value_parser = word(Language::ALL.iter().map(|of| (of.code(), *of))))]
     lang: Language,
     #[command(flatten)]
     pub labels: LabelArgs,
@@ -28,9 +28,16 @@ impl PageArgs {
     }
 }
 
-fn languages() -> impl TypedValueParser<Value = Language> {
-    PossibleValuesParser::new(Language::ALL.iter().map(|language| language.code())).map(|code| {
-        Language::ALL.iter().copied().find(|language| language.code() == code).unwrap_or_default()
+/// Takes one of these words, each of which stands for a value.
+pub fn word<W: Into<PossibleValue>, T: Clone + Send + Sync + 'static>(
+    words: impl IntoIterator<Item = (W, T)>,
+) -> impl TypedValueParser<Value = T> {
+    let (words, values): (Vec<PossibleValue>, Vec<T>) =
+        words.into_iter().map(|(word, value)| (word.into(), value)).unzip();
+    let known = words.clone();
+    PossibleValuesParser::new(words).try_map(move |given| {
+        let at = known.iter().position(|word| word.matches(&given, false));
+        at.and_then(|at| values.get(at).cloned()).ok_or("no such word")
     })
 }
 

@@ -119,6 +119,16 @@ impl Host {
         lowlat_host_report::role_notes(&self.role, &self.allocation, &[]).pop()
     }
 
+    /// Prints judgements as JSON, or as the text that lowlat-report makes of them for the terminal's width.
+    pub fn print_as(
+        &self,
+        is_json: bool,
+        result: &impl Serialize,
+        text: impl FnOnce(usize) -> String,
+    ) -> anyhow::Result<()> {
+        if is_json { self.print_json(result) } else { self.print(&text(output::width())) }
+    }
+
     /// Prints a text of judgements, and the role that they are made by.
     pub fn print(&self, text: &str) -> anyhow::Result<()> {
         let of =

@@ -58,6 +58,17 @@ impl Exit {
     }
 }
 
+impl Exit {
+    /// Returns the exit code of a run that is sound or has findings.
+    pub fn of_run(is_interrupted: bool, is_sound: bool) -> Self {
+        match (is_interrupted, is_sound) {
+            (true, _) => Self::Interrupted,
+            (false, true) => Self::Clean,
+            (false, false) => Self::Findings,
+        }
+    }
+}
+
 impl From<&anyhow::Error> for Exit {
     fn from(error: &anyhow::Error) -> Self {
         if error.is::<Interrupted>() { Self::Interrupted } else { Self::Error }
@@ -141,23 +152,22 @@ pub fn print_plain(text: &str) -> anyhow::Result<()> {
 fn print_safe(text: &str) -> anyhow::Result<()> {
     let mut stdout = anstream::stdout().lock();
     let ended = if text.ends_with('\n') { "" } else { "\n" };
-    match stdout
-        .write_all(text.as_bytes())
-        .and_then(|()| stdout.write_all(ended.as_bytes()))
-        .and_then(|()| stdout.flush())
-    {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        result => result.context("cannot write to stdout"),
+    let written = stdout.write_all(text.as_bytes()).and_then(|()| stdout.write_all(ended.as_bytes()));
+    is_read(written.and_then(|()| stdout.flush())).map(drop)
+}
+
+/// Returns false if the reader of stdout has closed it.
+pub fn is_read(written: io::Result<()>) -> anyhow::Result<bool> {
+    match written {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+        result => result.map(|()| true).context("cannot write to stdout"),
     }
 }
 
 /// Prints a line on stdout, and returns false if its reader is gone.
 pub fn print_line(line: &str) -> anyhow::Result<bool> {
     let mut stdout = io::stdout().lock();
-    match stdout.write_all(format!("{}\n", printable::lines(line)).as_bytes()).and_then(|()| stdout.flush()) {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
-        result => result.map(|()| true).context("cannot write to stdout"),
-    }
+    is_read(writeln!(stdout, "{}", printable::lines(line)).and_then(|()| stdout.flush()))
 }
 
 /// A result for programs: its fields after those that every document of lowlat has.
@@ -328,6 +338,13 @@ pub fn width() -> usize {
 /// As [`width`], for a text that is laid out for stderr.
 pub fn stderr_width() -> usize {
     stderr_columns().map_or_else(width, |columns| bounded(Some(columns)))
+}
+
+/// Returns the columns and rows of the terminal on stderr, or 80 and 24 if it does not report its own.
+pub fn stderr_size() -> (usize, usize) {
+    let size = rustix::termios::tcgetwinsize(io::stderr()).ok();
+    let or = |size: Option<u16>, default| size.filter(|size| *size > 0).map_or(default, usize::from);
+    (or(size.map(|size| size.ws_col), 80), or(size.map(|size| size.ws_row), 24))
 }
 
 /// Returns the columns of the terminal on stderr, if it is one.

@@ -1,6 +1,6 @@
 //! `lowlat assess`: reads, judges and measures the host, and writes a report; changes nothing.
 
-use super::{Subcommand, examples};
+use super::{Subcommand, help};
 use crate::{
     arguments::{PageArgs, cpus, duration},
     choose,
@@ -11,7 +11,7 @@ use crate::{
     results::{NumberedFile, PreparedFile},
     signals,
 };
-use clap::{ArgMatches, Args, Command, FromArgMatches};
+use clap::{ArgMatches, Args, FromArgMatches};
 use lowlat_host::{CpuSet, shell};
 use lowlat_jitter::{JitterMeasurement, JitterRecord, RemedyContext};
 use lowlat_jitter_run::jitter::{self, JitterError, JitterOptions, Observation};
@@ -23,9 +23,15 @@ use std::{
     time::Duration,
 };
 
-pub const COMMAND: Subcommand = Subcommand { name: "assess", declare, run };
+pub const COMMAND: Subcommand = Subcommand { name: "assess", declare: AssessArgs::augment_args, run };
 
+/// Judge and measure this host in about a minute and write a report; change nothing
 #[derive(Debug, Args)]
+#[command(after_help = help("Exit codes: 0 done, even if settings are at fault; 2 error; 130 interrupted. To fail on faults, use `lowlat audit`.", &[
+    ("lowlat assess", "Judge and measure this host."),
+    ("sudo lowlat assess --duration 10m", "Include facts that only root may read, and measure longer."),
+    ("lowlat assess --root desk7.tar.gz", "Judge a captured host, without a measurement."),
+]))]
 #[allow(clippy::struct_excessive_bools, reason = "each is a flag that users type")]
 struct AssessArgs {
     #[command(flatten)]
@@ -53,21 +59,6 @@ struct AssessArgs {
     /// Print the result document on stdout instead of the summary
     #[arg(long)]
     json: bool,
-}
-
-fn declare(command: Command) -> Command {
-    AssessArgs::augment_args(command)
-        .about("Judge and measure this host in about a minute and write a report; change nothing")
-        .after_help(format!(
-"Exit codes: 0 done, even if settings are at fault; 2 error; 130 interrupted. To fail on faults, use `lowlat audit`.\n\n{}",
-examples(&[
-            ("lowlat assess", "Judge and measure this host."),
-            (
-                "sudo lowlat assess --duration 10m",
-                "Include facts that only root may read, and measure longer.",
-            ),
-            ("lowlat assess --root desk7.tar.gz", "Judge a captured host, without a measurement."),
-        ])))
 }
 
 fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {

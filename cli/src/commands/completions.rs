@@ -2,24 +2,18 @@
 
 use super::{Subcommand, cli, examples};
 use crate::output::{self, Exit};
-use clap::{ArgMatches, Args, Command, FromArgMatches};
+use clap::{ArgMatches, Args, FromArgMatches};
 use clap_complete::Shell;
 
-pub const COMMAND: Subcommand = Subcommand { name: "completions", declare, run };
+pub const COMMAND: Subcommand =
+    Subcommand { name: "completions", declare: CompletionsArgs::augment_args, run };
 
+/// Print a completion script for a shell
 #[derive(Debug, Args)]
+#[command(after_help = examples(&[("lowlat completions bash > /etc/bash_completion.d/lowlat", "Install completions for every user's bash.")]))]
 struct CompletionsArgs {
     /// Shell to complete commands in
     shell: Shell,
-}
-
-fn declare(command: Command) -> Command {
-    CompletionsArgs::augment_args(command).about("Print a completion script for a shell").after_help(
-        examples(&[(
-            "lowlat completions bash > /etc/bash_completion.d/lowlat",
-            "Install completions for every user's bash.",
-        )]),
-    )
 }
 
 fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {

@@ -1,16 +1,23 @@
 //! `lowlat cpus`: the chosen CPUs in the format that another tool expects.
 
-use super::{Subcommand, examples};
+use super::{Subcommand, help};
 use crate::{
     host::HostArgs,
     output::{self, Exit},
 };
-use clap::{ArgMatches, Args, Command, FromArgMatches, ValueEnum};
+use clap::{ArgMatches, Args, FromArgMatches, ValueEnum};
 use lowlat_host::CpuSet;
 
-pub const COMMAND: Subcommand = Subcommand { name: "cpus", declare, run };
+pub const COMMAND: Subcommand = Subcommand { name: "cpus", declare: CpusArgs::augment_args, run };
 
+/// Print the housekeeping or isolated CPUs as a list, a mask or a systemd set
 #[derive(Debug, Args)]
+#[command(after_help = help("Exit codes: 0 done, 2 error.", &[
+    ("lowlat cpus", "Print both sets of CPUs."),
+    ("lowlat cpus isolated", "Print the list for nohz_full= and rcu_nocbs=."),
+    ("lowlat cpus housekeeping --mask", "Print the mask for smp_affinity."),
+    ("lowlat cpus housekeeping --why", "Explain how the CPUs were chosen."),
+]))]
 struct CpusArgs {
     /// CPUs to print [default: both sets, each with its name]
     #[arg(value_enum)]
@@ -68,20 +75,6 @@ impl Spelling {
             _ => set.to_list(),
         }
     }
-}
-
-fn declare(command: Command) -> Command {
-    CpusArgs::augment_args(command)
-        .about("Print the housekeeping or isolated CPUs as a list, a mask or a systemd set")
-        .after_help(format!(
-            "Exit codes: 0 done, 2 error.\n\n{}",
-            examples(&[
-                ("lowlat cpus", "Print both sets of CPUs."),
-                ("lowlat cpus isolated", "Print the list for nohz_full= and rcu_nocbs=."),
-                ("lowlat cpus housekeeping --mask", "Print the mask for smp_affinity."),
-                ("lowlat cpus housekeeping --why", "Explain how the CPUs were chosen."),
-            ])
-        ))
 }
 
 fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {

@@ -7,7 +7,7 @@ use crate::{
     results,
     role::KeptRole,
 };
-use clap::{ArgMatches, Args, Command, FromArgMatches, Subcommand as _};
+use clap::{ArgMatches, Args, FromArgMatches, Subcommand as _};
 use lowlat_catalogue::CATALOGUE;
 use lowlat_host::{
     HostSnapshot,
@@ -21,9 +21,16 @@ use lowlat_host_run::{
 use lowlat_tune_run::StateDir;
 use std::path::PathBuf;
 
-pub const COMMAND: Subcommand = Subcommand { name: "host", declare, run };
+pub const COMMAND: Subcommand = Subcommand { name: "host", declare: Action::augment_subcommands, run };
 
+/// Show, capture or compare hosts
 #[derive(Debug, clap::Subcommand)]
+#[command(subcommand_required = true, arg_required_else_help = true)]
+#[command(after_help = examples(&[
+    ("lowlat host show", "Show the CPUs, memory, devices and kernel of this host."),
+    ("lowlat host capture desk7.tar.gz", "Capture this host for another machine, without names and serial numbers."),
+    ("lowlat host diff before.tar.gz /", "Show what has changed since the capture."),
+]))]
 enum Action {
     /// Print an inventory of the host: topology with NICs and disks by NUMA node, then every section
     Show(Show),
@@ -70,21 +77,6 @@ struct HostDiffArgs {
     /// Print the differences as JSON
     #[arg(long)]
     json: bool,
-}
-
-fn declare(command: Command) -> Command {
-    Action::augment_subcommands(command)
-        .about("Show, capture or compare hosts")
-        .subcommand_required(true)
-        .arg_required_else_help(true)
-        .after_help(examples(&[
-            ("lowlat host show", "Show the CPUs, memory, devices and kernel of this host."),
-            (
-                "lowlat host capture desk7.tar.gz",
-                "Capture this host for another machine, without names and serial numbers.",
-            ),
-            ("lowlat host diff before.tar.gz /", "Show what has changed since the capture."),
-        ]))
 }
 
 fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {

@@ -1,20 +1,27 @@
 //! `lowlat import`: another tool's configuration as a plan, judged.
 
-use super::{Subcommand, examples};
-use crate::{
-    host::HostArgs,
-    output::{self, Exit},
-};
+use super::{Subcommand, help};
+use crate::{host::HostArgs, output::Exit};
 use anyhow::Context as _;
-use clap::{ArgMatches, Args, Command, FromArgMatches};
+use clap::{ArgMatches, Args, FromArgMatches};
 use lowlat_host::Reading;
 use lowlat_host_run::Root;
 use lowlat_plan::import::{self, Tree, TuningTool};
 use std::path::{Path, PathBuf};
 
-pub const COMMAND: Subcommand = Subcommand { name: "import", declare, run };
+pub const COMMAND: Subcommand = Subcommand { name: "import", declare: ImportArgs::augment_args, run };
 
+/// Judge the configuration of TuneD, LLTune or rt-conf on this host; change nothing
+///
+/// Shows each value in the file next to the host's current value, and whether the profile agrees. Parts of the file
+/// that lowlat cannot judge are listed with the reason. Profiles that a TuneD profile includes are read first, from
+/// the folder beside it or from TuneD's folders.
 #[derive(Debug, Args)]
+#[command(after_help = help("Exit codes: 0 no judged value differs from the profile, 1 at least one differs or is invalid, 2 error, 4 no value could \
+    be judged.", &[
+    ("lowlat import tuned /usr/lib/tuned/network-latency/tuned.conf", "Judge a profile of TuneD."),
+    ("lowlat import rt-conf config.yaml --root desk7.tar.gz", "Judge a file on a captured host."),
+]))]
 struct ImportArgs {
     /// The tool that the file belongs to: tuned, lltune or rt-conf
     #[arg(value_name = "TOOL", value_parser = tool)]
@@ -27,25 +34,6 @@ struct ImportArgs {
     /// Print the judged values as JSON
     #[arg(long)]
     json: bool,
-}
-
-fn declare(command: Command) -> Command {
-    ImportArgs::augment_args(command)
-        .about("Judge the configuration of TuneD, LLTune or rt-conf on this host; change nothing")
-        .long_about(
-            "Judge the configuration of TuneD, LLTune or rt-conf on this host; change nothing\n\nShows each value in the file \
-             next to the host's current value, and whether the profile agrees. Parts of the file that lowlat cannot judge are \
-             listed with the reason. \
-             Profiles that a TuneD profile includes are read first, from the folder beside it or from TuneD's folders.",
-        )
-        .after_help(format!(
-            "Exit codes: 0 no judged value differs from the profile, 1 at least one differs or is invalid, 2 error, 4 no value could \
-             be judged.\n\n{}",
-            examples(&[
-                ("lowlat import tuned /usr/lib/tuned/network-latency/tuned.conf", "Judge a profile of TuneD."),
-                ("lowlat import rt-conf config.yaml --root desk7.tar.gz", "Judge a file on a captured host."),
-            ])
-        ))
 }
 
 fn tool(name: &str) -> Result<TuningTool, String> {
@@ -74,12 +62,9 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
         anyhow::bail!("cannot import {shown}: {why}\nhint: pass {}", tool.format());
     }
     let import = import::judge(tool, wishes, &host.context());
-    if arguments.json {
-        host.print_json(&import)?;
-    } else {
-        let profile = host.role.profile.name();
-        host.print(&lowlat_tune_report::import_text(&import, &shown.to_string(), profile, output::width()))?;
-    }
+    host.print_as(arguments.json, &import, |width| {
+        lowlat_tune_report::import_text(&import, &shown.to_string(), host.role.profile.name(), width)
+    })?;
     let is_fault = import.harmful().next().is_some() || import.invalid().next().is_some();
     Ok(match import.judged().next() {
         _ if is_fault => Exit::Findings,

@@ -13,22 +13,18 @@ use clap_mangen::{
 use lowlat_host_run::output::{FileAccess, OutputDirectory, OutputError};
 use std::path::{Path, PathBuf};
 
-pub const COMMAND: Subcommand = Subcommand { name: "man", declare, run };
+pub const COMMAND: Subcommand = Subcommand { name: "man", declare: ManArgs::augment_args, run };
 
+/// Print the man page, or write one per command
 #[derive(Debug, Args)]
+#[command(after_help = examples(&[
+    ("lowlat man | man -l -", "Read the main page."),
+    ("lowlat man --dir /usr/local/share/man/man1", "Install the page of every command."),
+]))]
 struct ManArgs {
     /// Write one page per command to this directory instead of printing the main page
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
-}
-
-fn declare(command: Command) -> Command {
-    ManArgs::augment_args(command).about("Print the man page, or write one per command").after_help(examples(
-        &[
-            ("lowlat man | man -l -", "Read the main page."),
-            ("lowlat man --dir /usr/local/share/man/man1", "Install the page of every command."),
-        ],
-    ))
 }
 
 fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {

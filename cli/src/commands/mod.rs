@@ -113,30 +113,21 @@ pub const EXIT_CODES: &str = "Exit codes: 0 clean, 1 findings or differences, 2 
                               could be checked, 130 interrupted. `tune verify` and `run` have more; see their help.";
 
 fn cli_of(members: &[Subcommand]) -> Command {
-    group(Command::new("lowlat"), members)
+    Command::new("lowlat")
         .bin_name("lowlat")
         .version(env!("CARGO_PKG_VERSION"))
         .about("Turn a stock Linux server into a proven low-latency trading host")
-        .subcommand_required(false)
+        .arg_required_else_help(true)
+        .subcommands(members.iter().map(|member| (member.declare)(Command::new(member.name))))
         .after_help(format!(
             "Without a command, lowlat shows where this host stands and what to run next.\n\n{EXIT_CODES}\nTo start, run: \
              lowlat assess"
         ))
 }
 
-/// Declares a command that groups subcommands.
-fn group(command: Command, members: &[Subcommand]) -> Command {
-    let subcommands = members.iter().map(|member| (member.declare)(Command::new(member.name)));
-    command.subcommand_required(true).arg_required_else_help(true).subcommands(subcommands)
-}
-
-/// Runs the subcommand of a group that the user typed; `group` is the command before it.
-fn run_member(group: &str, members: &[Subcommand], matches: &ArgMatches) -> anyhow::Result<Exit> {
-    let (name, arguments) = matches.subcommand().unwrap_or(("", matches));
-    match members.iter().find(|member| member.name == name) {
-        Some(member) => (member.run)(arguments),
-        None => anyhow::bail!("no such subcommand\nhint: `lowlat {group} --help` lists the subcommands"),
-    }
+/// Formats a command's notes, the last of which are its exit codes, and its examples for its help.
+fn help(notes: &str, lines: &[(&str, &str)]) -> String {
+    format!("{notes}\n\n{}", examples(lines))
 }
 
 /// Formats a command's examples for its help, each with a description.

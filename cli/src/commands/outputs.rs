@@ -29,12 +29,7 @@ pub struct FileArgs {
 impl FileArgs {
     /// Checks the files before the run, with that of --hlog.
     pub fn prepare(&self, hlog: Option<&Path>) -> anyhow::Result<RunFiles> {
-        Ok(RunFiles {
-            hlog: PreparedFile::prepare_if(hlog, "--hlog")?,
-            report: PreparedFile::prepare_if(self.report.as_deref(), "--report")?,
-            language: self.language.clone(),
-            result: PreparedFile::prepare_if(self.result.as_deref(), "--result")?,
-        })
+        RunFiles::prepare(hlog, self.report.as_deref(), &self.language, self.result.as_deref())
     }
 
     /// True if any file is requested.
@@ -52,6 +47,38 @@ pub struct RunFiles {
 }
 
 impl RunFiles {
+    /// Checks the files of --hlog, --report and --result before the run.
+    pub fn prepare(
+        hlog: Option<&Path>,
+        report: Option<&Path>,
+        language: &PageArgs,
+        result: Option<&Path>,
+    ) -> anyhow::Result<Self> {
+        Ok(Self {
+            hlog: PreparedFile::prepare_if(hlog, "--hlog")?,
+            report: PreparedFile::prepare_if(report, "--report")?,
+            language: language.clone(),
+            result: PreparedFile::prepare_if(result, "--result")?,
+        })
+    }
+
+    /// Checks the file of --report alone.
+    pub fn prepare_page(report: Option<&Path>, language: &PageArgs) -> anyhow::Result<Self> {
+        Self::prepare(None, report, language, None)
+    }
+
+    /// Writes the document between the rounds of a run. Errors are ignored here: the final write reports them.
+    pub fn keep(&self, document: &impl Serialize) {
+        if let Some(file) = &self.result {
+            let _ = file.write_json(document);
+        }
+    }
+
+    /// Writes the page alone.
+    pub fn write_page(&self, labels: &Labels, page: impl Fn() -> String) -> anyhow::Result<()> {
+        self.write_as(&(), labels, page, || Ok(String::new()))
+    }
+
     /// Writes the files after the results were printed.
     pub fn write(&self, document: &ResultDocument) -> anyhow::Result<()> {
         let page = || lowlat_results_report::html(document);

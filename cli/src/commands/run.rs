@@ -1,13 +1,13 @@
 //! `lowlat run`: starts a command or copies of it on chosen CPUs, with the scheduling, memory and network stack that it
 //! needs.
 
-use super::{Subcommand, examples};
+use super::{Subcommand, help};
 use crate::{
-    arguments::cpus,
+    arguments::{cpus, word},
     output::{self, Exit},
     role,
 };
-use clap::{ArgMatches, Args, Command, FromArgMatches, ValueEnum};
+use clap::{ArgMatches, Args, FromArgMatches};
 use lowlat_cores_run::launch;
 use lowlat_host::{CpuSet, snapshot::SchedPolicy};
 use lowlat_host_run::{Root, programs, snapshot};
@@ -17,7 +17,7 @@ use lowlat_launch::{
 };
 use std::num::NonZeroU32;
 
-pub const COMMAND: Subcommand = Subcommand { name: "run", declare, run };
+pub const COMMAND: Subcommand = Subcommand { name: "run", declare: RunArgs::augment_args, run };
 
 /// Folders of Onload's profiles, below the user's own in $HOME/.openonload/profiles.
 const PROFILES: [&str; 2] = ["/usr/libexec/onload/profiles", "/usr/libexec/openonload/profiles"];
@@ -27,11 +27,27 @@ const COPIES_MAX: u32 = 65_536;
 /// Most threads that a warning names.
 const MOVED_MAX: usize = 4;
 
+/// Run a command on chosen CPUs, with the scheduling, memory and network stack it needs
 #[derive(Debug, Args)]
+#[command(after_help = help("Before it starts the command, lowlat checks that the CPUs exist and that each spinning thread has a core. It \
+    warns about CPUs that are not isolated or that handle interrupts. Signals are passed on, and the command gets \
+    SIGTERM if lowlat is killed.\n\
+    cluster-spread uses one CPU of each cluster (shared L2 cache) before a second of any, over NUMA nodes and \
+    last-level caches in turn. cluster-pack fills a cluster before the next, for threads that share data. SMT \
+    siblings come last. Threads that start later get the next CPUs.\n\n\
+    Exit codes: that of the command, the highest one of copies, 128 + N if signal N ended it, 2 if it was not started or was stopped.", &[
+    ("lowlat run --threads 2 -- ./strategy", "Pin two spinning threads to isolated CPUs."),
+    ("lowlat run --onload --cpus 3 --require-accelerated -- ./gateway", "Run with Onload's latency profile; stop if the kernel serves a socket."),
+    ("lowlat run --mode interrupt --onload --cpus 2-3 -- ./gateway", "Run with Onload, waiting for interrupts."),
+    ("sudo lowlat run --place near:eth0 --sched fifo:50 --c-states off -- ./md", "Run near a NIC, with real-time priority and without idle states."),
+    ("lowlat run --place cluster-spread 16 -- ./solver", "Start 16 copies, spread over clusters."),
+    ("lowlat run --place cluster-pack -- ./pipeline", "Keep threads that share data in one cluster."),
+    ("lowlat run --per-thread md=3,td=5 --cpus 1 --dry-run -- ./desk", "Show the shell line."),
+]))]
 struct RunArgs {
     /// How the command waits: spin needs a CPU for each thread, interrupt lets threads share
-    #[arg(long, value_enum, default_value_t = Waiting::Spin)]
-    mode: Waiting,
+    #[arg(long, default_value = "spin", value_parser = word([("spin", Mode::Spin), ("interrupt", Mode::Interrupt)]))]
+    mode: Mode,
     /// Run on these CPUs, one thread on each in order of appearance
     #[arg(long, value_name = "LIST", value_parser = cpus, conflicts_with = "place")]
     cpus: Option<CpuSet>,
@@ -99,13 +115,6 @@ impl Stack {
     }
 }
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum Waiting {
-    // Plain comments keep the help short.
-    Spin,
-    Interrupt,
-}
-
 fn place(text: &str) -> Result<Place, String> {
     Place::parse(text)
         .ok_or_else(|| "expected spread, compact, near:IF, cluster-spread or cluster-pack".to_owned())
@@ -140,41 +149,6 @@ fn memory(text: &str) -> Result<MemoryPolicy, String> {
         (_, Some(node)) => Ok(MemoryPolicy::Node(node)),
         _ => Err("expected local or node:N".to_owned()),
     }
-}
-
-fn declare(command: Command) -> Command {
-    RunArgs::augment_args(command)
-        .about("Run a command on chosen CPUs, with the scheduling, memory and network stack it needs")
-        .after_help(format!(
-            "Before it starts the command, lowlat checks that the CPUs exist and that each spinning thread has a core. It \
-             warns about CPUs that are not isolated or that handle interrupts. Signals are passed on, and the command gets \
-             SIGTERM if lowlat is killed.\n\
-             cluster-spread uses one CPU of each cluster (shared L2 cache) before a second of any, over NUMA nodes and \
-             last-level caches in turn. cluster-pack fills a cluster before the next, for threads that share data. SMT \
-             siblings come last. Threads that start later get the next CPUs.\n\n\
-             Exit codes: that of the command, the highest one of copies, 128 + N if signal N ended it, 2 if it was not started or was stopped.\n\n{}",
-            examples(&[
-                ("lowlat run --threads 2 -- ./strategy", "Pin two spinning threads to isolated CPUs."),
-                (
-                    "lowlat run --onload --cpus 3 --require-accelerated -- ./gateway",
-                    "Run with Onload's latency profile; stop if the kernel serves a socket.",
-                ),
-                (
-                    "lowlat run --mode interrupt --onload --cpus 2-3 -- ./gateway",
-                    "Run with Onload, waiting for interrupts.",
-                ),
-                (
-                    "sudo lowlat run --place near:eth0 --sched fifo:50 --c-states off -- ./md",
-                    "Run near a NIC, with real-time priority and without idle states.",
-                ),
-                (
-                    "lowlat run --place cluster-spread 16 -- ./solver",
-                    "Start 16 copies, spread over clusters.",
-                ),
-                ("lowlat run --place cluster-pack -- ./pipeline", "Keep threads that share data in one cluster."),
-                ("lowlat run --per-thread md=3,td=5 --cpus 1 --dry-run -- ./desk", "Show the shell line."),
-            ])
-        ))
 }
 
 fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
@@ -222,10 +196,7 @@ fn request(arguments: &RunArgs) -> Request {
         (None, place) => CpuChoice::Place(place.clone().unwrap_or(Place::Compact)),
     };
     Request {
-        mode: match arguments.mode {
-            Waiting::Spin => Mode::Spin,
-            Waiting::Interrupt => Mode::Interrupt,
-        },
+        mode: arguments.mode,
         accelerator: arguments.stack.accelerator(),
         cpus: choice,
         thread_count: arguments.threads,

@@ -55,8 +55,6 @@ pub struct Apply {
 /// Result of the command as JSON.
 #[derive(Serialize)]
 struct Outcome<'a> {
-    document: &'static str,
-    schema_version: u32,
     #[serde(flatten)]
     change: &'a BiosChange,
     sent: Option<&'a Sent>,
@@ -168,8 +166,8 @@ fn write_before(path: &Path, export: &BiosExport) -> anyhow::Result<()> {
 fn show(arguments: &Apply, change: &BiosChange, sent: Option<(&Sent, PathBuf)>) -> anyhow::Result<()> {
     if arguments.json {
         let (sent, before) = sent.unzip();
-        let outcome = Outcome { document: "lowlat bios apply", schema_version: 1, change, sent, before };
-        return output::print_json(&outcome);
+        let outcome = Outcome { change, sent, before };
+        return output::print_json(&output::Document::of("lowlat bios apply", outcome));
     }
     output::print(&lowlat_tune_report::bios_change_text(change, output::width()))?;
     match (sent, &change.request) {

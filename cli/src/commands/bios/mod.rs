@@ -16,9 +16,21 @@ use lowlat_host::Profile;
 use lowlat_tune_report::BiosTextOptions;
 use source::Source;
 
-pub const COMMAND: Subcommand = Subcommand { name: "bios", declare, run };
+pub const COMMAND: Subcommand = Subcommand { name: "bios", declare: Action::augment_subcommands, run };
 
+/// Judge and change BIOS settings over Redfish, judge saved responses, print a sheet
 #[derive(Debug, clap::Subcommand)]
+#[command(subcommand_required = true, arg_required_else_help = true)]
+#[command(mut_subcommand("audit", needs_source))]
+#[command(mut_subcommand("apply", needs_source))]
+#[command(after_help = examples(&[
+    ("lowlat bios audit --redfish https://bmc7 --user operator --save bmc7", "Prompt for the password, judge the settings, save the responses in directory bmc7."),
+    ("lowlat bios audit --file bios.json --file settings.json --registry registry.json", "Show which settings differ, are pending or are locked by another setting."),
+    ("lowlat bios apply --dry-run --file saved.json --profile guide-57037 --out change.json", "Write the PATCH bodies in order, and a snapshot to restore the current settings."),
+    ("lowlat bios apply --redfish https://bmc7 --user operator --password-file bmc7.password", "Show the next request; with --yes, send it and read it back."),
+    ("lowlat bios apply --redfish https://bmc7 --user operator --restore lowlat-bios-before.json --yes", "Send the next request that restores the saved settings."),
+    ("lowlat bios sheet --profile guide-57037 --report bios.html", "Print the guide's BIOS settings in menu order, and write a page for paper."),
+]))]
 enum Action {
     /// Judge the active and pending BIOS settings of a server
     Audit(BiosAuditArgs),
@@ -40,41 +52,6 @@ struct BiosAuditArgs {
     json: bool,
     #[command(flatten)]
     connection: Connection,
-}
-
-fn declare(command: Command) -> Command {
-    Action::augment_subcommands(command)
-        .about("Judge and change BIOS settings over Redfish, judge saved responses, print a sheet")
-        .subcommand_required(true)
-        .arg_required_else_help(true)
-        .mut_subcommand("audit", needs_source)
-        .mut_subcommand("apply", needs_source)
-        .after_help(examples(&[
-            (
-                "lowlat bios audit --redfish https://bmc7 --user operator --save bmc7",
-                "Prompt for the password, judge the settings, save the responses in directory bmc7.",
-            ),
-            (
-                "lowlat bios audit --file bios.json --file settings.json --registry registry.json",
-                "Show which settings differ, are pending or are locked by another setting.",
-            ),
-            (
-                "lowlat bios apply --dry-run --file saved.json --profile guide-57037 --out change.json",
-                "Write the PATCH bodies in order, and a snapshot to restore the current settings.",
-            ),
-            (
-                "lowlat bios apply --redfish https://bmc7 --user operator --password-file bmc7.password",
-                "Show the next request; with --yes, send it and read it back.",
-            ),
-            (
-                "lowlat bios apply --redfish https://bmc7 --user operator --restore lowlat-bios-before.json --yes",
-                "Send the next request that restores the saved settings.",
-            ),
-            (
-                "lowlat bios sheet --profile guide-57037 --report bios.html",
-                "Print the guide's BIOS settings in menu order, and write a page for paper.",
-            ),
-        ]))
 }
 
 /// Requires saved responses or a service, so that the error and the usage name both.

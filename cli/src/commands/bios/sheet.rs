@@ -2,10 +2,10 @@
 
 use crate::{
     arguments::PageArgs,
+    commands::outputs::RunFiles,
     host::HostArgs,
     labels::{WithLabels, host_name},
     output::{self, Exit},
-    results::{PreparedFile, write_all},
 };
 use clap::Args;
 use lowlat_bios::BiosSheet;
@@ -27,7 +27,7 @@ pub struct Sheet {
 }
 
 pub fn run(sheet: &Sheet) -> anyhow::Result<Exit> {
-    let page = PreparedFile::prepare_if(sheet.report.as_deref(), "--report")?;
+    let page = RunFiles::prepare_page(sheet.report.as_deref(), &sheet.language)?;
     let host = sheet.host.read()?;
     let settings = BiosSheet::of_host(host.role.profile, &host.snapshot);
     let (server, _) = lowlat_host_report::host_line(&host.snapshot);
@@ -36,8 +36,6 @@ pub fn run(sheet: &Sheet) -> anyhow::Result<Exit> {
     output::print_as(sheet.json, &WithLabels { labels: &labels, result: &settings }, |width| {
         lowlat_tune_report::bios_sheet_text(&settings, &server, width)
     })?;
-    write_all(page.iter().map(|file| {
-        (file, Ok(sheet.language.page(lowlat_tune_report::bios_sheet_html(&settings, &server), &labels)))
-    }))?;
+    page.write_page(&labels, || lowlat_tune_report::bios_sheet_html(&settings, &server))?;
     Ok(Exit::Clean)
 }

@@ -1,36 +1,46 @@
 //! `lowlat cache c2c`: latency between cores.
 
 use crate::{
-    arguments::cpus,
-    commands::{Subcommand, examples, outputs::OutputArgs},
+    arguments::{cpus, word},
+    commands::{help, outputs::OutputArgs},
     documents::{self, Run},
     host::HostArgs,
     output::{self, Exit},
     signals,
 };
 use anyhow::Context as _;
-use clap::{ArgMatches, Args, Command, FromArgMatches, ValueEnum};
+use clap::{Args, builder::PossibleValue};
 use lowlat_cache::c2c::{C2cMeasurement, C2cRecord, LatencyMatrix, Method, SurveyLimits};
 use lowlat_cores_run::cache::c2c;
 use lowlat_host::{CpuSet, HostSnapshot, topology::Topology};
 use lowlat_results::ResultDocument;
 use std::path::{Path, PathBuf};
 
-pub const COMMAND: Subcommand = Subcommand { name: "c2c", declare, run };
-
 /// Fewest CPUs of a survey.
 const CPUS_MIN: usize = 2;
 
+/// Measure the latency between cores, and compare their groups with the kernel's topology
 #[derive(Debug, Args)]
-struct CacheC2cArgs {
+#[command(after_help = help("Up to 32 CPUs, every pair is measured. Above, the groups of CPUs are found from a sample of the pairs, at most a \
+    twentieth on hosts of 512 CPUs, and random pairs show how well the others are predicted.\n\
+    Both CPUs of a pair are busy for some milliseconds, so other programs on them disturb the figures, and are \
+    disturbed.\n\n\
+    Exit codes: 0 clean, 1 the kernel's topology differs from what was measured, 2 error, 4 nothing was \
+    measured, 130 interrupted.", &[
+    ("lowlat cache c2c", "Measure all CPUs."),
+    ("lowlat cache c2c --cpus 2-9 --method cas", "Measure compare-exchange between eight CPUs."),
+    ("lowlat cache c2c --import epyc.csv", "Group the CPUs of a matrix that somebody published."),
+    ("lowlat cache c2c --report c2c.html", "Write a page with a heat map."),
+]))]
+pub struct CacheC2cArgs {
     #[command(flatten)]
     host: HostArgs,
     /// Measure these CPUs [default: all that this process may use]
     #[arg(long, value_name = "LIST", value_parser = cpus)]
     cpus: Option<CpuSet>,
     /// Pass the cache line this way [default: store; cas for --import]
-    #[arg(long, value_enum)]
-    method: Option<Way>,
+    #[arg(long, value_parser = word(WAYS.map(|(word, method, help)| (PossibleValue::new(word).help(help), method))))]
+    method: Option<Method>,
     /// Measure every pair, however many CPUs there are
     #[arg(long)]
     all: bool,
@@ -42,55 +52,19 @@ struct CacheC2cArgs {
 }
 
 /// How a cache line is passed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Way {
-    /// Each CPU stores to a line of its own and loads the other's
-    Store,
-    /// Both CPUs change one line by compare-exchange
-    Cas,
-    /// One CPU loads lines that the other has modified
-    Read,
-    /// One CPU stores to lines that the other has read
-    Invalidate,
-}
+const WAYS: [(&str, Method, &str); 4] = [
+    ("store", Method::Store, "Each CPU stores to a line of its own and loads the other's"),
+    ("cas", Method::CompareExchange, "Both CPUs change one line by compare-exchange"),
+    ("read", Method::Read, "One CPU loads lines that the other has modified"),
+    ("invalidate", Method::Invalidate, "One CPU stores to lines that the other has read"),
+];
 
-impl From<Way> for Method {
-    fn from(way: Way) -> Self {
-        match way {
-            Way::Store => Self::Store,
-            Way::Cas => Self::CompareExchange,
-            Way::Read => Self::Read,
-            Way::Invalidate => Self::Invalidate,
-        }
-    }
-}
-
-fn declare(command: Command) -> Command {
-    CacheC2cArgs::augment_args(command)
-        .about("Measure the latency between cores, and compare their groups with the kernel's topology")
-        .after_help(format!(
-            "Up to 32 CPUs, every pair is measured. Above, the groups of CPUs are found from a sample of the pairs, at most a \
-             twentieth on hosts of 512 CPUs, and random pairs show how well the others are predicted.\n\
-             Both CPUs of a pair are busy for some milliseconds, so other programs on them disturb the figures, and are \
-             disturbed.\n\n\
-             Exit codes: 0 clean, 1 the kernel's topology differs from what was measured, 2 error, 4 nothing was \
-             measured, 130 interrupted.\n\n{}",
-            examples(&[
-                ("lowlat cache c2c", "Measure all CPUs."),
-                ("lowlat cache c2c --cpus 2-9 --method cas", "Measure compare-exchange between eight CPUs."),
-                ("lowlat cache c2c --import epyc.csv", "Group the CPUs of a matrix that somebody published."),
-                ("lowlat cache c2c --report c2c.html", "Write a page with a heat map."),
-            ])
-        ))
-}
-
-fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
-    let arguments = CacheC2cArgs::from_arg_matches(matches)?;
+pub fn run(arguments: &CacheC2cArgs) -> anyhow::Result<Exit> {
     if let Some(file) = &arguments.import {
-        return import(file, &arguments);
+        return import(file, arguments);
     }
     let outputs = arguments.outputs.prepare()?;
-    let document = measure(&arguments)?;
+    let document = measure(arguments)?;
     let measurement = document.c2c().context("the document contains no latencies between cores")?;
     let (record, topology) = (&measurement.record, &document.snapshot.topology);
     outputs.write(&document, &lowlat_cores_report::c2c_text(record, topology, output::width()))?;
@@ -113,7 +87,7 @@ fn import(file: &Path, arguments: &CacheC2cArgs) -> anyhow::Result<Exit> {
     let is_named = arguments.host.root != Path::new("/");
     let topology = if is_named { arguments.host.read()?.snapshot.topology } else { Topology::default() };
     let record =
-        C2cRecord { method: arguments.method.unwrap_or(Way::Cas).into(), ..matrix.survey(&topology) };
+        C2cRecord { method: arguments.method.unwrap_or(Method::CompareExchange), ..matrix.survey(&topology) };
     output::print_as(arguments.outputs.json, &output::Document::of("lowlat-cache-c2c", &record), |width| {
         lowlat_cores_report::c2c_text(&record, &topology, width)
     })?;
@@ -133,7 +107,7 @@ fn measure(arguments: &CacheC2cArgs) -> anyhow::Result<ResultDocument> {
     run.progress.say(format!("measuring {} CPUs", measured.len()));
     run.start();
     let topology = &run.host.snapshot.topology;
-    let method = arguments.method.unwrap_or(Way::Store).into();
+    let method = arguments.method.unwrap_or_default();
     let record = c2c::run(&run.host.root, (&measured, topology), method, limits, &stop, &mut |tries| {
         if tries.is_multiple_of(100) {
             run.progress.say(format!("measured {tries} times"));

@@ -2,21 +2,27 @@
 
 use crate::{
     arguments::{cpus, duration},
-    commands::{Subcommand, examples},
+    commands::help,
     host::HostArgs,
     output::{self, Exit},
     progress::Progress,
     signals,
 };
-use clap::{ArgMatches, Args, Command, FromArgMatches};
+use clap::Args;
 use lowlat_cores_run::cache::clock::{self, ClockOptions};
 use lowlat_host::CpuSet;
 use std::{sync::atomic::Ordering, time::Duration};
 
-pub const COMMAND: Subcommand = Subcommand { name: "clock", declare, run };
-
+/// Measure the clock of each core while all are busy
 #[derive(Debug, Args)]
-struct CacheClockArgs {
+#[command(after_help = help("Shows which limit of the boost clock every core can keep: AMD Fmax Boost Limit of guide 57037. The load is a \
+    chain of additions, which needs no performance counters. It is not your load: vector instructions lower \
+    clocks further.\n\n\
+    Exit codes: 0 clean, 2 error, 4 nothing was measured, 130 interrupted.", &[
+    ("lowlat cache clock", "Measure every CPU for 10 s."),
+    ("lowlat cache clock --cpus 1-7,9-15 --duration 5m", "Measure the isolated CPUs until they are warm."),
+]))]
+pub struct CacheClockArgs {
     #[command(flatten)]
     host: HostArgs,
     /// Keep these CPUs busy, and measure each [default: all]
@@ -30,23 +36,7 @@ struct CacheClockArgs {
     json: bool,
 }
 
-fn declare(command: Command) -> Command {
-    CacheClockArgs::augment_args(command)
-        .about("Measure the clock of each core while all are busy")
-        .after_help(format!(
-            "Shows which limit of the boost clock every core can keep: AMD Fmax Boost Limit of guide 57037. The load is a \
-             chain of additions, which needs no performance counters. It is not your load: vector instructions lower \
-             clocks further.\n\n\
-             Exit codes: 0 clean, 2 error, 4 nothing was measured, 130 interrupted.\n\n{}",
-            examples(&[
-                ("lowlat cache clock", "Measure every CPU for 10 s."),
-                ("lowlat cache clock --cpus 1-7,9-15 --duration 5m", "Measure the isolated CPUs until they are warm."),
-            ])
-        ))
-}
-
-fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
-    let arguments = CacheClockArgs::from_arg_matches(matches)?;
+pub fn run(arguments: &CacheClockArgs) -> anyhow::Result<Exit> {
     let progress = Progress::new();
     progress.say("reading the host");
     let host = arguments.host.read_live("clocks")?;

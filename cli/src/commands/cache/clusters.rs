@@ -2,23 +2,31 @@
 
 use crate::{
     arguments::cpus,
-    commands::{Subcommand, examples, outputs::OutputArgs},
+    commands::{help, outputs::OutputArgs},
     documents::Run,
     host::HostArgs,
     output::{self, Exit},
     signals,
 };
 use anyhow::Context;
-use clap::{ArgMatches, Args, Command, FromArgMatches, value_parser};
+use clap::{Args, value_parser};
 use lowlat_cache::clusters::{ClustersMeasurement, ClustersRecord, Filling};
 use lowlat_cores_run::cache::clusters;
 use lowlat_host::CpuSet;
 use lowlat_results::ResultDocument;
 
-pub const COMMAND: Subcommand = Subcommand { name: "clusters", declare, run };
-
+/// Show whether the kernel spreads load over clusters, and measure what filling one costs
 #[derive(Debug, Args)]
-struct CacheClustersArgs {
+#[command(after_help = help("A cluster is a group of cores that share a second-level cache. Copies of three jobs run in one cluster and then in \
+    one cluster each: random reads and updates of memory that fits in the cache alone but not together, and arithmetic \
+    as a control. Hosts without clusters compare SMT siblings or last-level caches. With --root, only the kernel \
+    is judged.\n\n\
+    Exit codes: 0 clean, 2 error, 4 nothing was compared, 130 interrupted.", &[
+    ("lowlat cache clusters", "Judge the kernel, and measure."),
+    ("lowlat cache clusters --root capture.tar.gz", "Judge the kernel of a captured host."),
+    ("lowlat cache clusters --cpus 2-15 --report clusters.html", "Measure some CPUs, and write a page."),
+]))]
+pub struct CacheClustersArgs {
     #[command(flatten)]
     host: HostArgs,
     /// Compare placements on these CPUs [default: all that this process may use]
@@ -31,27 +39,9 @@ struct CacheClustersArgs {
     outputs: OutputArgs,
 }
 
-fn declare(command: Command) -> Command {
-    CacheClustersArgs::augment_args(command)
-        .about("Show whether the kernel spreads load over clusters, and measure what filling one costs")
-        .after_help(format!(
-            "A cluster is a group of cores that share a second-level cache. Copies of three jobs run in one cluster and then in \
-             one cluster each: random reads and updates of memory that fits in the cache alone but not together, and arithmetic \
-             as a control. Hosts without clusters compare SMT siblings or last-level caches. With --root, only the kernel \
-             is judged.\n\n\
-             Exit codes: 0 clean, 2 error, 4 nothing was compared, 130 interrupted.\n\n{}",
-            examples(&[
-                ("lowlat cache clusters", "Judge the kernel, and measure."),
-                ("lowlat cache clusters --root capture.tar.gz", "Judge the kernel of a captured host."),
-                ("lowlat cache clusters --cpus 2-15 --report clusters.html", "Measure some CPUs, and write a page."),
-            ])
-        ))
-}
-
-fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
-    let arguments = CacheClustersArgs::from_arg_matches(matches)?;
+pub fn run(arguments: &CacheClustersArgs) -> anyhow::Result<Exit> {
     let outputs = arguments.outputs.prepare()?;
-    let document = measure(&arguments)?;
+    let document = measure(arguments)?;
     let measurement = document.clusters().context("the document contains no clusters")?;
     let text = lowlat_cores_report::clusters_text(&measurement.record, &document.snapshot, output::width());
     outputs.write(&document, &text)?;

@@ -3,24 +3,38 @@
 use super::find::{Target, find};
 use crate::{
     arguments::{cpus, duration},
-    commands::{Subcommand, examples},
+    commands::help,
     host::HostArgs,
     output::{self, Exit},
     progress::Progress,
     signals,
 };
-use clap::{ArgMatches, Args, Command, FromArgMatches, value_parser};
+use clap::{Args, value_parser};
 use lowlat_cores_run::cache::sharing;
 use lowlat_host::{CpuId, CpuSet, topology::Topology};
 use std::{sync::atomic::Ordering, time::Duration};
 
-pub const COMMAND: Subcommand = Subcommand { name: "false-sharing", declare, run };
-
 /// Fewest threads that can share a line.
 const THREADS_MIN: usize = 2;
 
+/// Measure what false sharing costs, or find the cache lines that a program's threads share
 #[derive(Debug, Args)]
-struct CacheFalseSharingArgs {
+#[command(after_help = help("Threads add to one value, to values of their own in one line, 64 and 128 bytes apart, and to one counter with a \
+    part for each CPU (crate lowlat-counter).\n\n\
+    With --pid or a command, lowlat samples the writes of a program's threads: it protects pages for moments, then \
+    counts reads and writes with the processor's breakpoints, and names the fields that different threads use in one \
+    line at the same time. A command is watched with the processes that it starts. \
+    This needs no performance counters, so it works in virtual machines. The program runs on, and waits for lowlat \
+    for up to a quarter of the time; while it is watched, no debugger can attach to it. Transparent huge pages stay \
+    whole. Where the processor counts cache traffic, `perf c2c` also sees kernel memory.\n\n\
+    Exit codes: 0 clean, 1 false sharing found or suspected, 2 error, 4 nothing was measured, or nothing \
+    found and part not looked at, 130 interrupted.", &[
+    ("lowlat cache false-sharing", "Measure two CPUs of different cores."),
+    ("lowlat cache false-sharing --cpus 2,3,10,11", "Measure four threads across two clusters."),
+    ("sudo lowlat cache false-sharing --pid 4711", "Find false sharing in a running process."),
+    ("lowlat cache false-sharing --duration 30s -- ./strategy", "Find it in a command."),
+]))]
+pub struct CacheFalseSharingArgs {
     #[command(flatten)]
     host: HostArgs,
     /// Run a thread on each of these CPUs [default: two, on different cores if possible]
@@ -43,31 +57,7 @@ struct CacheFalseSharingArgs {
     command: Vec<String>,
 }
 
-fn declare(command: Command) -> Command {
-    CacheFalseSharingArgs::augment_args(command)
-        .about("Measure what false sharing costs, or find the cache lines that a program's threads share")
-        .after_help(format!(
-            "Threads add to one value, to values of their own in one line, 64 and 128 bytes apart, and to one counter with a \
-             part for each CPU (crate lowlat-counter).\n\n\
-             With --pid or a command, lowlat samples the writes of a program's threads: it protects pages for moments, then \
-             counts reads and writes with the processor's breakpoints, and names the fields that different threads use in one \
-             line at the same time. A command is watched with the processes that it starts. \
-             This needs no performance counters, so it works in virtual machines. The program runs on, and waits for lowlat \
-             for up to a quarter of the time; while it is watched, no debugger can attach to it. Transparent huge pages stay \
-             whole. Where the processor counts cache traffic, `perf c2c` also sees kernel memory.\n\n\
-             Exit codes: 0 clean, 1 false sharing found or suspected, 2 error, 4 nothing was measured, or nothing \
-             found and part not looked at, 130 interrupted.\n\n{}",
-            examples(&[
-                ("lowlat cache false-sharing", "Measure two CPUs of different cores."),
-                ("lowlat cache false-sharing --cpus 2,3,10,11", "Measure four threads across two clusters."),
-                ("sudo lowlat cache false-sharing --pid 4711", "Find false sharing in a running process."),
-                ("lowlat cache false-sharing --duration 30s -- ./strategy", "Find it in a command."),
-            ])
-        ))
-}
-
-fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
-    let arguments = CacheFalseSharingArgs::from_arg_matches(matches)?;
+pub fn run(arguments: &CacheFalseSharingArgs) -> anyhow::Result<Exit> {
     let target = match arguments.pid {
         Some(pid) => Some(Target::Process(pid)),
         None => (!arguments.command.is_empty()).then_some(Target::Command(&arguments.command)),

@@ -2,21 +2,30 @@
 
 use crate::{
     arguments::{bytes, cpus},
-    commands::{Subcommand, examples},
+    commands::help,
     host::HostArgs,
     output::{self, Exit},
     progress::Progress,
     signals,
 };
-use clap::{ArgMatches, Args, Command, FromArgMatches, value_parser};
+use clap::{Args, value_parser};
 use lowlat_cores_run::cache::memory::{self, MemoryOptions};
 use lowlat_host::CpuSet;
 use std::sync::atomic::Ordering;
 
-pub const COMMAND: Subcommand = Subcommand { name: "memory", declare, run };
-
+/// Measure latency and bandwidth of memory, from each node to each node
 #[derive(Debug, Args)]
-struct CacheMemoryArgs {
+#[command(after_help = help("Latency is the time of a load that depends on the load before, in random order: first with the other CPUs of \
+    the node idle, then while they read as fast as they can. Bandwidth is what all CPUs of the node read, write or \
+    copy together. Each is measured in small and in huge pages. Buffers exceed all last-level caches of a node, and \
+    take no more than half of the memory that the host and the control group have left.\n\
+    CXL, device-dax and GPU memory is named if the kernel or its driver reports it.\n\n\
+    Exit codes: 0 clean, 2 error, 4 nothing was measured, 130 interrupted.", &[
+    ("lowlat cache memory", "Measure every pair of nodes."),
+    ("lowlat cache memory --curves", "Show what each cache adds, and what load and several misses at once do."),
+    ("lowlat cache memory --cpus 2-9 --buffer 1G", "Read 1 GiB from CPUs 2 to 9."),
+]))]
+pub struct CacheMemoryArgs {
     #[command(flatten)]
     host: HostArgs,
     /// Read with these CPUs only [default: all]
@@ -42,26 +51,7 @@ struct CacheMemoryArgs {
     json: bool,
 }
 
-fn declare(command: Command) -> Command {
-    CacheMemoryArgs::augment_args(command)
-        .about("Measure latency and bandwidth of memory, from each node to each node")
-        .after_help(format!(
-            "Latency is the time of a load that depends on the load before, in random order: first with the other CPUs of \
-             the node idle, then while they read as fast as they can. Bandwidth is what all CPUs of the node read, write or \
-             copy together. Each is measured in small and in huge pages. Buffers exceed all last-level caches of a node, and \
-             take no more than half of the memory that the host and the control group have left.\n\
-             CXL, device-dax and GPU memory is named if the kernel or its driver reports it.\n\n\
-             Exit codes: 0 clean, 2 error, 4 nothing was measured, 130 interrupted.\n\n{}",
-            examples(&[
-                ("lowlat cache memory", "Measure every pair of nodes."),
-                ("lowlat cache memory --curves", "Show what each cache adds, and what load and several misses at once do."),
-                ("lowlat cache memory --cpus 2-9 --buffer 1G", "Read 1 GiB from CPUs 2 to 9."),
-            ])
-        ))
-}
-
-fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
-    let arguments = CacheMemoryArgs::from_arg_matches(matches)?;
+pub fn run(arguments: &CacheMemoryArgs) -> anyhow::Result<Exit> {
     let progress = Progress::new();
     progress.say("reading the host");
     let host = arguments.host.read()?;

@@ -8,49 +8,45 @@ mod find;
 mod memory;
 mod partition;
 
-use super::{Subcommand, examples, group, run_member};
+use super::{Subcommand, examples};
 use crate::{
     choose,
     output::{self, Exit},
 };
-use clap::{ArgMatches, Command};
+use clap::{ArgMatches, FromArgMatches, Subcommand as _};
 use lowlat_host::{CpuSet, HostSnapshot};
 use lowlat_host_run::affinity;
 
-pub const COMMAND: Subcommand = Subcommand { name: "cache", declare, run };
+pub const COMMAND: Subcommand = Subcommand { name: "cache", declare: Action::augment_subcommands, run };
 
-/// The subcommands, in help order. A new one adds its file and its line here.
-const MEMBERS: &[Subcommand] = &[
-    c2c::COMMAND,
-    clock::COMMAND,
-    clusters::COMMAND,
-    false_sharing::COMMAND,
-    memory::COMMAND,
-    partition::COMMAND,
-];
-
-fn declare(command: Command) -> Command {
-    group(command, MEMBERS).about("Measure cores and caches, and divide caches").after_help(examples(&[
-        (
-            "lowlat cache c2c",
-            "Measure the latency between cores, and compare their groups with the kernel's topology.",
-        ),
-        ("lowlat cache clock", "Measure the clock of each core while all are busy."),
-        (
-            "lowlat cache clusters",
-            "Show whether the kernel spreads load over clusters, and measure what filling one costs.",
-        ),
-        ("lowlat cache false-sharing", "Measure what it costs when threads write to one cache line."),
-        ("lowlat cache memory", "Measure latency and bandwidth of memory between nodes."),
-        (
-            "lowlat cache partition --dry-run",
-            "Show how the isolated CPUs would get ways of the cache of their own.",
-        ),
-    ]))
+/// Measure cores and caches, and divide caches
+#[derive(Debug, clap::Subcommand)]
+#[command(subcommand_required = true, arg_required_else_help = true, after_help = examples(&[
+    ("lowlat cache c2c", "Measure the latency between cores, and compare their groups with the kernel's topology."),
+    ("lowlat cache clock", "Measure the clock of each core while all are busy."),
+    ("lowlat cache clusters", "Show whether the kernel spreads load over clusters, and measure what filling one costs."),
+    ("lowlat cache false-sharing", "Measure what it costs when threads write to one cache line."),
+    ("lowlat cache memory", "Measure latency and bandwidth of memory between nodes."),
+    ("lowlat cache partition --dry-run", "Show how the isolated CPUs would get ways of the cache of their own."),
+]))]
+enum Action {
+    C2c(c2c::CacheC2cArgs),
+    Clock(clock::CacheClockArgs),
+    Clusters(clusters::CacheClustersArgs),
+    FalseSharing(false_sharing::CacheFalseSharingArgs),
+    Memory(memory::CacheMemoryArgs),
+    Partition(partition::CachePartitionArgs),
 }
 
 fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
-    run_member("cache", MEMBERS, matches)
+    match Action::from_arg_matches(matches)? {
+        Action::C2c(arguments) => c2c::run(&arguments),
+        Action::Clock(arguments) => clock::run(&arguments),
+        Action::Clusters(arguments) => clusters::run(&arguments),
+        Action::FalseSharing(arguments) => false_sharing::run(&arguments),
+        Action::Memory(arguments) => memory::run(&arguments),
+        Action::Partition(arguments) => partition::run(&arguments),
+    }
 }
 
 /// The CPUs to measure: those asked for, all of which must be usable; else those to which somebody bound this process; else

@@ -1,22 +1,30 @@
 //! `lowlat cache partition`: gives the isolated CPUs ways of the cache that housekeeping cannot fill.
 
-use crate::commands::{Subcommand, examples, tune};
+use crate::commands::{help, tune};
 use crate::{
     host::{Host, HostArgs},
     output::{self, Exit},
 };
 use anyhow::bail;
-use clap::{ArgMatches, Args, Command, FromArgMatches};
+use clap::Args;
 use lowlat_host::{HostSnapshot, resctrl::Resctrl};
 use lowlat_plan::Plan;
 use lowlat_settings::change::{WhyLeftOut, cache};
 use lowlat_tune_run::flow::ApplyOptions;
 use std::path::PathBuf;
 
-pub const COMMAND: Subcommand = Subcommand { name: "partition", declare, run };
-
+/// Give the isolated CPUs ways of the cache that housekeeping cannot fill (resctrl)
 #[derive(Debug, Args)]
-struct CachePartitionArgs {
+#[command(after_help = help("Mounts resctrl if necessary. Then a group of the isolated CPUs gets ways of each cache that they share with \
+    housekeeping, and housekeeping gets the others and, where the CPU counts in percent, half of the memory \
+    bandwidth. Groups of other programs are never changed.\n\
+    `lowlat tune verify` checks what was applied, `lowlat tune rollback` restores it.\n\n\
+    Exit codes: 0 nothing to change or in force, 1 changes planned or some refused, 2 error, \
+    4 nothing to change, but less than half of the settings could be checked.", &[
+    ("lowlat cache partition --dry-run", "Show what would change."),
+    ("sudo lowlat cache partition", "Apply it, after confirmation."),
+]))]
+pub struct CachePartitionArgs {
     #[command(flatten)]
     host: HostArgs,
     /// Show the changes; write nothing
@@ -33,25 +41,7 @@ struct CachePartitionArgs {
     state_dir: Option<PathBuf>,
 }
 
-fn declare(command: Command) -> Command {
-    CachePartitionArgs::augment_args(command)
-        .about("Give the isolated CPUs ways of the cache that housekeeping cannot fill (resctrl)")
-        .after_help(format!(
-            "Mounts resctrl if necessary. Then a group of the isolated CPUs gets ways of each cache that they share with \
-             housekeeping, and housekeeping gets the others and, where the CPU counts in percent, half of the memory \
-             bandwidth. Groups of other programs are never changed.\n\
-             `lowlat tune verify` checks what was applied, `lowlat tune rollback` restores it.\n\n\
-             Exit codes: 0 nothing to change or in force, 1 changes planned or some refused, 2 error, \
-             4 nothing to change, but less than half of the settings could be checked.\n\n{}",
-            examples(&[
-                ("lowlat cache partition --dry-run", "Show what would change."),
-                ("sudo lowlat cache partition", "Apply it, after confirmation."),
-            ])
-        ))
-}
-
-fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
-    let arguments = CachePartitionArgs::from_arg_matches(matches)?;
+pub fn run(arguments: &CachePartitionArgs) -> anyhow::Result<Exit> {
     let mut host = arguments.host.read()?;
     let plan = planned(&mut host)?;
     if arguments.dry_run {

@@ -2,16 +2,26 @@
 
 use crate::{
     arguments::{cpus, duration, time_ns},
-    commands::{examples, outputs::FileArgs},
+    commands::{help, outputs::FileArgs},
     host::HostArgs,
 };
-use clap::{Args, Command, ValueEnum};
+use clap::{Args, ValueEnum};
 use lowlat_host::CpuSet;
 use lowlat_jitter::gate::Gate;
 use std::{path::PathBuf, time::Duration};
 
-/// All arguments.
+/// Measure every interruption: its length, its cause, and the setting that removes it
 #[derive(Debug, Args)]
+#[command(after_help = help("Exit codes: 0 clean, 1 a limit of --gate is exceeded or --stop-on ended the run, 2 error, 4 none is, but the run cannot show that all are kept, 130 interrupted.", &[
+    ("sudo lowlat jitter --duration 10s", "Measure every interruption of the isolated CPUs, with its cause."),
+    ("sudo lowlat jitter --cpus 1-7,9-15 --duration 610s --threshold 100ns --when-quiet --gate guide-57037", "Repeat the guide's run as soon as the host is quiet, and compare it with the guide's result."),
+    ("lowlat report render after.json --longest 3", "Show the timeline of the third longest interruption of that run."),
+    ("sudo lowlat jitter --wake-every 1ms --fifo 80 --duration 60s", "Measure how late a sleeping thread runs, and why."),
+    ("sudo lowlat jitter --stop-on 50us --save-trace jitter.dat --duration 24h", "Wait for an interruption of 50 us, and show who caused it; `trace-cmd report -i jitter.dat` shows the trace around it."),
+    ("lowlat jitter --gate 'max<10us,rate<0.01/s'", "Fail a script if a CPU is not that quiet."),
+    ("lowlat report render runs/*.json --gate guide-57037", "Show how many of these runs are as quiet as the guide's."),
+    ("lowlat jitter --format sysjitter --raw jit | column -t", "Replace sysjitter in a script."),
+]))]
 #[allow(clippy::struct_excessive_bools, reason = "each is a flag that users type")]
 pub struct JitterArgs {
     /// Measure these CPUs, with one sampler on each [default: isolated or tickless CPUs, else all this process may use]
@@ -127,40 +137,4 @@ pub fn parse_rank(text: &str) -> Result<usize, String> {
 /// Parses the limits of a gate.
 pub fn parse_gate(text: &str) -> Result<Gate, String> {
     Gate::parse(text).map_err(|error| format!("{error}\n  {}\n  {}", error.text, error.pointer()))
-}
-
-/// Declares the command with its help.
-pub fn declare(command: Command) -> Command {
-    JitterArgs::augment_args(command)
-        .about("Measure every interruption: its length, its cause, and the setting that removes it")
-        .after_help(format!(
-"Exit codes: 0 clean, 1 a limit of --gate is exceeded or --stop-on ended the run, 2 error, 4 none is, but the run cannot show that all are kept, 130 interrupted.\n\n{}",
-examples(&[
-            (
-                "sudo lowlat jitter --duration 10s",
-                "Measure every interruption of the isolated CPUs, with its cause.",
-            ),
-            (
-                "sudo lowlat jitter --cpus 1-7,9-15 --duration 610s --threshold 100ns --when-quiet --gate guide-57037",
-                "Repeat the guide's run as soon as the host is quiet, and compare it with the guide's result.",
-            ),
-            (
-                "lowlat report render after.json --longest 3",
-                "Show the timeline of the third longest interruption of that run.",
-            ),
-            (
-                "sudo lowlat jitter --wake-every 1ms --fifo 80 --duration 60s",
-                "Measure how late a sleeping thread runs, and why.",
-            ),
-            (
-                "sudo lowlat jitter --stop-on 50us --save-trace jitter.dat --duration 24h",
-                "Wait for an interruption of 50 us, and show who caused it; `trace-cmd report -i jitter.dat` shows the trace around it.",
-            ),
-            ("lowlat jitter --gate 'max<10us,rate<0.01/s'", "Fail a script if a CPU is not that quiet."),
-            (
-                "lowlat report render runs/*.json --gate guide-57037",
-                "Show how many of these runs are as quiet as the guide's.",
-            ),
-            ("lowlat jitter --format sysjitter --raw jit | column -t", "Replace sysjitter in a script."),
-        ])))
 }

@@ -1,13 +1,8 @@
 //! Live view of the measurement: one line per CPU on stderr.
 
-use crate::progress::Progress;
+use crate::{output, progress::Progress};
 use lowlat_jitter_report::{LiveCpu, LiveView, live_lines};
 use lowlat_jitter_run::jitter::JitterProgress;
-use std::io;
-
-/// Default number of lines, for a terminal that does not report its size.
-const HEIGHT: usize = 24;
-const WIDTH: usize = 80;
 
 /// Live view; silent if stderr is not a terminal.
 pub struct Live<'a> {
@@ -19,13 +14,8 @@ pub struct Live<'a> {
 impl<'a> Live<'a> {
     /// Creates a view with the terminal's current size.
     pub fn new(progress: &'a Progress) -> Self {
-        let size = rustix::termios::tcgetwinsize(io::stderr()).ok();
-        let or = |size: Option<u16>, default| size.map_or(default, usize::from).max(1);
-        Self {
-            progress,
-            width: or(size.map(|size| size.ws_col).filter(|columns| *columns > 0), WIDTH),
-            height: or(size.map(|size| size.ws_row).filter(|rows| *rows > 0), HEIGHT),
-        }
+        let (width, height) = output::stderr_size();
+        Self { progress, width, height }
     }
 
     /// Shows how far the run is.

@@ -12,12 +12,12 @@ use crate::{documents, output::Exit};
 use anyhow::Context;
 use arguments::JitterArgs;
 pub use arguments::{Format, parse_gate, parse_rank};
-use clap::{ArgMatches, FromArgMatches};
+use clap::{ArgMatches, Args as _, FromArgMatches};
 use lowlat_jitter::gate::{Gate, Verdict};
 use lowlat_results::ResultDocument;
 use outputs::Outputs;
 
-pub const COMMAND: Subcommand = Subcommand { name: "jitter", declare: arguments::declare, run };
+pub const COMMAND: Subcommand = Subcommand { name: "jitter", declare: JitterArgs::augment_args, run };
 
 fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     let arguments = JitterArgs::from_arg_matches(matches)?;

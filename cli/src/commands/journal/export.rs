@@ -130,11 +130,7 @@ pub fn run(arguments: &Export) -> anyhow::Result<Exit> {
         ));
     }
     show::talk_if_live(recording);
-    Ok(match exported {
-        _ if is_stopped => Exit::Interrupted,
-        exported if !exported.is_complete() => Exit::Findings,
-        _ => Exit::Clean,
-    })
+    Ok(Exit::of_run(is_stopped, exported.is_complete()))
 }
 
 /// The requested format, or that of the file's extension.

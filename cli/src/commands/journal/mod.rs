@@ -15,11 +15,22 @@ mod verify;
 
 use super::{Subcommand, examples};
 use crate::output::Exit;
-use clap::{ArgMatches, Command, FromArgMatches, Subcommand as _};
+use clap::{ArgMatches, FromArgMatches, Subcommand as _};
 
-pub const COMMAND: Subcommand = Subcommand { name: "journal", declare, run };
+pub const COMMAND: Subcommand = Subcommand { name: "journal", declare: Action::augment_subcommands, run };
 
+/// Record streams; list, follow, verify, replay, export and compare recordings
 #[derive(Debug, clap::Subcommand)]
+#[command(subcommand_required = true, arg_required_else_help = true)]
+#[command(after_help = examples(&[
+    ("lowlat journal record --out monday", "Record the running pipeline until it ends."),
+    ("lowlat journal ls monday", "List the streams of the recording in directory monday."),
+    ("lowlat journal tail monday --stream 'orders.*' --follow", "Print orders as they are recorded."),
+    ("lowlat journal verify monday && echo whole", "Check that every byte is intact (exit code 0)."),
+    ("lowlat journal replay monday --speed 10", "Replay ten times as fast as recorded."),
+    ("lowlat journal export monday --out monday.parquet", "Export a table for analysis tools."),
+    ("lowlat journal diff monday tuesday", "Compare the orders of two runs (exit code 1 if they differ)."),
+]))]
 enum Action {
     /// Record the streams of a running pipeline, until it ends, Ctrl-C or --duration
     Record(record::Record),
@@ -36,25 +47,6 @@ enum Action {
     Export(export::Export),
     /// Compare the orders of two recordings: missing, extra, changed, later or earlier
     Diff(diff::Diff),
-}
-
-fn declare(command: Command) -> Command {
-    Action::augment_subcommands(command)
-        .about("Record streams; list, follow, verify, replay, export and compare recordings")
-        .subcommand_required(true)
-        .arg_required_else_help(true)
-        .after_help(examples(&[
-            ("lowlat journal record --out monday", "Record the running pipeline until it ends."),
-            ("lowlat journal ls monday", "List the streams of the recording in directory monday."),
-            ("lowlat journal tail monday --stream 'orders.*' --follow", "Print orders as they are recorded."),
-            ("lowlat journal verify monday && echo whole", "Check that every byte is intact (exit code 0)."),
-            ("lowlat journal replay monday --speed 10", "Replay ten times as fast as recorded."),
-            ("lowlat journal export monday --out monday.parquet", "Export a table for analysis tools."),
-            (
-                "lowlat journal diff monday tuesday",
-                "Compare the orders of two runs (exit code 1 if they differ).",
-            ),
-        ]))
 }
 
 fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {

@@ -2,12 +2,12 @@
 
 use super::{payload, runs};
 use crate::{
-    arguments::duration,
+    arguments::{duration, word},
     output::{self, Exit},
     progress::Progress,
     signals,
 };
-use clap::{Args, ValueEnum};
+use clap::Args;
 use lowlat_ipc::{
     region::Memfd,
     stream::{Reader, Segment},
@@ -45,11 +45,11 @@ pub struct Record {
     #[arg(long, alias = "streams", value_name = "NAME")]
     stream: Vec<String>,
     /// When to sync to the disk: never, every second, or after each block
-    #[arg(long, value_enum, default_value_t = SyncWord::Interval)]
-    sync: SyncWord,
+    #[arg(long, default_value = "interval", value_parser = word(SYNCS))]
+    sync: SyncPolicy,
     /// Write past the page cache where the file system supports it (direct), or through it
-    #[arg(long, value_enum, default_value_t = WritesWord::Direct)]
-    writes: WritesWord,
+    #[arg(long, default_value = "direct", value_parser = word([("direct", WriteMethod::Direct), ("cached", WriteMethod::Cached)]))]
+    writes: WriteMethod,
     /// Memory to buffer records while the disk stalls, MiB [64 hold half a second of a million
     /// typical records per second]
     #[arg(long, value_name = "MIB", default_value_t = 64, value_parser = clap::value_parser!(u64).range(1..=1024))]
@@ -68,18 +68,12 @@ pub struct Record {
     json: bool,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum SyncWord {
-    None,
-    Interval,
-    Each,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum WritesWord {
-    Direct,
-    Cached,
-}
+/// When to sync to the disk, by word.
+const SYNCS: [(&str, SyncPolicy); 3] = [
+    ("none", SyncPolicy::None),
+    ("interval", SyncPolicy::Interval(SYNC_INTERVAL)),
+    ("each", SyncPolicy::Each),
+];
 
 type Memory = Arc<Memfd>;
 /// Segments that replace others, by stream, oldest first.
@@ -149,15 +143,8 @@ pub fn run(arguments: &Record) -> anyhow::Result<Exit> {
 fn options(arguments: &Record) -> Options {
     let options = Options {
         file_bytes_max: arguments.file_mib << 20,
-        sync: match arguments.sync {
-            SyncWord::None => SyncPolicy::None,
-            SyncWord::Interval => SyncPolicy::Interval(SYNC_INTERVAL),
-            SyncWord::Each => SyncPolicy::Each,
-        },
-        writes: match arguments.writes {
-            WritesWord::Direct => WriteMethod::Direct,
-            WritesWord::Cached => WriteMethod::Cached,
-        },
+        sync: arguments.sync,
+        writes: arguments.writes,
         ..Options::default()
     };
     // Bytes that may arrive during a stall.

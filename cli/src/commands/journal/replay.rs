@@ -3,7 +3,7 @@
 use super::{
     select::Select,
     show::{self, Printer},
-    tail::{is_read, print},
+    tail::print,
 };
 use crate::{
     output::{self, Exit},
@@ -46,7 +46,7 @@ const BLOCK_BYTES: usize = 1 << 16;
 /// Like [`print()`], in blocks or at once.
 fn line(out: &mut impl Write, line: Option<String>, in_blocks: bool) -> anyhow::Result<bool> {
     match line {
-        Some(line) if in_blocks => is_read(writeln!(out, "{}", output::own_styles(&line))),
+        Some(line) if in_blocks => output::is_read(writeln!(out, "{}", output::own_styles(&line))),
         line => print(out, line),
     }
 }
@@ -78,7 +78,7 @@ pub fn run(arguments: &Replay) -> anyhow::Result<Exit> {
     if let Some(error) = failed {
         return Err(error);
     }
-    is_cut |= !is_read(out.flush())?;
+    is_cut |= !output::is_read(out.flush())?;
     if arguments.json {
         print(&mut out, Some(show::json_text(serde_json::json!({ "replayed": replayed }))))?;
     } else {
@@ -95,11 +95,7 @@ pub fn run(arguments: &Replay) -> anyhow::Result<Exit> {
         ));
     }
     show::talk_if_live(recording);
-    Ok(match replayed {
-        replayed if replayed.is_stopped && !is_cut => Exit::Interrupted,
-        replayed if !replayed.is_complete() => Exit::Findings,
-        _ => Exit::Clean,
-    })
+    Ok(Exit::of_run(replayed.is_stopped && !is_cut, replayed.is_complete()))
 }
 
 #[cfg(test)]

@@ -8,15 +8,9 @@ use crate::{
     output::{self, Exit},
     signals,
 };
-use anyhow::Context;
 use clap::Args;
 use lowlat_journal::read::{self, JournalRead, Record, last_records};
-use std::{
-    io::{self, Write},
-    ops::RangeInclusive,
-    sync::atomic::Ordering,
-    time::Duration,
-};
+use std::{io::Write, ops::RangeInclusive, sync::atomic::Ordering, time::Duration};
 
 /// Interval at which an idle recording is checked.
 const LOOK: Duration = Duration::from_millis(100);
@@ -120,13 +114,5 @@ fn follow(
 /// Prints a line at once. Returns false if the reader of stdout has closed it.
 pub fn print(out: &mut impl Write, line: Option<String>) -> anyhow::Result<bool> {
     let Some(line) = line else { return Ok(true) };
-    is_read(writeln!(out, "{}", output::own_styles(&line)).and_then(|()| out.flush()))
-}
-
-/// Returns false if the reader of stdout has closed it.
-pub fn is_read(written: io::Result<()>) -> anyhow::Result<bool> {
-    match written {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
-        result => result.map(|()| true).context("cannot write to stdout"),
-    }
+    output::is_read(writeln!(out, "{}", output::own_styles(&line)).and_then(|()| out.flush()))
 }

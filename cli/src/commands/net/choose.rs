@@ -3,14 +3,14 @@
 use super::pingpong::{server_with_port, size_list};
 use crate::{
     arguments::{duration, time_ns},
-    commands::{Subcommand, examples, outputs::OutputArgs},
+    commands::{examples, outputs::OutputArgs},
     documents::Run,
     host::HostArgs,
     output::{self, Exit},
     signals,
 };
 use anyhow::Context;
-use clap::{ArgMatches, Args, Command, FromArgMatches, builder::PossibleValuesParser};
+use clap::{Args, builder::PossibleValuesParser};
 use lowlat_host::CpuId;
 use lowlat_net::{
     choose::{ChoiceRecord, ChoiceStudy, Goal, Mode, NetChoiceMeasurement},
@@ -19,15 +19,23 @@ use lowlat_net::{
 use lowlat_net_run::{self as net, ChooseEvent, ChooseOptions};
 use std::time::Duration;
 
-pub const COMMAND: Subcommand = Subcommand { name: "choose", declare, run };
-
 /// Fewest round trips of a run: its p99 needs 368.
 const ITERATIONS_MIN: u64 = 400;
 /// Shortest busy polling unless the user names another, in microseconds.
 const BUSY_POLL_US_MIN: f64 = 50.0;
 
+/// Find the cheapest waiting mode that meets a latency and CPU goal
+///
+/// Tries blocking, blocking without idle states, busy polling, epoll busy polling, suspended interrupts and spinning
+/// in turn against `lowlat net server`, and measures half round trips and the CPU time of both ends. Names the mode
+/// with the least CPU time whose p99 and CPU time meet the goal. Exits with 1 if none does.
 #[derive(Debug, Args)]
-struct NetChooseArgs {
+#[command(arg_required_else_help = true)]
+#[command(after_help = examples(&[
+    ("lowlat net choose 10.0.0.2 --p99 20us --cpu-share 50%", "Find the cheapest mode at 10,000 messages/s."),
+    ("lowlat net choose 10.0.0.2 tcp --p99 8us --rate 500 --size 128", "Find it for TCP, at the rate and size of an order gateway."),
+]))]
+pub struct NetChooseArgs {
     /// The server: a name or address, with :PORT unless it is 12048
     #[arg(value_name = "HOST")]
     host: String,
@@ -70,25 +78,6 @@ struct NetChooseArgs {
     host_args: HostArgs,
 }
 
-fn declare(command: Command) -> Command {
-    NetChooseArgs::augment_args(command)
-        .about("Find the cheapest waiting mode that meets a latency and CPU goal")
-        .long_about(
-            "Find the cheapest waiting mode that meets a latency and CPU goal\n\nTries blocking, blocking without idle states, busy \
-             polling, epoll busy polling, suspended interrupts and spinning in turn against `lowlat net server`, and measures \
-             half round trips and the CPU time of both ends. Names the mode with the least CPU time whose p99 and CPU time meet the goal. \
-             Exits with 1 if none does.",
-        )
-        .arg_required_else_help(true)
-        .after_help(examples(&[
-            ("lowlat net choose 10.0.0.2 --p99 20us --cpu-share 50%", "Find the cheapest mode at 10,000 messages/s."),
-            (
-                "lowlat net choose 10.0.0.2 tcp --p99 8us --rate 500 --size 128",
-                "Find it for TCP, at the rate and size of an order gateway.",
-            ),
-        ]))
-}
-
 /// Parses a share of a CPU: "50%" or "50".
 fn share(text: &str) -> Result<f64, String> {
     let number: Option<f64> = text.strip_suffix('%').unwrap_or(text).trim().parse().ok();
@@ -98,10 +87,9 @@ fn share(text: &str) -> Result<f64, String> {
         .ok_or_else(|| format!("\"{text}\" is not a share of a CPU; write one from 1% to 100%, such as 50%"))
 }
 
-fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
-    let arguments = NetChooseArgs::from_arg_matches(matches)?;
+pub fn run(arguments: &NetChooseArgs) -> anyhow::Result<Exit> {
     let outputs = arguments.outputs.prepare()?;
-    let document = measure(&arguments)?;
+    let document = measure(arguments)?;
     let record = &document.net_choice().context("the document contains no choice of a mode")?.record;
     outputs.write(&document, &lowlat_net_report::net_choice_text(record, output::width()))?;
     Ok(if document.is_interrupted { Exit::Interrupted } else { exit(record) })

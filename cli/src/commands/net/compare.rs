@@ -2,14 +2,14 @@
 
 use super::pingpong;
 use crate::{
-    commands::{Subcommand, examples, outputs::OutputArgs},
+    commands::{examples, outputs::OutputArgs},
     documents::{self, Run},
     host::HostArgs,
     output::{self, Exit},
     signals,
 };
 use anyhow::Context;
-use clap::{ArgMatches, Args, Command, FromArgMatches};
+use clap::Args;
 use lowlat_host::CpuId;
 use lowlat_net::{
     compare::{CompareRecord, CompareRun, CompareSide, NetCompareMeasurement},
@@ -19,13 +19,23 @@ use lowlat_net_run::{self as net, CompareOptions, SideOptions};
 use lowlat_results::ResultDocument;
 use std::path::{Path, PathBuf};
 
-pub const COMMAND: Subcommand = Subcommand { name: "compare", declare, run };
-
 /// Words before a client's arguments that users may type too.
 const OWN_WORDS: [&str; 4] = ["lowlat", "net", "pingpong", "client"];
 
+/// Compare programs or settings that measure round trips, in turn
+///
+/// Runs the sides in the order A B, B A, A B and so on, with a control (the time of a cache line between the two
+/// CPUs) before each run, and compares B and the following sides with A round by round. Names a winner only if the 95
+/// % interval of a ratio excludes 1 and the control was stable. Each side needs its server; sfnt-pingpong's ends
+/// after one run, so run it in a loop.
 #[derive(Debug, Args)]
-struct NetCompareArgs {
+#[command(arg_required_else_help = true)]
+#[command(after_help = examples(&[
+    ("lowlat net compare -- udp desk8 --sizes 32 -- udp desk8 --sizes 32 --wait spin", "Compare two waiting modes."),
+    ("lowlat net compare --client-cpu 1 --server-cpu 0 -- tcp desk8 --sizes 32 --client-cpu 1 -- taskset -c 1 sockperf ping-pong -i desk8 --tcp -m 32 -t 3", "Compare with sockperf."),
+    ("lowlat net compare --import monday.txt tuesday.txt", "Show finished outputs side by side."),
+]))]
+pub struct NetCompareArgs {
     /// Rounds, each of one run of every side; a verdict needs 6
     #[arg(long, value_name = "COUNT", default_value_t = 9, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     rounds: u32,
@@ -47,33 +57,9 @@ struct NetCompareArgs {
     sides: Vec<String>,
 }
 
-fn declare(command: Command) -> Command {
-    NetCompareArgs::augment_args(command)
-        .about("Compare programs or settings that measure round trips, in turn")
-        .long_about(
-            "Compare programs or settings that measure round trips, in turn\n\nRuns the sides in the order A B, B A, A B and so on, \
-             with a control (the time of a cache line between the two CPUs) before each run, and compares B and the following sides with A round by round. Names a winner \
-             only if the 95 % interval of a ratio excludes 1 and the control was stable. Each side needs its server; sfnt-pingpong's ends \
-             after one run, so run it in a loop.",
-        )
-        .arg_required_else_help(true)
-        .after_help(examples(&[
-            (
-                "lowlat net compare -- udp desk8 --sizes 32 -- udp desk8 --sizes 32 --wait spin",
-                "Compare two waiting modes.",
-            ),
-            (
-                "lowlat net compare --client-cpu 1 --server-cpu 0 -- tcp desk8 --sizes 32 --client-cpu 1 -- taskset -c 1 sockperf ping-pong -i desk8 --tcp -m 32 -t 3",
-                "Compare with sockperf.",
-            ),
-            ("lowlat net compare --import monday.txt tuesday.txt", "Show finished outputs side by side."),
-        ]))
-}
-
-fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
-    let arguments = NetCompareArgs::from_arg_matches(matches)?;
+pub fn run(arguments: &NetCompareArgs) -> anyhow::Result<Exit> {
     let outputs = arguments.outputs.prepare()?;
-    let document = measure(&arguments)?;
+    let document = measure(arguments)?;
     let record = &document.net_compare().context("the document contains no comparison")?.record;
     outputs.write(&document, &lowlat_net_report::net_compare_text(record, output::width()))?;
     Ok(Exit::of_measurement(document.is_interrupted, record.is_whole()))
@@ -186,6 +172,7 @@ fn read(file: &Path) -> anyhow::Result<(Tool, ToolOutput)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clap::{Command, FromArgMatches};
 
     fn words(line: &str) -> Vec<String> {
         line.split_whitespace().map(str::to_owned).collect()

@@ -8,65 +8,59 @@ mod prepare;
 mod server;
 pub mod stream;
 
-use super::{Subcommand, examples, group, run_member};
+use super::{Subcommand, examples};
 use crate::output::Exit;
-use clap::{ArgMatches, Command};
+use clap::{ArgMatches, FromArgMatches, Subcommand as _};
 use lowlat_host::{HostSnapshot, Reading, snapshot::Nic};
 use lowlat_net::sfnt::{HeaderFacts, InterfaceFacts};
 use lowlat_results::ResultDocument;
 
-pub const COMMAND: Subcommand = Subcommand { name: "net", declare, run };
+pub const COMMAND: Subcommand = Subcommand { name: "net", declare: Action::augment_subcommands, run };
 
-/// The subcommands, in help order. A new one adds its file and its line here.
-const MEMBERS: &[Subcommand] = &[
-    nics::COMMAND,
-    prepare::COMMAND,
-    server::COMMAND,
-    pingpong::COMMAND,
-    stream::COMMAND,
-    compare::COMMAND,
-    choose::COMMAND,
-];
-
-fn declare(command: Command) -> Command {
-    group(command, MEMBERS)
-        .about("Show and prepare network interfaces, and measure network latency")
-        .after_help(examples(&[
-            ("lowlat net nics", "Show every physical interface, and whether it can be measured."),
-            ("lowlat net prepare enp1s0f1 --dry-run", "Show what prepares the host for an interface."),
-            ("lowlat net server", "Answer clients on this host."),
-            (
-                "lowlat net pingpong client tcp 10.0.0.2 --wait spin",
-                "Measure half round trips of every size.",
-            ),
-            (
-                "lowlat net stream client udp 10.0.0.2 --p99 50us",
-                "Find the highest rate without loss and with p99 within 50 us.",
-            ),
-            (
-                "lowlat net compare -- udp 10.0.0.2 -- udp 10.0.0.2 --wait spin",
-                "Compare two ways to wait, in turn.",
-            ),
-            (
-                "lowlat net choose 10.0.0.2 --p99 20us --cpu-share 50%",
-                "Find the cheapest way to wait for a goal.",
-            ),
-            ("lowlat net pingpong --import sfnt.log", "Read the output of sfnt-pingpong."),
-        ]))
+/// Show and prepare network interfaces, and measure network latency
+#[derive(Debug, clap::Subcommand)]
+#[command(subcommand_required = true, arg_required_else_help = true, after_help = examples(&[
+    ("lowlat net nics", "Show every physical interface, and whether it can be measured."),
+    ("lowlat net prepare enp1s0f1 --dry-run", "Show what prepares the host for an interface."),
+    ("lowlat net server", "Answer clients on this host."),
+    ("lowlat net pingpong client tcp 10.0.0.2 --wait spin", "Measure half round trips of every size."),
+    ("lowlat net stream client udp 10.0.0.2 --p99 50us", "Find the highest rate without loss and with p99 within 50 us."),
+    ("lowlat net compare -- udp 10.0.0.2 -- udp 10.0.0.2 --wait spin", "Compare two ways to wait, in turn."),
+    ("lowlat net choose 10.0.0.2 --p99 20us --cpu-share 50%", "Find the cheapest way to wait for a goal."),
+    ("lowlat net pingpong --import sfnt.log", "Read the output of sfnt-pingpong."),
+]))]
+enum Action {
+    Nics(nics::NetNicsArgs),
+    Prepare(prepare::NetPrepareArgs),
+    Server(server::NetServerArgs),
+    Pingpong(pingpong::NetPingpongArgs),
+    #[command(subcommand, subcommand_required = false)]
+    Stream(stream::Action),
+    Compare(compare::NetCompareArgs),
+    Choose(choose::NetChooseArgs),
 }
 
 fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
-    run_member("net", MEMBERS, matches)
+    match Action::from_arg_matches(matches)? {
+        Action::Nics(arguments) => nics::run(&arguments),
+        Action::Prepare(arguments) => prepare::run(&arguments),
+        Action::Server(arguments) => server::run(&arguments),
+        Action::Pingpong(arguments) => pingpong::run(&arguments),
+        Action::Stream(stream::Action::Client(arguments)) => stream::run(&arguments),
+        Action::Compare(arguments) => compare::run(&arguments),
+        Action::Choose(arguments) => choose::run(&arguments),
+    }
 }
 
 /// The interface of this name.
 fn found<'a>(host: &'a HostSnapshot, name: &str) -> anyhow::Result<&'a Nic> {
     host.nics.iter().find(|nic| nic.name == name).ok_or_else(|| {
         let names: Vec<&str> = host.nics.iter().map(|nic| nic.name.as_str()).collect();
-        anyhow::anyhow!(
-            "cannot use interface {name}: this host has no such interface\nhint: choose one of {}",
-            names.join(", ")
-        )
+        let next = match names.as_slice() {
+            [] => "no interface was found; `lowlat host show` has what could be read".to_owned(),
+            names => format!("choose one of {}", names.join(", ")),
+        };
+        anyhow::anyhow!("cannot use interface {name}: this host has no such interface\nhint: {next}")
     })
 }
 

@@ -1,20 +1,26 @@
 //! `lowlat net nics`: shows every network interface, and whether a measurement over it is meaningful.
 
-use crate::commands::{Subcommand, examples};
+use crate::commands::help;
 use crate::{
     host::HostArgs,
     output::{self, Exit},
 };
-use clap::{ArgMatches, Args, Command, FromArgMatches};
+use clap::Args;
 use lowlat_host::{HostSnapshot, snapshot::Nic};
 use lowlat_net_report::NicView;
 use lowlat_settings::Checked;
 use serde_json::json;
 
-pub const COMMAND: Subcommand = Subcommand { name: "nics", declare, run };
-
+/// Show network interfaces: card, link, place, queues, interrupts, NAPI and what they lack
 #[derive(Debug, Args)]
-struct NetNicsArgs {
+#[command(after_help = help("A port without carrier is marked as unusable for measurement.\n\n\
+    Exit codes: 0 every interface is usable, 1 one is not, 2 error, 4 none is known to be unusable, \
+    but the carrier of fewer than half could be read.", &[
+    ("lowlat net nics", "Show every physical interface."),
+    ("lowlat net nics enp1s0f1", "Show one interface."),
+    ("lowlat net nics --root desk7.tar.gz --json", "Print those of a captured host as JSON."),
+]))]
+pub struct NetNicsArgs {
     /// Show these interfaces [default: every physical one]
     #[arg(value_name = "IF")]
     interfaces: Vec<String>,
@@ -25,23 +31,7 @@ struct NetNicsArgs {
     json: bool,
 }
 
-fn declare(command: Command) -> Command {
-    NetNicsArgs::augment_args(command)
-        .about("Show network interfaces: card, link, place, queues, interrupts, NAPI and what they lack")
-        .after_help(format!(
-            "A port without carrier is marked as unusable for measurement.\n\n\
-             Exit codes: 0 every interface is usable, 1 one is not, 2 error, 4 none is known to be unusable, \
-             but the carrier of fewer than half could be read.\n\n{}",
-            examples(&[
-                ("lowlat net nics", "Show every physical interface."),
-                ("lowlat net nics enp1s0f1", "Show one interface."),
-                ("lowlat net nics --root desk7.tar.gz --json", "Print those of a captured host as JSON."),
-            ])
-        ))
-}
-
-fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
-    let arguments = NetNicsArgs::from_arg_matches(matches)?;
+pub fn run(arguments: &NetNicsArgs) -> anyhow::Result<Exit> {
     let host = arguments.host.read()?;
     let isolated = &host.allocation.isolated;
     let nics = chosen(&host.snapshot, &arguments.interfaces)?;

@@ -1,20 +1,29 @@
 //! `lowlat net prepare`: the part of the plan that concerns one interface and the network.
 
-use crate::commands::{Subcommand, examples, tune};
+use crate::commands::{help, tune};
 use crate::{
     host::HostArgs,
     output::{self, Exit},
 };
-use clap::{ArgMatches, Args, Command, FromArgMatches};
+use clap::Args;
 use lowlat_plan::Plan;
 use lowlat_tune_run::flow::ApplyOptions;
 use std::path::PathBuf;
 
-pub const COMMAND: Subcommand = Subcommand { name: "prepare", declare, run };
-
+/// Prepare the host for network traffic of one interface, through the undo log
 #[derive(Debug, Args)]
+#[command(after_help = help("Plans the settings of the interface and its interrupts, the network's sysctls, power saving that delays a \
+    packet, and services that come between; of a bond, VLAN or macvlan, those of the interfaces below it. \
+    `lowlat tune plan` has the rest: isolation and the command line.\n\
+    `lowlat tune verify` checks what was applied, `lowlat tune rollback` restores it.\n\n\
+    Exit codes: 0 nothing to change or in force, 1 changes planned or some refused, 2 error, \
+    4 nothing to change, but less than half of the settings could be checked.", &[
+    ("lowlat net prepare enp1s0f1 --dry-run", "Show what would change, and what would not and why."),
+    ("sudo lowlat net prepare enp1s0f1", "Apply it, after confirmation."),
+    ("sudo lowlat net prepare enp1s0f1 --accept-risk service.firewalld", "Also stop the packet filter."),
+]))]
 #[allow(clippy::struct_excessive_bools, reason = "flags of a command are independent")]
-struct NetPrepareArgs {
+pub struct NetPrepareArgs {
     /// Prepare this interface
     #[arg(value_name = "IF")]
     interface: String,
@@ -43,32 +52,8 @@ struct NetPrepareArgs {
     state_dir: Option<PathBuf>,
 }
 
-fn declare(command: Command) -> Command {
-    NetPrepareArgs::augment_args(command)
-        .about("Prepare the host for network traffic of one interface, through the undo log")
-        .after_help(format!(
-            "Plans the settings of the interface and its interrupts, the network's sysctls, power saving that delays a \
-             packet, and services that come between; of a bond, VLAN or macvlan, those of the interfaces below it. \
-             `lowlat tune plan` has the rest: isolation and the command line.\n\
-             `lowlat tune verify` checks what was applied, `lowlat tune rollback` restores it.\n\n\
-             Exit codes: 0 nothing to change or in force, 1 changes planned or some refused, 2 error, \
-             4 nothing to change, but less than half of the settings could be checked.\n\n{}",
-            examples(&[
-                ("lowlat net prepare enp1s0f1 --dry-run", "Show what would change, and what would not and why."),
-                ("sudo lowlat net prepare enp1s0f1", "Apply it, after confirmation."),
-                (
-                    "sudo lowlat net prepare enp1s0f1 --accept-risk service.firewalld",
-                    "Also stop the packet filter."
-                ),
-            ])
-        ))
-}
-
-fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
-    let arguments = NetPrepareArgs::from_arg_matches(matches)?;
-    for id in &arguments.accept_risk {
-        tune::check_id(id)?;
-    }
+pub fn run(arguments: &NetPrepareArgs) -> anyhow::Result<Exit> {
+    tune::check_ids(&arguments.accept_risk)?;
     let mut host = arguments.host.read()?;
     let nic = super::found(&host.snapshot, &arguments.interface)?;
     if nic.carrier.known() == Some(&false) {

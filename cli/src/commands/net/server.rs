@@ -2,20 +2,24 @@
 
 use super::pingpong::{PORT, server_with_port};
 use crate::{
-    commands::{Subcommand, examples},
+    commands::examples,
     output::{self, Exit},
     signals,
 };
-use clap::{ArgMatches, Args, Command, FromArgMatches};
+use clap::Args;
 use lowlat_host::CpuId;
 use lowlat_host_run::Root;
 use lowlat_net_run::{self as net, ServerEvent, ServerOptions};
 use std::net::SocketAddr;
 
-pub const COMMAND: Subcommand = Subcommand { name: "server", declare, run };
-
+/// Answer clients of pingpong, stream and choose until Ctrl-C
 #[derive(Debug, Args)]
-struct NetServerArgs {
+#[command(after_help = examples(&[
+    ("lowlat net server", "Answer clients on port 12048, one run at a time."),
+    ("lowlat net server --listen 10.0.0.2", "Answer on one address only."),
+    ("lowlat net server --cpu 3 --once", "Answer one run, on CPU 3."),
+]))]
+pub struct NetServerArgs {
     /// Listen on this address; repeatable [default: every address]
     #[arg(long, value_name = "ADDRESS", value_parser = listen_address)]
     listen: Vec<SocketAddr>,
@@ -27,24 +31,14 @@ struct NetServerArgs {
     once: bool,
 }
 
-fn declare(command: Command) -> Command {
-    NetServerArgs::augment_args(command)
-        .about("Answer clients of pingpong, stream and choose until Ctrl-C")
-        .after_help(examples(&[
-            ("lowlat net server", "Answer clients on port 12048, one run at a time."),
-            ("lowlat net server --listen 10.0.0.2", "Answer on one address only."),
-            ("lowlat net server --cpu 3 --once", "Answer one run, on CPU 3."),
-        ]))
-}
-
 fn listen_address(text: &str) -> Result<SocketAddr, String> {
     let wrong = || format!("\"{text}\" is not an address; write one such as 10.0.0.2 or [::1]:12048");
     server_with_port(text).parse().map_err(|_| wrong())
 }
 
-fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
-    let arguments = NetServerArgs::from_arg_matches(matches)?;
-    let listen = if arguments.listen.is_empty() { net::everywhere(PORT).to_vec() } else { arguments.listen };
+pub fn run(arguments: &NetServerArgs) -> anyhow::Result<Exit> {
+    let listen =
+        if arguments.listen.is_empty() { net::everywhere(PORT).to_vec() } else { arguments.listen.clone() };
     let options = ServerOptions { listen, cpu: arguments.cpu, is_single: arguments.once };
     let stop = signals::stop_flag()?;
     net::run_server(&Root::live(), &options, &stop, &|event| output::talk(&in_words(event)))?;

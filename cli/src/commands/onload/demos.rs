@@ -1,17 +1,23 @@
 //! `lowlat onload demos`.
 
-use super::{Running, Subcommand, examples, path, perform};
-use crate::output::{self, Exit};
+use super::{Running, path, perform};
+use crate::{
+    commands::examples,
+    output::{self, Exit},
+};
 use anyhow::{Context as _, bail, ensure};
-use clap::{ArgMatches, Args, Command, FromArgMatches};
+use clap::Args;
 use lowlat_host_run::programs::{Program, exit_code};
 use lowlat_net::onload::{DEMOS, build_demos, demos_folder};
 use std::path::PathBuf;
 
-pub const COMMAND: Subcommand = Subcommand { name: "demos", declare, run };
-
+/// List, build or run the ef_vi demonstrations of an Onload release
 #[derive(Debug, Args)]
-struct OnloadDemosArgs {
+#[command(after_help = examples(&[
+    ("lowlat onload demos /usr/local/src/openonload-201811-u1 --build", "Build them."),
+    ("lowlat onload demos /usr/local/src/openonload-201811-u1 --run eflatency -- ping enp1s0f1", "Measure half round trips of raw frames."),
+]))]
+pub struct OnloadDemosArgs {
     /// Folder of an unpacked and built release
     #[arg(value_name = "DIR")]
     release: PathBuf,
@@ -28,20 +34,7 @@ struct OnloadDemosArgs {
     running: Running,
 }
 
-fn declare(command: Command) -> Command {
-    OnloadDemosArgs::augment_args(command)
-        .about("List, build or run the ef_vi demonstrations of an Onload release")
-        .after_help(examples(&[
-            ("lowlat onload demos /usr/local/src/openonload-201811-u1 --build", "Build them."),
-            (
-                "lowlat onload demos /usr/local/src/openonload-201811-u1 --run eflatency -- ping enp1s0f1",
-                "Measure half round trips of raw frames.",
-            ),
-        ]))
-}
-
-fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
-    let arguments = OnloadDemosArgs::from_arg_matches(matches)?;
+pub fn run(arguments: &OnloadDemosArgs) -> anyhow::Result<Exit> {
     let release = std::path::absolute(&arguments.release)?.display().to_string();
     let folder = PathBuf::from(demos_folder(&release));
     ensure!(

@@ -1,16 +1,19 @@
 //! `lowlat onload firmware`.
 
-use super::{Running, Subcommand, examples, perform, variant};
-use crate::output::{self, Exit};
-use clap::{ArgMatches, Args, Command, FromArgMatches};
+use super::{Running, perform, variant};
+use crate::{
+    commands::examples,
+    output::{self, Exit},
+};
+use clap::Args;
 use lowlat_host_run::{Root, snapshot};
 use lowlat_net::onload::{VARIANT, firmware};
 use lowlat_net_report::Solarflare;
 
-pub const COMMAND: Subcommand = Subcommand { name: "firmware", declare, run };
-
+/// Update a card's firmware and choose its variant; needs a reboot
 #[derive(Debug, Args)]
-struct OnloadFirmwareArgs {
+#[command(after_help = examples(&[("sudo lowlat onload firmware enp1s0f1 --update", "Update the firmware and choose ultra-low-latency.")]))]
+pub struct OnloadFirmwareArgs {
     /// Interface of the card
     #[arg(value_name = "IF")]
     interface: String,
@@ -24,17 +27,7 @@ struct OnloadFirmwareArgs {
     running: Running,
 }
 
-fn declare(command: Command) -> Command {
-    OnloadFirmwareArgs::augment_args(command)
-        .about("Update a card's firmware and choose its variant; needs a reboot")
-        .after_help(examples(&[(
-            "sudo lowlat onload firmware enp1s0f1 --update",
-            "Update the firmware and choose ultra-low-latency.",
-        )]))
-}
-
-fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
-    let arguments = OnloadFirmwareArgs::from_arg_matches(matches)?;
+pub fn run(arguments: &OnloadFirmwareArgs) -> anyhow::Result<Exit> {
     let interface = &arguments.interface;
     anyhow::ensure!(
         !is_another_card(interface),

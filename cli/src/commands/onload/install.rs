@@ -1,24 +1,27 @@
 //! `lowlat onload install`.
 
-use super::{Running, Subcommand, examples, perform};
-use crate::output::{self, Exit};
-use anyhow::{Context as _, bail, ensure};
-use clap::{ArgMatches, Args, Command, FromArgMatches};
-use lowlat_host::kernel_version::KernelVersion;
-use lowlat_host_run::{
-    Root,
-    programs::{self, Program},
+use super::{Running, perform, said};
+use crate::{
+    commands::examples,
+    output::{self, Exit},
 };
+use anyhow::{Context as _, bail, ensure};
+use clap::Args;
+use lowlat_host::kernel_version::KernelVersion;
+use lowlat_host_run::{Root, programs};
 use lowlat_net::onload::{KernelFit, Release, install};
 use std::path::{Path, PathBuf};
-
-pub const COMMAND: Subcommand = Subcommand { name: "install", declare, run };
 
 /// Folders of crti.o that compilers of other distributions do not search.
 const STARTUP_FOLDERS: [&str; 3] = ["/usr/lib64", "/usr/lib/x86_64-linux-gnu", "/usr/lib"];
 
+/// Check, build, install and load a release of Onload
 #[derive(Debug, Args)]
-struct OnloadInstallArgs {
+#[command(after_help = examples(&[
+    ("lowlat onload install openonload-201811-u1.tgz --dry-run", "Show the steps, and whether it fits the kernel."),
+    ("sudo lowlat onload install onload-9.2.1.tgz", "Build and install it, after a question."),
+]))]
+pub struct OnloadInstallArgs {
     /// Archive of a release: openonload-YYYYMM[-uN[.M]].tgz, or onload-N.N.N.tgz or .zip
     #[arg(value_name = "ARCHIVE")]
     archive: PathBuf,
@@ -29,20 +32,7 @@ struct OnloadInstallArgs {
     running: Running,
 }
 
-fn declare(command: Command) -> Command {
-    OnloadInstallArgs::augment_args(command)
-        .about("Check, build, install and load a release of Onload")
-        .after_help(examples(&[
-            (
-                "lowlat onload install openonload-201811-u1.tgz --dry-run",
-                "Show the steps, and whether it fits the kernel.",
-            ),
-            ("sudo lowlat onload install onload-9.2.1.tgz", "Build and install it, after a question."),
-        ]))
-}
-
-fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
-    let arguments = OnloadInstallArgs::from_arg_matches(matches)?;
+pub fn run(arguments: &OnloadInstallArgs) -> anyhow::Result<Exit> {
     let archive = std::path::absolute(&arguments.archive)?;
     let name = archive.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let release = Release::parse(name).with_context(|| {
@@ -95,8 +85,7 @@ fn check_sum(archive: &Path, name: &str) -> anyhow::Result<()> {
 
 /// Returns the folder of crti.o, if the compiler does not find it there by itself.
 fn startup_folder(root: &Root) -> Option<&'static str> {
-    let command = ["gcc", "-print-file-name=crti.o"].map(str::to_owned);
-    let answer = Program { command: &command, folder: "", environment: &[] }.output()?;
+    let answer = said(&["gcc", "-print-file-name=crti.o"])?;
     // The compiler repeats the bare name if it finds no such file.
     if answer.trim().contains('/') {
         return None;

@@ -6,20 +6,32 @@ mod install;
 mod status;
 mod uninstall;
 
-use super::{Subcommand, examples, group, run_member, tune::ask};
+use super::{Subcommand, help, tune::ask};
 use crate::output::{self, Exit};
 use anyhow::{Context as _, bail};
-use clap::{ArgMatches, Args, Command};
+use clap::{ArgMatches, Args, FromArgMatches, Subcommand as _};
 use lowlat_host_run::programs::{self, Program};
 use lowlat_net::onload::{Procedure, firmware_variant};
 use lowlat_net_report::{command_line, procedure_text};
 use std::{io::Write as _, path::PathBuf};
 
-pub const COMMAND: Subcommand = Subcommand { name: "onload", declare, run };
+pub const COMMAND: Subcommand = Subcommand { name: "onload", declare: Action::augment_subcommands, run };
 
-/// The subcommands, in help order. A new one adds its file and its line here.
-const MEMBERS: &[Subcommand] =
-    &[status::COMMAND, install::COMMAND, firmware::COMMAND, uninstall::COMMAND, demos::COMMAND];
+/// Install, update and remove Onload for Solarflare cards; build its demonstrations
+#[derive(Debug, clap::Subcommand)]
+#[command(subcommand_required = true, arg_required_else_help = true, after_help = help("lowlat downloads nothing: it runs the programs of an archive that you have, in order, with a log.", &[
+    ("lowlat onload status", "Show cards, firmware variants and installed programs."),
+    ("lowlat onload install onload-9.2.1.tgz --dry-run", "Show what an installation would run."),
+    ("sudo lowlat onload firmware enp1s0f1", "Choose the ultra-low-latency firmware variant."),
+    ("sudo lowlat onload uninstall", "Remove Onload and its driver."),
+]))]
+enum Action {
+    Status(status::OnloadStatusArgs),
+    Install(install::OnloadInstallArgs),
+    Firmware(firmware::OnloadFirmwareArgs),
+    Uninstall(uninstall::OnloadUninstallArgs),
+    Demos(demos::OnloadDemosArgs),
+}
 
 /// Lines of a failed program's output that are shown.
 const LINES_SHOWN: usize = 12;
@@ -38,22 +50,14 @@ struct Running {
     log: PathBuf,
 }
 
-fn declare(command: Command) -> Command {
-    group(command, MEMBERS)
-        .about("Install, update and remove Onload for Solarflare cards; build its demonstrations")
-        .after_help(format!(
-            "lowlat downloads nothing: it runs the programs of an archive that you have, in order, with a log.\n\n{}",
-            examples(&[
-                ("lowlat onload status", "Show cards, firmware variants and installed programs."),
-                ("lowlat onload install onload-9.2.1.tgz --dry-run", "Show what an installation would run."),
-                ("sudo lowlat onload firmware enp1s0f1", "Choose the ultra-low-latency firmware variant."),
-                ("sudo lowlat onload uninstall", "Remove Onload and its driver."),
-            ])
-        ))
-}
-
 fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
-    run_member("onload", MEMBERS, matches)
+    match Action::from_arg_matches(matches)? {
+        Action::Status(arguments) => status::run(&arguments),
+        Action::Install(arguments) => install::run(&arguments),
+        Action::Firmware(arguments) => firmware::run(&arguments),
+        Action::Uninstall(arguments) => uninstall::run(&arguments),
+        Action::Demos(arguments) => demos::run(&arguments),
+    }
 }
 
 /// Shows a procedure, asks, and runs its steps until one fails.
@@ -99,10 +103,15 @@ fn perform(procedure: &Procedure, running: &Running) -> anyhow::Result<Exit> {
     Ok(Exit::Clean)
 }
 
+/// Returns the output of a program; `None` if it cannot be run or fails.
+fn said(words: &[&str]) -> Option<String> {
+    let command: Vec<String> = words.iter().copied().map(str::to_owned).collect();
+    Program { command: &command, folder: "", environment: &[] }.output()
+}
+
 /// Returns the firmware variant of an interface that sfboot reports.
 fn variant(interface: &str) -> Option<String> {
-    let command = ["sfboot".to_owned(), format!("--adapter={interface}")];
-    firmware_variant(&Program { command: &command, folder: "", environment: &[] }.output()?)
+    firmware_variant(&said(&["sfboot", &format!("--adapter={interface}")])?)
 }
 
 /// Returns the environment variable PATH; empty if it is unset.

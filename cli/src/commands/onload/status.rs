@@ -1,19 +1,20 @@
 //! `lowlat onload status`.
 
-use super::{Subcommand, examples, path, variant};
+use super::{path, variant};
 use crate::{
+    commands::examples,
     host::HostArgs,
     output::{self, Exit},
 };
-use clap::{ArgMatches, Args, Command, FromArgMatches};
+use clap::Args;
 use lowlat_host_run::programs;
 use lowlat_net::onload::HELPERS;
 use lowlat_net_report::{NicView, OnloadStatus, Solarflare, onload_status_text};
 
-pub const COMMAND: Subcommand = Subcommand { name: "status", declare, run };
-
+/// Show Solarflare cards with their firmware variant, and what of Onload is installed
 #[derive(Debug, Args)]
-struct OnloadStatusArgs {
+#[command(after_help = examples(&[("lowlat onload status", "Show cards and installed programs.")]))]
+pub struct OnloadStatusArgs {
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -21,14 +22,7 @@ struct OnloadStatusArgs {
     host: HostArgs,
 }
 
-fn declare(command: Command) -> Command {
-    OnloadStatusArgs::augment_args(command)
-        .about("Show Solarflare cards with their firmware variant, and what of Onload is installed")
-        .after_help(examples(&[("lowlat onload status", "Show cards and installed programs.")]))
-}
-
-fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
-    let arguments = OnloadStatusArgs::from_arg_matches(matches)?;
+pub fn run(arguments: &OnloadStatusArgs) -> anyhow::Result<Exit> {
     let host = arguments.host.read()?;
     let isolated = host.snapshot.cpus_isolated();
     let stack = host.snapshot.bypasses.iter().find(|stack| stack.name == "Onload");

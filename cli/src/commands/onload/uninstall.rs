@@ -1,17 +1,11 @@
 //! `lowlat onload uninstall`.
 
-use super::{Running, Subcommand, examples, perform};
-use crate::output::Exit;
-use clap::{ArgMatches, Args, Command, FromArgMatches};
-use lowlat_host_run::{
-    Root,
-    programs::{Program, find},
-    snapshot,
-};
+use super::{Running, path, perform, said};
+use crate::{commands::examples, output::Exit};
+use clap::Args;
+use lowlat_host_run::{Root, programs::find, snapshot};
 use lowlat_net::onload::{session_over, uninstall};
 use std::collections::BTreeSet;
-
-pub const COMMAND: Subcommand = Subcommand { name: "uninstall", declare, run };
 
 /// A package manager: the query for the packages that own a file, and the command that removes packages. A manager that
 /// also removes dependent packages has a simulation of that command.
@@ -37,8 +31,10 @@ const MANAGERS: [PackageManager; 2] = [
 const PROGRAMS: [&str; 3] = ["onload", "onload_tool", "onload_uninstall"];
 const MODULES: [&str; 5] = ["sfc", "sfc_resource", "sfc_char", "sfc_affinity", "onload"];
 
+/// Unload and remove Onload, its driver and its packages
 #[derive(Debug, Args)]
-struct OnloadUninstallArgs {
+#[command(after_help = examples(&[("lowlat onload uninstall --dry-run", "Show what would be removed.")]))]
+pub struct OnloadUninstallArgs {
     /// Remove the driver even if your ssh session runs over the card
     #[arg(long)]
     force: bool,
@@ -46,35 +42,22 @@ struct OnloadUninstallArgs {
     running: Running,
 }
 
-fn declare(command: Command) -> Command {
-    OnloadUninstallArgs::augment_args(command)
-        .about("Unload and remove Onload, its driver and its packages")
-        .after_help(examples(&[("lowlat onload uninstall --dry-run", "Show what would be removed.")]))
-}
-
-fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
-    let arguments = OnloadUninstallArgs::from_arg_matches(matches)?;
+pub fn run(arguments: &OnloadUninstallArgs) -> anyhow::Result<Exit> {
     let host = snapshot::read_without_knobs(&Root::live());
     let session = session_over(&host, &std::env::var("SSH_CONNECTION").unwrap_or_default());
     let (packages, manager) = packages()?;
     perform(&uninstall(&packages, manager, session, arguments.force)?, &arguments.running)
 }
 
-fn output(words: &[&str], more: &[String]) -> Option<String> {
-    let command: Vec<String> = words.iter().copied().map(str::to_owned).chain(more.iter().cloned()).collect();
-    Program { command: &command, folder: "", environment: &[] }.output()
-}
-
 /// Returns the packages that own Onload's files, with the command that removes them.
 fn packages() -> anyhow::Result<(Vec<String>, &'static [&'static str])> {
-    let path = std::env::var("PATH").unwrap_or_default();
-    let programs = PROGRAMS.iter().filter_map(|name| find(&Root::live(), name, &path));
-    let module = |name: &&str| Some(output(&["modinfo", "-n", name], &[])?.trim().to_owned());
+    let programs = PROGRAMS.iter().filter_map(|name| find(&Root::live(), name, &path()));
+    let module = |name: &&str| Some(said(&["modinfo", "-n", name])?.trim().to_owned());
     // The kernel's own driver belongs to the kernel's package.
     let is_onloads = |path: &String| path.starts_with('/') && !path.contains("/kernel/drivers/");
     let files: Vec<String> = programs.chain(MODULES.iter().filter_map(module).filter(is_onloads)).collect();
     for manager in &MANAGERS {
-        let owners = files.iter().filter_map(|file| output(manager.owner, std::slice::from_ref(file)));
+        let owners = files.iter().filter_map(|file| said(&[manager.owner, &[file]].concat()));
         let packages: BTreeSet<String> = owners.flat_map(|owners| names(&owners)).collect();
         if packages.is_empty() {
             continue;
@@ -112,10 +95,13 @@ fn names(owners: &str) -> Vec<String> {
 
 /// Returns what the package manager would remove besides the packages, by its own simulation: `Remv NAME [VERSION]`.
 fn others(manager: &PackageManager, packages: &[String]) -> Vec<String> {
-    let simulated = if manager.simulation.is_empty() { None } else { output(manager.simulation, packages) };
-    let simulated = simulated.unwrap_or_default();
+    if manager.simulation.is_empty() {
+        return Vec::new();
+    }
+    let packages: Vec<&str> = packages.iter().map(String::as_str).collect();
+    let simulated = said(&[manager.simulation, &packages].concat()).unwrap_or_default();
     let removed =
         simulated.lines().filter_map(|line| line.strip_prefix("Remv ")?.split_ascii_whitespace().next());
     let removed = removed.map(|name| name.split(':').next().unwrap_or(name));
-    removed.filter(|name| packages.iter().all(|package| package != name)).map(str::to_owned).collect()
+    removed.filter(|name| !packages.contains(name)).map(str::to_owned).collect()
 }

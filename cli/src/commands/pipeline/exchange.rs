@@ -6,14 +6,14 @@ use super::{
 };
 use crate::{
     arguments::duration,
-    commands::{Subcommand, examples},
+    commands::help,
     labels::{LabelArgs, host_name},
     output::{self, Exit},
     results::{self, PreparedFile},
     signals,
 };
 use anyhow::{Context, ensure};
-use clap::{ArgMatches, Args, Command, FromArgMatches};
+use clap::Args;
 use lowlat_host_run::Root;
 use lowlat_pipeline::{ExchangeDocument, StageFigures};
 use lowlat_pipeline_report::exchange_text;
@@ -31,13 +31,16 @@ use std::{
     time::Duration,
 };
 
-pub const COMMAND: Subcommand = Subcommand { name: "exchange", declare, run };
-
 /// Seed of the price walks, fixed so that every run has the same prices.
 const SEED: u64 = 1;
 
+/// Simulate an exchange: publish quotes, accept orders, measure the pipeline from outside
 #[derive(Debug, Args)]
-struct PipelineExchangeArgs {
+#[command(after_help = help("Run it on another host, or in another network namespace, and connect a pipeline with\nlowlat pipeline run --feed FEED --gateway ADDRESS. docs/feed.md describes the formats.\n\nExit codes: 0 clean, 1 connections were closed for an error, 2 error, 130 interrupted.", &[
+    ("lowlat pipeline exchange --feed udp:239.1.1.1:5000 --gateway tcp:10.0.0.1:5001", "Publish 800 quotes per second for 10 s, and answer orders."),
+    ("lowlat pipeline exchange --feed udp:239.1.1.1:5000 --rate 100000 --feed-interface eth1", "Publish 100,000 quotes per second on one interface at once."),
+]))]
+pub struct PipelineExchangeArgs {
     /// Publish quotes to udp:GROUP:PORT, or messages of ITCH to itch:GROUP:PORT
     #[arg(long, value_name = "FEED")]
     feed: Option<FeedAddress>,
@@ -82,37 +85,18 @@ struct PipelineExchangeArgs {
     labels: LabelArgs,
 }
 
-fn declare(command: Command) -> Command {
-    PipelineExchangeArgs::augment_args(command)
-        .about("Simulate an exchange: publish quotes, accept orders, measure the pipeline from outside")
-        .after_help(format!(
-            "Run it on another host, or in another network namespace, and connect a pipeline with\nlowlat pipeline run --feed FEED --gateway ADDRESS. docs/feed.md describes the formats.\n\nExit codes: 0 clean, 1 connections were closed for an error, 2 error, 130 interrupted.\n\n{}",
-            examples(&[
-                (
-                    "lowlat pipeline exchange --feed udp:239.1.1.1:5000 --gateway tcp:10.0.0.1:5001",
-                    "Publish 800 quotes per second for 10 s, and answer orders.",
-                ),
-                (
-                    "lowlat pipeline exchange --feed udp:239.1.1.1:5000 --rate 100000 --feed-interface eth1",
-                    "Publish 100,000 quotes per second on one interface at once.",
-                ),
-            ])
-        ))
-}
-
-fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
-    let arguments = PipelineExchangeArgs::from_arg_matches(matches)?;
+pub fn run(arguments: &PipelineExchangeArgs) -> anyhow::Result<Exit> {
     ensure!(
         arguments.feed.is_some() || arguments.gateway.is_some(),
         "nothing to do\nhint: give --feed, --gateway or both"
     );
-    let content = content(&arguments)?;
+    let content = content(arguments)?;
     let result = PreparedFile::prepare_if(arguments.result.as_deref(), "--result")?;
     let stop = signals::stop_flag()?;
     let started_at = now();
     let options = ExchangeOptions {
         feed: arguments.feed,
-        interface: arguments.feed_interface,
+        interface: arguments.feed_interface.clone(),
         gateway: arguments.gateway,
         content,
         speed: arguments.speed,
@@ -122,25 +106,16 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
         ExchangeEvent::Listens(address) => output::talk(&format!("accepting orders at tcp:{address}")),
         ExchangeEvent::Starts => output::talk("publishing"),
     })?;
-    let labels = arguments.labels;
     let document = ExchangeDocument {
         started_at,
         // Relaxed: a lone flag.
         is_interrupted: stop.load(Ordering::Relaxed),
         ..document(done)
     };
-    let document = labels.label_new(document, host_name(&Root::live(), false));
-    if arguments.json {
-        output::print_json(&document)?;
-    } else {
-        output::print(&exchange_text(&document, output::width()))?;
-    }
+    let document = arguments.labels.label_new(document, host_name(&Root::live(), false));
+    output::print_as(arguments.json, &document, |width| exchange_text(&document, width))?;
     results::write_all(result.iter().map(|file| (file, output::json_line(&document))))?;
-    Ok(match document {
-        ExchangeDocument { is_interrupted: true, .. } => Exit::Interrupted,
-        ExchangeDocument { refused_total: 0, .. } => Exit::Clean,
-        _ => Exit::Findings,
-    })
+    Ok(Exit::of_run(document.is_interrupted, document.refused_total == 0))
 }
 
 fn content(arguments: &PipelineExchangeArgs) -> anyhow::Result<ExchangeFeed> {

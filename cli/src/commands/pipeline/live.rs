@@ -1,13 +1,8 @@
 //! Live view of a run: a small table on stderr, on a terminal only.
 
-use crate::progress::Progress;
+use crate::{output, progress::Progress};
 use lowlat_pipeline_report::{PipelineLive, pipeline_live_lines};
 use lowlat_trade::run::{Phase, Progress as RunProgress, Turn};
-use std::io;
-
-/// Size for a terminal that does not report its own.
-const WIDTH: usize = 80;
-const HEIGHT: usize = 24;
 
 /// The live view; silent if stderr is not a terminal.
 pub struct Live {
@@ -21,13 +16,8 @@ impl Live {
     pub fn new() -> Self {
         let progress = Progress::new();
         progress.stand_still();
-        let size = rustix::termios::tcgetwinsize(io::stderr()).ok();
-        let or = |size: Option<u16>, default| size.filter(|size| *size > 0).map_or(default, usize::from);
-        Self {
-            progress,
-            width: or(size.map(|size| size.ws_col), WIDTH),
-            height: or(size.map(|size| size.ws_row), HEIGHT),
-        }
+        let (width, height) = output::stderr_size();
+        Self { progress, width, height }
     }
 
     /// Shows the progress of a run.

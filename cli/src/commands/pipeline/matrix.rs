@@ -8,18 +8,17 @@ use super::{
 };
 use crate::{
     arguments::{PageArgs, duration},
-    commands::{Subcommand, examples},
+    commands::{help, outputs::RunFiles},
     labels::host_name,
     output::{self, Exit},
-    results::{self, PreparedFile},
     signals,
 };
 use anyhow::ensure;
-use clap::{ArgMatches, Args, Command, FromArgMatches};
+use clap::Args;
 use lowlat_catalogue::CATALOGUE;
 use lowlat_host_run::{Root, snapshot};
 use lowlat_pipeline::{
-    MatrixDocument, RowFigures,
+    RowFigures,
     check::{Point, others},
     matrix::{MatrixPins, choose, rows, rows_of_file},
 };
@@ -33,11 +32,17 @@ use lowlat_trade::{
 };
 use std::{path::PathBuf, time::Duration};
 
-pub const COMMAND: Subcommand = Subcommand { name: "matrix", declare, run };
-
+/// Measure tick to order across rates, modes, pins and page sizes, as the Kungfu report's tables
 #[derive(Debug, Args)]
+#[command(mut_arg("scenario", |scenario| scenario.conflicts_with("rows")))]
+#[command(after_help = help(&format!("{SCENARIO_HELP}\n\nExit codes: 0 clean, 1 records were lost or wakes missed, 2 error, 130 interrupted."), &[
+    ("lowlat pipeline matrix --budget 10m --report matrix.html", "Measure the rows that fit into ten minutes."),
+    ("sudo lowlat pipeline matrix --budget 2h --reserve-huge-pages", "Include the groups on huge pages."),
+    ("lowlat pipeline matrix --groups C,M --dry-run", "Show which rows would run, and for how long."),
+    ("lowlat pipeline matrix --groups A,C --md-threads --start-interval 1s", "Publish and start strategies as the Kungfu report does."),
+]))]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
-struct PipelineMatrixArgs {
+pub struct PipelineMatrixArgs {
     /// Time for all rows together: 10m, 2h
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = duration, allow_hyphen_values = true)]
     budget: Duration,
@@ -76,38 +81,13 @@ struct PipelineMatrixArgs {
     result: Option<PathBuf>,
 }
 
-fn declare(command: Command) -> Command {
-    PipelineMatrixArgs::augment_args(command)
-        .mut_arg("scenario", |scenario| scenario.conflicts_with("rows"))
-        .about(
-            "Measure tick to order across rates, modes, pins and page sizes, as the Kungfu report's tables",
-        )
-        .after_help(format!(
-            "{SCENARIO_HELP}\n\nExit codes: 0 clean, 1 records were lost or wakes missed, 2 error, 130 interrupted.\n\n{}",
-            examples(&[
-                (
-                    "lowlat pipeline matrix --budget 10m --report matrix.html",
-                    "Measure the rows that fit into ten minutes."
-                ),
-                (
-                    "sudo lowlat pipeline matrix --budget 2h --reserve-huge-pages",
-                    "Include the groups on huge pages."
-                ),
-                (
-                    "lowlat pipeline matrix --groups C,M --dry-run",
-                    "Show which rows would run, and for how long."
-                ),
-                (
-                    "lowlat pipeline matrix --groups A,C --md-threads --start-interval 1s",
-                    "Publish and start strategies as the Kungfu report does."
-                ),
-            ])
-        ))
-}
-
-fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
-    let arguments = PipelineMatrixArgs::from_arg_matches(matches)?;
-    let outputs = Outputs::prepare(&arguments)?;
+pub fn run(arguments: &PipelineMatrixArgs) -> anyhow::Result<Exit> {
+    let files = RunFiles::prepare(
+        None,
+        arguments.report.as_deref(),
+        &arguments.language,
+        arguments.result.as_deref(),
+    )?;
     let names = [arguments.rows.clone(), arguments.groups.clone()].concat();
     let scenario = arguments.scenario.read(STRATEGIES_MAX)?;
     let rows = match &scenario {
@@ -115,7 +95,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
         None => choose(&names, rows()),
     };
     let rows = rows.map_err(anyhow::Error::msg)?;
-    let wanted = wanted(&arguments, scenario.as_ref());
+    let wanted = wanted(arguments, scenario.as_ref());
     let stop = signals::stop_flag()?;
     let options = wanted.options(arguments.scenario.path());
     let (mut runner, mut facts) = super::runner::with_options(&options, &stop)?;
@@ -150,23 +130,18 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     let live = Live::new();
     let result =
         matrix.measure(&mut runner, &stop, &mut |turn, now| live.show_turn(turn, now), &|document| {
-            outputs.keep(document);
+            files.keep(document);
         });
     live.finish();
     drop(reserved);
     let mut document = matrix.document;
     document.warnings = matrix_warnings(&document);
     let document = arguments.language.labels.label_new(document, host_name(&Root::live(), false));
-    outputs.write(&document)?;
+    output::print_as(arguments.json, &document, |width| matrix_text(&document, width))?;
+    files.write_as(&document, &document.labels, || matrix_html(&document), || Ok(String::new()))?;
     result?;
     let is_sound = document.rows.iter().all(|row| RowFigures::of(row).failures == 0);
-    Ok(if document.is_interrupted {
-        Exit::Interrupted
-    } else if is_sound {
-        Exit::Clean
-    } else {
-        Exit::Findings
-    })
+    Ok(Exit::of_run(document.is_interrupted, is_sound))
 }
 
 fn wanted(arguments: &PipelineMatrixArgs, scenario: Option<&Scenario>) -> Wanted {
@@ -182,45 +157,5 @@ fn wanted(arguments: &PipelineMatrixArgs, scenario: Option<&Scenario>) -> Wanted
             duration_s: rate_and_duration(of).1,
             quotes: of.records(),
         }),
-    }
-}
-
-/// Requested outputs, with their files checked.
-struct Outputs {
-    html: Option<PreparedFile>,
-    language: PageArgs,
-    prints_json: bool,
-    result: Option<PreparedFile>,
-}
-
-impl Outputs {
-    fn prepare(arguments: &PipelineMatrixArgs) -> anyhow::Result<Self> {
-        Ok(Self {
-            html: PreparedFile::prepare_if(arguments.report.as_deref(), "--report")?,
-            language: arguments.language.clone(),
-            prints_json: arguments.json,
-            result: PreparedFile::prepare_if(arguments.result.as_deref(), "--result")?,
-        })
-    }
-
-    /// Writes the document between rounds. Errors are ignored here: the final write reports them.
-    fn keep(&self, document: &MatrixDocument) {
-        if let Some(file) = &self.result {
-            let _ = file.write_json(document);
-        }
-    }
-
-    fn write(&self, document: &MatrixDocument) -> anyhow::Result<()> {
-        if self.prints_json {
-            output::print_json(document)?;
-        } else {
-            output::print(&matrix_text(document, output::width()))?;
-        }
-        let result = self.result.iter().map(|file| (file, output::json_line(document)));
-        let html = self
-            .html
-            .iter()
-            .map(|file| (file, Ok(self.language.page(matrix_html(document), &document.labels))));
-        results::write_all(result.chain(html))
     }
 }

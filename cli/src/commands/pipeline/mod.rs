@@ -16,99 +16,63 @@ mod scenario;
 mod size;
 mod wire;
 
-use super::Subcommand;
+use super::{Subcommand, examples, help};
 use crate::output::Exit;
-use clap::{ArgMatches, Command, ValueEnum};
-use lowlat_pipeline::{Mode, QuoteOverrun};
-use lowlat_trade::node::Overrun;
+use clap::{ArgMatches, FromArgMatches, Subcommand as _};
+use lowlat_pipeline::Mode;
 
-pub const COMMAND: Subcommand = Subcommand { name: "pipeline", declare, run };
+pub const COMMAND: Subcommand = Subcommand { name: "pipeline", declare: Action::augment_subcommands, run };
 
-/// The subcommands of `lowlat pipeline`, in the order of the help.
-const COMMANDS: &[Subcommand] = &[
-    run::COMMAND,
-    control::PS,
-    control::DROP,
-    control::STOP,
-    matrix::COMMAND,
-    size::COMMAND,
-    exchange::COMMAND,
-    role::COMMAND,
+/// Run the trading pipeline as processes and measure tick to order
+#[derive(Debug, clap::Subcommand)]
+#[command(subcommand_required = true, arg_required_else_help = true, after_help = examples(&[
+    ("lowlat pipeline run --strategies 80 --rate 800 --pins md=0,td=1", "Run once; report latency by stage, CPU use and wakes."),
+    ("lowlat pipeline matrix --budget 10m --report matrix.html", "Measure the Kungfu report's tables on this host."),
+    ("lowlat pipeline size --rate 10 --goal 500us", "Find how many strategies this host carries."),
+]))]
+enum Action {
+    Run(Box<run::PipelineRunArgs>),
+    /// List the processes of a run, with what they have published, read and not yet read
+    #[command(after_help = help(
+        "A record is waiting once it is delivered and until it is read. Quotes of which only the latest counts are not counted.",
+        &[("lowlat pipeline ps --run desk", "List the processes of the run desk.")],
+    ))]
+    Ps(control::Ps),
+    /// Drop a process of a run: it can publish no more
+    #[command(after_help = help(
+        "A process that the run has started is killed, and started again. Its orders are kept for td, and its answers for its successor.",
+        &[("lowlat pipeline drop s3", "Replace the process of strategy s3, which hangs.")],
+    ))]
+    Drop(control::Drop),
+    /// End a run: its pending orders are answered, and its results are printed there
+    #[command(after_help = examples(&[("lowlat pipeline stop --run desk", "End the run desk.")]))]
+    Stop(control::Run),
+    Matrix(matrix::PipelineMatrixArgs),
+    Size(size::PipelineSizeArgs),
+    Exchange(exchange::PipelineExchangeArgs),
+    Role(Box<role::PipelineRoleArgs>),
+}
+
+/// The words of how processes wait.
+const MODES: [(&str, Mode); 5] = [
+    ("parked", Mode::Parked),
+    ("fast", Mode::Fast),
+    ("adaptive", Mode::Adaptive),
+    ("mixed", Mode::Mixed),
+    ("platform-fast", Mode::PlatformFast),
 ];
 
-/// How processes wait.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum ModeWord {
-    // Plain comments: doc comments would become help of the values and stretch the help to two
-    // lines per option. Every process sleeps until it is woken.
-    Parked,
-    // Every process spins.
-    Fast,
-    // Every process spins as long as that pays, then sleeps.
-    Adaptive,
-    // md spins, td and strategies sleep.
-    Mixed,
-    // md and td spin, strategies sleep.
-    PlatformFast,
-}
-
-impl From<ModeWord> for Mode {
-    fn from(word: ModeWord) -> Self {
-        match word {
-            ModeWord::Parked => Self::Parked,
-            ModeWord::Fast => Self::Fast,
-            ModeWord::Adaptive => Self::Adaptive,
-            ModeWord::Mixed => Self::Mixed,
-            ModeWord::PlatformFast => Self::PlatformFast,
-        }
-    }
-}
-
-/// What happens to quotes that a strategy is too slow for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum OverrunWord {
-    // The strategy loses them, and gets a notice of the gap.
-    Gap,
-    // The strategy gets the latest quote of each instrument.
-    Conflate,
-}
-
-impl From<OverrunWord> for QuoteOverrun {
-    fn from(word: OverrunWord) -> Self {
-        match word {
-            OverrunWord::Gap => Self::Gap,
-            OverrunWord::Conflate => Self::Conflate,
-        }
-    }
-}
-
-impl From<OverrunWord> for Overrun {
-    fn from(word: OverrunWord) -> Self {
-        match word {
-            OverrunWord::Gap => Self::Gap,
-            OverrunWord::Conflate => Self::Conflate,
-        }
-    }
-}
-
-fn declare(command: Command) -> Command {
-    super::group(command, COMMANDS)
-        .about("Run the trading pipeline as processes and measure tick to order")
-        .after_help(super::examples(&[
-            (
-                "lowlat pipeline run --strategies 80 --rate 800 --pins md=0,td=1",
-                "Run once; report latency by stage, CPU use and wakes.",
-            ),
-            (
-                "lowlat pipeline matrix --budget 10m --report matrix.html",
-                "Measure the Kungfu report's tables on this host.",
-            ),
-            ("lowlat pipeline size --rate 10 --goal 500us", "Find how many strategies this host carries."),
-        ]))
-}
-
 fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
-    super::run_member("pipeline", COMMANDS, matches)
+    match Action::from_arg_matches(matches)? {
+        Action::Run(arguments) => run::run(&arguments),
+        Action::Ps(arguments) => control::ps(&arguments),
+        Action::Drop(arguments) => control::drop_node(&arguments),
+        Action::Stop(run) => control::stop(&run),
+        Action::Matrix(arguments) => matrix::run(&arguments),
+        Action::Size(arguments) => size::run(&arguments),
+        Action::Exchange(arguments) => exchange::run(&arguments),
+        Action::Role(arguments) => role::run(&arguments),
+    }
 }
 
 /// The current time in UTC, to the second, as in documents.

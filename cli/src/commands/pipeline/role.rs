@@ -1,19 +1,19 @@
 //! `lowlat pipeline role`: one process of a run, started by its master.
 
 use super::{
-    OverrunWord,
     run::{rate, speed},
     wire::WireArguments,
 };
 use crate::{
-    commands::{Subcommand, examples},
+    arguments::word,
+    commands::examples,
     output::{self, Exit},
 };
 use anyhow::Context;
-use clap::{ArgMatches, Args, Command, FromArgMatches, ValueEnum};
+use clap::Args;
 use lowlat_pipeline::check::Memory;
 use lowlat_trade::{
-    node::{Join, Node, Strategies, Wait},
+    node::{Node, Overrun, Strategies, Wait},
     roles::{
         self,
         live::LiveOptions,
@@ -29,13 +29,7 @@ use lowlat_trade::{
     td::{Limits, Rules},
     wire::{FeedAddress, FeedSocket, ReceiverOptions},
 };
-use std::{
-    path::{Path, PathBuf},
-    sync::Arc,
-    time::Duration,
-};
-
-pub const COMMAND: Subcommand = Subcommand { name: "role", declare, run };
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 /// Seed of the price walks, fixed so that every run has the same prices.
 const SEED: u64 = 1;
@@ -48,17 +42,20 @@ const HOST_QUEUE_MAX: usize = 4096;
 /// Longest duration of one call into a hosted strategy before it is moved out.
 const HOST_CALL_NS_MAX: u64 = 20_000_000;
 
+/// Run one process of the pipeline: md, td, both, a strategy, a strategy host, cached or a follower
 #[derive(Debug, Args)]
-struct PipelineRoleArgs {
+#[command(hide = true)]
+#[command(after_help = examples(&[("lowlat pipeline role md --master SOCKET --strategies 80 --rate-per-s 800", "Run md as a master starts it.")]))]
+pub struct PipelineRoleArgs {
     /// Role to run
-    #[arg(value_enum)]
-    role: PipelineRole,
+    #[arg(value_parser = word(ROLES))]
+    role: Role,
     /// Socket of the master
     #[arg(long, value_name = "SOCKET")]
     master: PathBuf,
     /// How the process waits
-    #[arg(long, value_enum, default_value_t = WaitWord::Parked)]
-    wait: WaitWord,
+    #[arg(long, default_value = "parked", value_parser = word([("fast", Wait::Fast), ("parked", Wait::Parked), ("adaptive", Wait::Adaptive)]))]
+    wait: Wait,
     /// Number of strategies in the run
     #[arg(long, value_name = "N", default_value_t = 1)]
     strategies: u32,
@@ -84,8 +81,8 @@ struct PipelineRoleArgs {
     #[arg(long, value_name = "TIMES", default_value = "x1", value_parser = speed)]
     speed: Speed,
     /// What to do with quotes that a strategy is too slow for
-    #[arg(long, value_enum, default_value_t = OverrunWord::Gap)]
-    overrun: OverrunWord,
+    #[arg(long, default_value = "gap", value_parser = word([("gap", Overrun::Gap), ("conflate", Overrun::Conflate)]))]
+    overrun: Overrun,
     /// CPU of the thread that wakes md's subscribers
     #[arg(long, value_name = "CPU")]
     wake_core: Option<u32>,
@@ -102,68 +99,29 @@ struct PipelineRoleArgs {
     store: Option<PathBuf>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum PipelineRole {
-    Md,
-    Td,
-    Platform,
-    Strategy,
-    Host,
-    Cached,
-    Follower,
-}
+/// What a process does in a run.
+type Role = fn(&PipelineRoleArgs) -> anyhow::Result<()>;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum WaitWord {
-    Fast,
-    Parked,
-    Adaptive,
-}
+const ROLES: [(&str, Role); 7] = [
+    ("md", md),
+    ("td", td),
+    ("platform", platform),
+    ("strategy", strategy),
+    ("host", host),
+    ("cached", cached),
+    ("follower", follower),
+];
 
-impl From<WaitWord> for Wait {
-    fn from(word: WaitWord) -> Self {
-        match word {
-            WaitWord::Fast => Self::Fast,
-            WaitWord::Parked => Self::Parked,
-            WaitWord::Adaptive => Self::Adaptive,
-        }
-    }
-}
-
-fn declare(command: Command) -> Command {
-    PipelineRoleArgs::augment_args(command)
-        .hide(true)
-        .about("Run one process of the pipeline: md, td, both, a strategy, a strategy host, cached or a follower")
-        .after_help(examples(&[(
-            "lowlat pipeline role md --master SOCKET --strategies 80 --rate-per-s 800",
-            "Run md as a master starts it.",
-        )]))
-}
-
-fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
-    let arguments = PipelineRoleArgs::from_arg_matches(matches)?;
-    let wait = Wait::from(arguments.wait);
-    match arguments.role {
-        PipelineRole::Md => md(&arguments, wait),
-        PipelineRole::Td => td(&arguments, wait),
-        PipelineRole::Platform => platform(&arguments, wait),
-        PipelineRole::Strategy => strategy(&arguments, wait),
-        PipelineRole::Host => host(&arguments, wait),
-        PipelineRole::Cached => cached(&arguments),
-        PipelineRole::Follower => follower(&arguments),
-    }?;
+pub fn run(arguments: &PipelineRoleArgs) -> anyhow::Result<Exit> {
+    (arguments.role)(arguments)?;
     Ok(Exit::Clean)
 }
 
-fn join(master: &Path, join: &Join) -> anyhow::Result<Node> {
-    Ok(Node::join(master, join)?)
-}
-
-fn md(arguments: &PipelineRoleArgs, wait: Wait) -> anyhow::Result<()> {
+fn md(arguments: &PipelineRoleArgs) -> anyhow::Result<()> {
     if let Some(address) = arguments.wire.feed {
-        return live(arguments, address, wait);
+        return live(arguments, address);
     }
-    let (node, options) = join_md(arguments, wait)?;
+    let (node, options) = join_md(arguments)?;
     match &options.source {
         Source::Simulated { scenario, seed } if arguments.md_threads => {
             roles::md_threads::run(node, scenario, *seed)?;
@@ -173,14 +131,14 @@ fn md(arguments: &PipelineRoleArgs, wait: Wait) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn live(arguments: &PipelineRoleArgs, address: FeedAddress, wait: Wait) -> anyhow::Result<()> {
+fn live(arguments: &PipelineRoleArgs, address: FeedAddress) -> anyhow::Result<()> {
     let WireArguments { feed_interface, feed_buffer, .. } = &arguments.wire;
     let buffer_bytes = feed_buffer.unwrap_or(FEED_BUFFER_BYTES);
     let receiver = ReceiverOptions {
         address,
         interface: feed_interface.clone(),
         buffer_bytes: usize::try_from(buffer_bytes).unwrap_or(usize::MAX),
-        wait,
+        wait: arguments.wait,
     };
     let duration = Duration::try_from_secs_f64(arguments.duration_s)
         .context("--duration-s is no duration\nhint: give a number of seconds above 0")?;
@@ -195,19 +153,19 @@ fn live(arguments: &PipelineRoleArgs, address: FeedAddress, wait: Wait) -> anyho
         .context("--symbols: a symbol has 1 to 8 characters\nhint: separate symbols with commas")?;
     // Before md joins, so that a wrong group is reported at once.
     let socket = FeedSocket::open(&options.receiver)?;
-    let node = join_md_node(arguments, wait)?;
+    let node = join_md_node(arguments)?;
     roles::live::run(node, socket, &options)?;
     Ok(())
 }
 
-fn join_md(arguments: &PipelineRoleArgs, wait: Wait) -> anyhow::Result<(Node, MdOptions)> {
+fn join_md(arguments: &PipelineRoleArgs) -> anyhow::Result<(Node, MdOptions)> {
     let source = source(arguments)?;
-    Ok((join_md_node(arguments, wait)?, MdOptions { source, wait }))
+    Ok((join_md_node(arguments)?, MdOptions { source, wait: arguments.wait }))
 }
 
-fn join_md_node(arguments: &PipelineRoleArgs, wait: Wait) -> anyhow::Result<Node> {
-    let asked = roles::md::join(arguments.strategies, Memory::PLATFORM_STREAM_BYTES, wait);
-    let mut node = join(&arguments.master, &asked)?;
+fn join_md_node(arguments: &PipelineRoleArgs) -> anyhow::Result<Node> {
+    let asked = roles::md::join(arguments.strategies, Memory::PLATFORM_STREAM_BYTES, arguments.wait);
+    let mut node = Node::join(&arguments.master, &asked)?;
     if let Some(cpu) = arguments.wake_core {
         node.publisher().wake_from(cpu).with_context(|| {
             format!("cannot wake from CPU {cpu}\nhint: name a CPU that this process may use")
@@ -231,29 +189,29 @@ fn source(arguments: &PipelineRoleArgs) -> anyhow::Result<Source> {
     Ok(Source::Simulated { scenario, seed: SEED })
 }
 
-fn td(arguments: &PipelineRoleArgs, wait: Wait) -> anyhow::Result<()> {
-    let (node, options) = join_td(arguments, wait)?;
+fn td(arguments: &PipelineRoleArgs) -> anyhow::Result<()> {
+    let (node, options) = join_td(arguments)?;
     roles::td::run(node, &options)?;
     Ok(())
 }
 
-fn join_td(arguments: &PipelineRoleArgs, wait: Wait) -> anyhow::Result<(Node, TdOptions)> {
+fn join_td(arguments: &PipelineRoleArgs) -> anyhow::Result<(Node, TdOptions)> {
     let limits = Limits { price_deviation_max_per_mille: arguments.price_deviation, ..Limits::default() };
-    let asked = roles::td::join(Memory::PLATFORM_STREAM_BYTES, &limits, wait);
-    let node = join(&arguments.master, &asked)?;
+    let asked = roles::td::join(Memory::PLATFORM_STREAM_BYTES, &limits, arguments.wait);
+    let node = Node::join(&arguments.master, &asked)?;
     let rules = Rules { instruments: arguments.strategies, fills: 1, limits };
     Ok((node, TdOptions { rules, gateway: arguments.wire.gateway }))
 }
 
-fn platform(arguments: &PipelineRoleArgs, wait: Wait) -> anyhow::Result<()> {
+fn platform(arguments: &PipelineRoleArgs) -> anyhow::Result<()> {
     // td last: the master counts the process as joined from then on.
-    let (md, market) = join_md(arguments, wait)?;
-    let (td, exchange) = join_td(arguments, wait)?;
+    let (md, market) = join_md(arguments)?;
+    let (td, exchange) = join_td(arguments)?;
     roles::platform::run(md, td, &market, &exchange)?;
     Ok(())
 }
 
-fn strategy(arguments: &PipelineRoleArgs, wait: Wait) -> anyhow::Result<()> {
+fn strategy(arguments: &PipelineRoleArgs) -> anyhow::Result<()> {
     let number = arguments.instrument;
     let name = format!("s{number}");
     let own = [number];
@@ -263,9 +221,9 @@ fn strategy(arguments: &PipelineRoleArgs, wait: Wait) -> anyhow::Result<()> {
         Strategies::Only(own.to_vec()),
         &own,
         Memory::ORDERS_STREAM_BYTES,
-        wait,
+        arguments.wait,
     );
-    let node = join(&arguments.master, &roles::strategy::with_overrun(asked, arguments.overrun.into()))?;
+    let node = Node::join(&arguments.master, &roles::strategy::with_overrun(asked, arguments.overrun))?;
     let (options, mut strategy) = (StrategyOptions { number }, built_in(arguments, number));
     if let Some(store) = &arguments.store {
         roles::strategy::restore(&node, &options, store, &mut strategy)?;
@@ -280,11 +238,18 @@ fn built_in(arguments: &PipelineRoleArgs, number: u32) -> OnEachRecord {
     OnEachRecord::of(number).per_quotes(quotes_per_order).costing(arguments.strategy_cost_ns)
 }
 
-fn host(arguments: &PipelineRoleArgs, wait: Wait) -> anyhow::Result<()> {
+fn host(arguments: &PipelineRoleArgs) -> anyhow::Result<()> {
     let numbers: Vec<u32> = (0..arguments.strategies).collect();
     let claimed = Strategies::Only(numbers.clone());
-    let asked = roles::strategy::join("host", "host", claimed, &numbers, Memory::PLATFORM_STREAM_BYTES, wait);
-    let node = join(&arguments.master, &roles::strategy::with_overrun(asked, arguments.overrun.into()))?;
+    let asked = roles::strategy::join(
+        "host",
+        "host",
+        claimed,
+        &numbers,
+        Memory::PLATFORM_STREAM_BYTES,
+        arguments.wait,
+    );
+    let node = Node::join(&arguments.master, &roles::strategy::with_overrun(asked, arguments.overrun))?;
     // Long enough that a strategy that is displaced now and then stays, short enough that one that
     // delays the others does not.
     let queue_max = (HOST_RECORDS / numbers.len().max(1)).clamp(HOST_QUEUE_MIN, HOST_QUEUE_MAX);
@@ -301,14 +266,14 @@ fn host(arguments: &PipelineRoleArgs, wait: Wait) -> anyhow::Result<()> {
 }
 
 fn cached(arguments: &PipelineRoleArgs) -> anyhow::Result<()> {
-    let node = join(&arguments.master, &roles::cached::join())?;
+    let node = Node::join(&arguments.master, &roles::cached::join())?;
     let store = arguments.store.as_deref().context("missing --store FILE, the file of cached's state")?;
     roles::cached::run(node, store, arguments.strategies, &mut |note| output::talk(note))?;
     Ok(())
 }
 
 fn follower(arguments: &PipelineRoleArgs) -> anyhow::Result<()> {
-    let node = join(&arguments.master, &roles::follower::join(arguments.instrument))?;
+    let node = Node::join(&arguments.master, &roles::follower::join(arguments.instrument))?;
     roles::follower::run(node)?;
     Ok(())
 }

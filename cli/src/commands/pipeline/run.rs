@@ -1,7 +1,7 @@
 //! `lowlat pipeline run`: one run.
 
 use super::{
-    ModeWord, OverrunWord,
+    MODES,
     live::Live,
     now,
     pins::{PinSource, Pins, RequestedRoles},
@@ -10,19 +10,19 @@ use super::{
     wire::WireArguments,
 };
 use crate::{
-    arguments::{PageArgs, bytes, duration, time_ns},
-    commands::{Subcommand, examples},
+    arguments::{PageArgs, bytes, duration, time_ns, word},
+    commands::{help, outputs::RunFiles},
     labels::host_name,
     output::{self, Exit},
-    results::{self, PreparedFile},
     signals,
 };
 use anyhow::{Context, bail, ensure};
-use clap::{ArgMatches, Args, Command, FromArgMatches};
+use clap::Args;
 use lowlat_host_run::Root;
 use lowlat_journal::record::{Options, Recorder};
 use lowlat_pipeline::{
-    PipelineDocument, PipelineOptions, PipelineParameters, PipelineRecord, RecordedTicks, WireRecord,
+    Mode, PipelineDocument, PipelineOptions, PipelineParameters, PipelineRecord, QuoteOverrun, RecordedTicks,
+    WireRecord,
     check::{RoomFacts, admit},
 };
 use lowlat_pipeline_report::{pipeline_text, run_html};
@@ -38,12 +38,23 @@ use std::{
     time::Duration,
 };
 
-pub const COMMAND: Subcommand = Subcommand { name: "run", declare, run };
-
 /// Shortest duration for the rate of recorded ticks, in seconds: a file with one tick has none.
 const TICKS_S_MIN: f64 = 0.001;
 
+/// Run market data, strategies and order gateway as processes, and measure tick to order
 #[derive(Debug, Args)]
+#[command(mut_arg("scenario", |scenario| scenario.conflicts_with_all(["strategies", "rate", "duration", "ticks", "feed"])))]
+#[command(after_help = help(&format!("{TICKS_HELP}\n\n{SCENARIO_HELP}\n\nExit codes: 0 clean, 1 findings (what does not balance, a schedule not kept, messages missing in the sequence of a feed or capture) or a recording in part, 2 error, 130 interrupted."), &[
+    ("lowlat pipeline run", "Run 80 sleeping strategies at 800 quotes per second for 10 s."),
+    ("lowlat pipeline run --pins md=0,td=1 --mode mixed --json", "Let md spin on a dedicated CPU."),
+    ("lowlat pipeline run --host-core 3 --rate 8000", "Run all strategies in one process."),
+    ("lowlat pipeline run --mode fast --pins platform=0 --host-core 1", "Run two spinning processes: the platform, and all strategies."),
+    ("lowlat pipeline run --pins placement.json", "Use the CPUs that `lowlat pipeline size` proposed."),
+    ("lowlat pipeline run --ticks monday.csv --speed x10", "Replay recorded ticks ten times as fast."),
+    ("lowlat pipeline run --scenario a11.json --md-threads", "Publish a scenario as the Kungfu report's md does."),
+    ("lowlat pipeline run --record monday --pins recorder=0", "Record the run, with the recorder on CPU 0."),
+    ("lowlat pipeline run --feed udp:239.1.1.1:5000 --feed-interface eth1 --gateway tcp:10.0.0.1:5001", "Trade with an exchange, and measure tick to trade from packet to packet."),
+]))]
 pub struct PipelineRunArgs {
     /// Number of strategies, each with its own instrument: up to 1000, or 10000 with --host-core
     #[arg(long, value_name = "N", default_value_t = 80, value_parser = clap::value_parser!(u32).range(1..=i64::from(HOSTED_MAX)), allow_negative_numbers = true)]
@@ -63,8 +74,8 @@ pub struct PipelineRunArgs {
     #[command(flatten)]
     scenario: ScenarioArguments,
     /// How the processes wait
-    #[arg(long, value_enum, default_value_t = ModeWord::Parked)]
-    mode: ModeWord,
+    #[arg(long, default_value = "parked", value_parser = word(MODES))]
+    mode: Mode,
     /// How long to publish quotes: 10s, 5m
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration, allow_hyphen_values = true)]
     duration: Duration,
@@ -80,8 +91,8 @@ pub struct PipelineRunArgs {
     host_core: Option<u32>,
     /// What to do with quotes that a strategy is too slow for: report a gap, or pass on only the
     /// latest
-    #[arg(long, value_enum, default_value_t = OverrunWord::Gap)]
-    overrun: OverrunWord,
+    #[arg(long, default_value = "gap", value_parser = word([("gap", QuoteOverrun::Gap), ("conflate", QuoteOverrun::Conflate)]))]
+    overrun: QuoteOverrun,
     /// Also run cached, which keeps the latest state in this file
     #[arg(long, value_name = "FILE")]
     cached: Option<PathBuf>,
@@ -151,42 +162,16 @@ ITCH 5.0 is read from captures (pcap, pcapng) of MoldUDP64 packets, and from pla
 as Nasdaq publishes them; --channel chooses one of several channels of a capture. Files may
 be compressed with gzip. Ticks are a load with recorded times: lowlat is no feed handler.";
 
-fn declare(command: Command) -> Command {
-    PipelineRunArgs::augment_args(command)
-        .mut_arg("scenario", |scenario| {
-            scenario.conflicts_with_all(["strategies", "rate", "duration", "ticks", "feed"])
-        })
-        .about("Run market data, strategies and order gateway as processes, and measure tick to order")
-        .after_help(format!(
-            "{TICKS_HELP}\n\n{SCENARIO_HELP}\n\nExit codes: 0 clean, 1 findings (what does not balance, a schedule not kept, messages missing in the sequence of a feed or capture) or a recording in part, 2 error, 130 interrupted.\n\n{}",
-            examples(&[
-                ("lowlat pipeline run", "Run 80 sleeping strategies at 800 quotes per second for 10 s."),
-                ("lowlat pipeline run --pins md=0,td=1 --mode mixed --json", "Let md spin on a dedicated CPU."),
-                ("lowlat pipeline run --host-core 3 --rate 8000", "Run all strategies in one process."),
-                (
-                    "lowlat pipeline run --mode fast --pins platform=0 --host-core 1",
-                    "Run two spinning processes: the platform, and all strategies.",
-                ),
-                ("lowlat pipeline run --pins placement.json", "Use the CPUs that `lowlat pipeline size` proposed."),
-                ("lowlat pipeline run --ticks monday.csv --speed x10", "Replay recorded ticks ten times as fast."),
-                ("lowlat pipeline run --scenario a11.json --md-threads", "Publish a scenario as the Kungfu report's md does."),
-                ("lowlat pipeline run --record monday --pins recorder=0", "Record the run, with the recorder on CPU 0."),
-                (
-                    "lowlat pipeline run --feed udp:239.1.1.1:5000 --feed-interface eth1 --gateway tcp:10.0.0.1:5001",
-                    "Trade with an exchange, and measure tick to trade from packet to packet.",
-                ),
-            ])
-        ))
-}
-
-fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
-    let arguments = PipelineRunArgs::from_arg_matches(matches)?;
-    let (parameters, load) = parameters(&arguments)?;
-    let result = PreparedFile::prepare_if(arguments.result.as_deref(), "--result")?;
+pub fn run(arguments: &PipelineRunArgs) -> anyhow::Result<Exit> {
+    let (parameters, load) = parameters(arguments)?;
     let stop = signals::stop_flag()?;
-    let hlog = PreparedFile::prepare_if(arguments.hlog.as_deref(), "--hlog")?;
-    let html = PreparedFile::prepare_if(arguments.report.as_deref(), "--report")?;
-    let options = options(&arguments);
+    let files = RunFiles::prepare(
+        arguments.hlog.as_deref(),
+        arguments.report.as_deref(),
+        &arguments.language,
+        arguments.result.as_deref(),
+    )?;
+    let options = options(arguments);
     let (mut runner, facts) = super::runner::with_options(&options, &stop)?;
     check_wake_core(&options, &facts)?;
     check_beside(&options)?;
@@ -195,11 +180,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     document.record.findings.extend(load.findings);
     document.record.warnings.extend(load.doubts);
     let document = arguments.language.labels.label_new(document, host_name(&Root::live(), false));
-    if arguments.json {
-        output::print_json(&document)?;
-    } else {
-        output::print(&pipeline_text(&document, output::width()))?;
-    }
+    output::print_as(arguments.json, &document, |width| pipeline_text(&document, width))?;
     if let Some(folder) = &arguments.record {
         let shown = folder.display();
         if document.record.failed.iter().any(|name| name == RECORDER) {
@@ -208,12 +189,8 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
             output::talk(&format!("recorded: {shown}\nhint: lowlat journal ls {shown}"));
         }
     }
-    let result = result.iter().map(|file| (file, output::json_line(&document)));
     let log = || Ok(hlog_of(&document)?.to_string());
-    let result = result.chain(
-        html.iter().map(|file| (file, Ok(arguments.language.page(run_html(&document), &document.labels)))),
-    );
-    results::write_all(result.chain(hlog.iter().map(|file| (file, log()))))?;
+    files.write_as(&document, &document.labels, || run_html(&document), log)?;
     Ok(exit(&document))
 }
 
@@ -231,7 +208,7 @@ fn parameters(arguments: &PipelineRunArgs) -> anyhow::Result<(PipelineParameters
     let parameters = PipelineParameters {
         strategies: load.strategies,
         rate_per_s: load.rate_per_s,
-        mode: arguments.mode.into(),
+        mode: arguments.mode,
         duration_s: load.duration_s,
         pins,
         host_core: arguments.host_core,
@@ -329,7 +306,7 @@ fn options(arguments: &PipelineRunArgs) -> PipelineOptions {
         followers: 0,
         scenario: arguments.scenario.path(),
         start_interval_ms: arguments.scenario.start_interval_ms(),
-        overrun: arguments.overrun.into(),
+        overrun: arguments.overrun,
         cached_store: arguments.cached.as_deref().map(whole),
         recording: arguments.record.as_deref().map(whole),
         wake_core: arguments.wake_core,
@@ -421,11 +398,7 @@ fn measure(
 }
 
 fn exit(document: &PipelineDocument) -> Exit {
-    match &document.record {
-        _ if document.is_interrupted => Exit::Interrupted,
-        record if is_sound(record) => Exit::Clean,
-        _ => Exit::Findings,
-    }
+    Exit::of_run(document.is_interrupted, is_sound(&document.record))
 }
 
 /// True if the run has no findings and no failures, and its record of the wire is whole.
@@ -438,12 +411,12 @@ pub fn is_sound(record: &PipelineRecord) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clap::{Command, FromArgMatches};
     use lowlat_host::{CpuSet, Reading};
-    use lowlat_pipeline::QuoteOverrun;
     use lowlat_trade::run::testing::Fake;
 
     fn arguments(words: &[&str]) -> Result<PipelineRunArgs, clap::Error> {
-        let command = declare(Command::new("run"));
+        let command = PipelineRunArgs::augment_args(Command::new("run"));
         let matches = command.try_get_matches_from([&["run"], words].concat())?;
         PipelineRunArgs::from_arg_matches(&matches)
     }

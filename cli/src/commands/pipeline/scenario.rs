@@ -1,6 +1,6 @@
 //! Times at which md publishes and strategies start, as in the Kungfu report: for runs and for the matrix.
 
-use crate::arguments::duration;
+use crate::arguments::duration_within;
 use anyhow::ensure;
 use clap::Args;
 use lowlat_trade::scenario::Scenario;
@@ -30,11 +30,7 @@ pub struct ScenarioArguments {
 }
 
 fn start_interval(text: &str) -> Result<Duration, String> {
-    let interval = duration(text)?;
-    if interval > START_INTERVAL_MAX {
-        return Err(format!("\"{text}\": expected at most 1h"));
-    }
-    Ok(interval)
+    duration_within(text, Duration::ZERO..=START_INTERVAL_MAX, "at most 1h")
 }
 
 /// Shortest duration of a run, seconds: that of a scenario with one quote is 0.

@@ -1,9 +1,9 @@
 //! `lowlat pipeline size`: how many strategies this host carries, and on which CPUs.
 
-use super::{ModeWord, huge_pages::Reserved, live::Live, now, room, run::rate};
+use super::{MODES, huge_pages::Reserved, live::Live, now, room, run::rate};
 use crate::{
-    arguments::{duration, time_ns},
-    commands::{Subcommand, examples},
+    arguments::{duration, time_ns, word},
+    commands::help,
     host::HostArgs,
     labels::{LabelArgs, host_name},
     output::{self, Exit, Interrupted},
@@ -11,17 +11,25 @@ use crate::{
     signals,
 };
 use anyhow::ensure;
-use clap::{ArgMatches, Args, Command, FromArgMatches};
+use clap::Args;
 use lowlat_host_run::Root;
-use lowlat_pipeline::size::{CapacityGoal, StrategyGroup};
+use lowlat_pipeline::{
+    Mode,
+    size::{CapacityGoal, StrategyGroup},
+};
 use lowlat_pipeline_report::size_text;
 use lowlat_trade::size::{Sizing, Wanted};
 use std::{path::PathBuf, time::Duration};
 
-pub const COMMAND: Subcommand = Subcommand { name: "size", declare, run };
-
+/// Find how many strategies this host carries, and propose CPUs for them
 #[derive(Debug, Args)]
-struct PipelineSizeArgs {
+#[command(after_help = help("Exit codes: 0 a run kept the goal, 1 no run did, 2 error.", &[
+    ("lowlat pipeline size --rate 10 --goal 500us", "Assume 10 quotes per second for each strategy."),
+    ("lowlat pipeline size --strategy-cost 20us --utilisation 50", "Assume that a strategy computes for 20 us per quote."),
+    ("sudo lowlat pipeline size --reserve-huge-pages", "Compare huge pages with 4 KiB pages, too."),
+    ("lowlat pipeline size --mix 60x10,20x100 --write-pins placement.json", "Propose CPUs for two groups, for `lowlat pipeline run --pins`."),
+]))]
+pub struct PipelineSizeArgs {
     /// Quotes per second of each strategy
     #[arg(long, value_name = "PER_SECOND", default_value = "10", value_parser = rate, allow_negative_numbers = true)]
     rate: f64,
@@ -32,8 +40,8 @@ struct PipelineSizeArgs {
     #[arg(long, value_name = "PERCENT", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=95))]
     utilisation: u32,
     /// How processes wait
-    #[arg(long, value_enum, default_value_t = ModeWord::Parked)]
-    mode: ModeWord,
+    #[arg(long, default_value = "parked", value_parser = word(MODES))]
+    mode: Mode,
     /// CPU time that each strategy computes per quote, in every run: 20us
     #[arg(long, value_name = "TIME", default_value = "0us", value_parser = time_ns)]
     strategy_cost: u64,
@@ -79,34 +87,7 @@ fn group(text: &str) -> Result<StrategyGroup, String> {
     }
 }
 
-fn declare(command: Command) -> Command {
-    PipelineSizeArgs::augment_args(command)
-        .about("Find how many strategies this host carries, and propose CPUs for them")
-        .after_help(format!(
-            "Exit codes: 0 a run kept the goal, 1 no run did, 2 error.\n\n{}",
-            examples(&[
-                (
-                    "lowlat pipeline size --rate 10 --goal 500us",
-                    "Assume 10 quotes per second for each strategy."
-                ),
-                (
-                    "lowlat pipeline size --strategy-cost 20us --utilisation 50",
-                    "Assume that a strategy computes for 20 us per quote.",
-                ),
-                (
-                    "sudo lowlat pipeline size --reserve-huge-pages",
-                    "Compare huge pages with 4 KiB pages, too.",
-                ),
-                (
-                    "lowlat pipeline size --mix 60x10,20x100 --write-pins placement.json",
-                    "Propose CPUs for two groups, for `lowlat pipeline run --pins`.",
-                ),
-            ])
-        ))
-}
-
-fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
-    let arguments = PipelineSizeArgs::from_arg_matches(matches)?;
+pub fn run(arguments: &PipelineSizeArgs) -> anyhow::Result<Exit> {
     ensure!(!arguments.duration.is_zero(), "--duration is 0\nhint: give at least 1s");
     ensure!(arguments.goal > 0, "--goal is 0, which no order can meet\nhint: give a time such as 500us");
     let file = PreparedFile::prepare_if(arguments.write_pins.as_deref(), "--write-pins")?;
@@ -119,7 +100,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     let stop = signals::stop_flag()?;
     let (mut runner, facts) = super::runner::real(&stop)?;
     let (title, cpus) = lowlat_host_report::host_line(&host.snapshot);
-    let wanted = wanted(&arguments);
+    let wanted = wanted(arguments);
     let sizing = Sizing {
         wanted: &wanted,
         topology: &host.snapshot.topology,
@@ -140,21 +121,13 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     drop(reserved);
     let document = found?.ok_or_else(|| Interrupted("the costs of one strategy were measured".to_owned()))?;
     let document = arguments.labels.label_new(document, host_name(&host.root, false));
-    if arguments.json {
-        output::print_json(&document)?;
-    } else {
-        output::print(&size_text(&document, output::width()))?;
-    }
+    output::print_as(arguments.json, &document, |width| size_text(&document, width))?;
     if let Some(file) = &file {
         let (note, shown) = (file.note(), file.path().display());
         file.write_json_lines(&document.placement)?;
         output::talk(&format!("{note}\nhint: lowlat pipeline run --pins {shown} uses it"));
     }
-    Ok(match document.answer.checked {
-        _ if document.is_interrupted => Exit::Interrupted,
-        None => Exit::Findings,
-        Some(_) => Exit::Clean,
-    })
+    Ok(Exit::of_run(document.is_interrupted, document.answer.checked.is_some()))
 }
 
 fn wanted(arguments: &PipelineSizeArgs) -> Wanted {
@@ -164,7 +137,7 @@ fn wanted(arguments: &PipelineSizeArgs) -> Wanted {
             p99_ns: arguments.goal as f64,
             utilisation: f64::from(arguments.utilisation) / 100.0,
         },
-        mode: arguments.mode.into(),
+        mode: arguments.mode,
         strategy_cost_ns: arguments.strategy_cost,
         strategies: arguments.mix.clone(),
         checks: arguments.check.clone(),
@@ -177,9 +150,10 @@ fn wanted(arguments: &PipelineSizeArgs) -> Wanted {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clap::{Command, FromArgMatches};
 
     fn arguments(words: &[&str]) -> Result<PipelineSizeArgs, clap::Error> {
-        let command = declare(Command::new("size"));
+        let command = PipelineSizeArgs::augment_args(Command::new("size"));
         PipelineSizeArgs::from_arg_matches(&command.try_get_matches_from([&["size"], words].concat())?)
     }
 

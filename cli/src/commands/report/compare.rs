@@ -3,20 +3,32 @@
 use super::{named, read};
 use crate::{
     arguments::PageArgs,
-    commands::{Subcommand, examples},
+    commands::{help, outputs::RunFiles},
     labels::WithLabels,
     output::{self, Exit},
-    results::{PreparedFile, write_all},
 };
 use anyhow::ensure;
-use clap::{ArgMatches, Args, Command, FromArgMatches};
+use clap::Args;
 use lowlat_results::compare::{Comparison, Limit, LimitVerdict, SideBySide};
 use std::path::PathBuf;
 
-pub const COMMAND: Subcommand = Subcommand { name: "compare", declare, run };
-
+/// Compare documents: before and after a change, or two hosts
 #[derive(Debug, Args)]
-struct ReportCompareArgs {
+#[command(after_help = help("Harm is judged by whole seconds: the time lost, interruptions of 10 us or longer, and the longest of each second. \
+    Each needs a difference beyond 10 %, and Holm's procedure keeps the chance of a false word at 5 %. Each side \
+    needs 11 seconds. Settings that differ are ranked by the time of the causes that they remove or bring, then by \
+    impact. Workloads that two documents of `lowlat workload run` have in common are compared too, by the ratio of their rates and \
+    the interval that their rounds allow. A document without jitter and workloads is compared by its settings only.\n\n\
+    --fail-if-worse takes one percentage for all quantities, or names them: lost, count>10us, max, p99.9 (of time). \
+    It fails only if a quantity is shown to be beyond its limit.\n\n\
+    Exit codes: 0 clean, 1 worse by more than --fail-if-worse, 2 error, 4 too short, or at another load, for --fail-if-worse, or no \
+    workload in common.", &[
+    ("lowlat report compare before.json after.json", "Show what a change did, and which settings explain it."),
+    ("lowlat report compare good.json bad.json --report twins.html", "Find the setting that makes one of two hosts worse."),
+    ("lowlat report compare --pairs a1.json b1.json a2.json b2.json", "Pool the runs of two interleaved settings."),
+    ("lowlat report compare last-week.json today.json --fail-if-worse 5%", "Fail a script if the host became less quiet."),
+]))]
+pub struct ReportCompareArgs {
     /// Compare these documents; each later one is compared with the first
     #[arg(required = true, num_args = 2.., value_name = "FILE")]
     files: Vec<PathBuf>,
@@ -36,37 +48,8 @@ struct ReportCompareArgs {
     language: PageArgs,
 }
 
-fn declare(command: Command) -> Command {
-    ReportCompareArgs::augment_args(command)
-        .about("Compare documents: before and after a change, or two hosts")
-        .after_help(format!(
-            "Harm is judged by whole seconds: the time lost, interruptions of 10 us or longer, and the longest of each second. \
-             Each needs a difference beyond 10 %, and Holm's procedure keeps the chance of a false word at 5 %. Each side \
-             needs 11 seconds. Settings that differ are ranked by the time of the causes that they remove or bring, then by \
-             impact. Workloads that two documents of `lowlat workload run` have in common are compared too, by the ratio of their rates and \
-             the interval that their rounds allow. A document without jitter and workloads is compared by its settings only.\n\n\
-             --fail-if-worse takes one percentage for all quantities, or names them: lost, count>10us, max, p99.9 (of time). \
-             It fails only if a quantity is shown to be beyond its limit.\n\n\
-             Exit codes: 0 clean, 1 worse by more than --fail-if-worse, 2 error, 4 too short, or at another load, for --fail-if-worse, or no \
-             workload in common.\n\n{}",
-            examples(&[
-                ("lowlat report compare before.json after.json", "Show what a change did, and which settings explain it."),
-                (
-                    "lowlat report compare good.json bad.json --report twins.html",
-                    "Find the setting that makes one of two hosts worse.",
-                ),
-                ("lowlat report compare --pairs a1.json b1.json a2.json b2.json", "Pool the runs of two interleaved settings."),
-                (
-                    "lowlat report compare last-week.json today.json --fail-if-worse 5%",
-                    "Fail a script if the host became less quiet.",
-                ),
-            ])
-        ))
-}
-
-fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
-    let arguments = ReportCompareArgs::from_arg_matches(matches)?;
-    let page = PreparedFile::prepare_if(arguments.report.as_deref(), "--report")?;
+pub fn run(arguments: &ReportCompareArgs) -> anyhow::Result<Exit> {
+    let page = RunFiles::prepare_page(arguments.report.as_deref(), &arguments.language)?;
     let documents = read(&arguments.files, &arguments.language.labels)?;
     ensure!(
         !arguments.pairs || documents.len().is_multiple_of(2),
@@ -88,20 +71,10 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     output::print_as(arguments.json, &WithLabels { labels: &labels, result: &document }, |width| {
         lowlat_results_report::side_by_side_text(&compared, width)
     })?;
-    write_all(page.iter().map(|file| {
-        (file, Ok(arguments.language.page(lowlat_results_report::side_by_side_html(&compared), &labels)))
-    }))?;
+    page.write_page(&labels, || lowlat_results_report::side_by_side_html(&compared))?;
     let is_empty = |of: &Comparison| of.workloads.as_ref().is_some_and(Vec::is_empty) && !of.has_rates();
     let has = |verdict| compared.limits.iter().any(|limit| limit.verdict == verdict);
-    Ok(
-        match (
-            has(LimitVerdict::Worse),
-            has(LimitVerdict::TooShort) || has(LimitVerdict::SurroundingsDiffered),
-        ) {
-            (true, _) => Exit::Findings,
-            (_, true) => Exit::NotJudged,
-            _ if compared.comparisons.iter().any(is_empty) => Exit::NotJudged,
-            (false, false) => Exit::Clean,
-        },
-    )
+    let is_unshown = has(LimitVerdict::TooShort) || has(LimitVerdict::SurroundingsDiffered);
+    let is_judged = !is_unshown && !compared.comparisons.iter().any(is_empty);
+    Ok(if has(LimitVerdict::Worse) { Exit::Findings } else { Exit::of_measurement(false, is_judged) })
 }

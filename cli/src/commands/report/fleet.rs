@@ -3,20 +3,26 @@
 use super::names;
 use crate::{
     arguments::PageArgs,
-    commands::{Subcommand, examples},
+    commands::{help, outputs::RunFiles},
     documents,
     labels::WithLabels,
     output::{self, Exit},
-    results::{PreparedFile, write_all},
 };
-use clap::{ArgMatches, Args, Command, FromArgMatches};
+use clap::Args;
 use lowlat_results::fleet::{Fleet, FleetHost};
 use std::path::PathBuf;
 
-pub const COMMAND: Subcommand = Subcommand { name: "fleet", declare, run };
-
+/// Show which hosts of a fleet differ from the others, and in what
 #[derive(Debug, Args)]
-struct ReportFleetArgs {
+#[command(after_help = help("Hosts are compared by the verdicts on their settings, so hosts with other CPU numbers can be\n\
+    alike. Hosts that differ come first, and settings at fault on the fewest hosts.\n\
+    A file that cannot be read is named and left out; other documents of lowlat are passed over.\n\n\
+    Exit codes: 0 no verdict differs between the hosts, 1 at least one does, 2 error, \
+    4 none differs, but less than half of the settings could be checked.", &[
+    ("lowlat report fleet *.json", "List the hosts that differ from most others."),
+    ("lowlat report fleet *.json --report fleet.html", "Write the page of a fleet."),
+]))]
+pub struct ReportFleetArgs {
     /// Compare these documents, one of each host
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
@@ -30,25 +36,8 @@ struct ReportFleetArgs {
     language: PageArgs,
 }
 
-fn declare(command: Command) -> Command {
-    ReportFleetArgs::augment_args(command)
-        .about("Show which hosts of a fleet differ from the others, and in what")
-        .after_help(format!(
-            "Hosts are compared by the verdicts on their settings, so hosts with other CPU numbers can be\n\
-             alike. Hosts that differ come first, and settings at fault on the fewest hosts.\n\
-             A file that cannot be read is named and left out; other documents of lowlat are passed over.\n\n\
-             Exit codes: 0 no verdict differs between the hosts, 1 at least one does, 2 error, \
-             4 none differs, but less than half of the settings could be checked.\n\n{}",
-            examples(&[
-                ("lowlat report fleet *.json", "List the hosts that differ from most others."),
-                ("lowlat report fleet *.json --report fleet.html", "Write the page of a fleet."),
-            ])
-        ))
-}
-
-fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
-    let arguments = ReportFleetArgs::from_arg_matches(matches)?;
-    let page = PreparedFile::prepare_if(arguments.report.as_deref(), "--report")?;
+pub fn run(arguments: &ReportFleetArgs) -> anyhow::Result<Exit> {
+    let page = RunFiles::prepare_page(arguments.report.as_deref(), &arguments.language)?;
     let labels = &arguments.language.labels;
     // Of each document only what the fleet needs is kept: a thousand of them fit into memory.
     let (mut hosts, mut is_whole) = (Vec::new(), true);
@@ -76,17 +65,13 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     );
     let fleet = Fleet::of(hosts);
     let of_fleet = labels.of_all(std::iter::empty());
-    match &page {
-        Some(_) => {
-            write_all(page.iter().map(|file| {
-                (file, Ok(arguments.language.page(lowlat_results_report::fleet_html(&fleet), &of_fleet)))
-            }))?;
-        }
-        None if arguments.json => {
-            let document = output::Document::of("lowlat-fleet", &fleet);
-            output::print_json(&WithLabels { labels: &of_fleet, result: &document })?;
-        }
-        None => output::print(&lowlat_results_report::fleet_text(&fleet, output::width()))?,
+    if arguments.report.is_some() {
+        page.write_page(&of_fleet, || lowlat_results_report::fleet_html(&fleet))?;
+    } else {
+        let document = output::Document::of("lowlat-fleet", &fleet);
+        output::print_as(arguments.json, &WithLabels { labels: &of_fleet, result: &document }, |width| {
+            lowlat_results_report::fleet_text(&fleet, width)
+        })?;
     }
     if !is_whole {
         return Ok(Exit::Error);

@@ -4,42 +4,37 @@ mod compare;
 mod fleet;
 mod render;
 
-use super::{Subcommand, examples, group, run_member};
+use super::{Subcommand, examples};
 use crate::{documents, labels::LabelArgs, output::Exit};
-use clap::{ArgMatches, Command};
+use clap::{ArgMatches, FromArgMatches, Subcommand as _};
 use lowlat_results::ResultDocument;
 use std::{
     collections::HashMap,
     path::{Path, PathBuf},
 };
 
-pub const COMMAND: Subcommand = Subcommand { name: "report", declare, run };
+pub const COMMAND: Subcommand = Subcommand { name: "report", declare: Action::augment_subcommands, run };
 
-/// The subcommands, in help order.
-const MEMBERS: &[Subcommand] = &[compare::COMMAND, render::COMMAND, fleet::COMMAND];
-
-fn declare(command: Command) -> Command {
-    group(command, MEMBERS)
-        .about("Compare result documents, render them as one page, or find the odd hosts of a fleet")
-        .after_help(examples(&[
-            (
-                "lowlat report compare before.json after.json",
-                "Show what a change did, and which settings explain it.",
-            ),
-            (
-                "lowlat report compare before.json after.json --fail-if-worse 5%",
-                "Fail a script if interruptions are more frequent by more than 5 %.",
-            ),
-            (
-                "lowlat report render desk7.json desk8.json --report desks.html",
-                "Render two documents as one page.",
-            ),
-            ("lowlat report fleet *.json --report fleet.html", "Show which hosts of a fleet differ."),
-        ]))
+/// Compare result documents, render them as one page, or find the odd hosts of a fleet
+#[derive(Debug, clap::Subcommand)]
+#[command(subcommand_required = true, arg_required_else_help = true, after_help = examples(&[
+    ("lowlat report compare before.json after.json", "Show what a change did, and which settings explain it."),
+    ("lowlat report compare before.json after.json --fail-if-worse 5%", "Fail a script if interruptions are more frequent by more than 5 %."),
+    ("lowlat report render desk7.json desk8.json --report desks.html", "Render two documents as one page."),
+    ("lowlat report fleet *.json --report fleet.html", "Show which hosts of a fleet differ."),
+]))]
+enum Action {
+    Compare(compare::ReportCompareArgs),
+    Render(render::ReportRenderArgs),
+    Fleet(fleet::ReportFleetArgs),
 }
 
 fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
-    run_member("report", MEMBERS, matches)
+    match Action::from_arg_matches(matches)? {
+        Action::Compare(arguments) => compare::run(&arguments),
+        Action::Render(arguments) => render::run(arguments),
+        Action::Fleet(arguments) => fleet::run(&arguments),
+    }
 }
 
 /// Reads documents, each with its name.

@@ -3,28 +3,34 @@
 use super::{named, names};
 use crate::{
     commands::{
-        Subcommand, examples,
+        help,
         jitter::{self, gates, parse_gate, parse_rank},
         net::{pingpong, stream},
-        outputs::FileArgs,
+        outputs::{FileArgs, RunFiles},
     },
     documents::{self, Kind},
     labels::Labelled,
     output::{self, Exit},
-    results::{PreparedFile, write_all},
 };
 use anyhow::{Context, bail, ensure};
-use clap::{ArgMatches, Args, Command, FromArgMatches, ValueEnum};
+use clap::{Args, ValueEnum};
 use lowlat_jitter::gate::Gate;
 use lowlat_pipeline::{ExchangeDocument, MatrixDocument, PipelineDocument, size::SizeDocument};
 use lowlat_pipeline_report::{exchange_text, matrix_html, matrix_text, pipeline_text, run_html, size_text};
 use lowlat_results::ResultDocument;
 use std::path::{Path, PathBuf};
 
-pub const COMMAND: Subcommand = Subcommand { name: "render", declare, run };
-
+/// Show documents as the commands that wrote them, as Markdown or as one HTML page
 #[derive(Debug, Args)]
-struct ReportRenderArgs {
+#[command(after_help = help("Exit codes: 0 done, 1 a limit of --gate is exceeded, 2 error, 4 none is, but the run cannot show that all are \
+    kept.", &[
+    ("lowlat report render desk7.json", "Print a document as the command that measured it did."),
+    ("lowlat report render desk7.json --longest 3", "Show what happened in the third longest interruption."),
+    ("lowlat report render runs/*.json --gate guide-57037", "Show how many runs keep the limits of the guide."),
+    ("lowlat report render desk7.json desk8.json --report desks.html", "Write one page of two documents."),
+    ("lowlat report render desk7.json --format markdown", "Print Markdown for a ticket."),
+]))]
+pub struct ReportRenderArgs {
     /// Render these documents; several make one text or one page
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
@@ -64,30 +70,7 @@ enum Format {
     SfntV15,
 }
 
-fn declare(command: Command) -> Command {
-    ReportRenderArgs::augment_args(command)
-        .about("Show documents as the commands that wrote them, as Markdown or as one HTML page")
-        .after_help(format!(
-            "Exit codes: 0 done, 1 a limit of --gate is exceeded, 2 error, 4 none is, but the run cannot show that all are \
-             kept.\n\n{}",
-            examples(&[
-                ("lowlat report render desk7.json", "Print a document as the command that measured it did."),
-                ("lowlat report render desk7.json --longest 3", "Show what happened in the third longest interruption."),
-                (
-                    "lowlat report render runs/*.json --gate guide-57037",
-                    "Show how many runs keep the limits of the guide.",
-                ),
-                (
-                    "lowlat report render desk7.json desk8.json --report desks.html",
-                    "Write one page of two documents.",
-                ),
-                ("lowlat report render desk7.json --format markdown", "Print Markdown for a ticket."),
-            ])
-        ))
-}
-
-fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
-    let mut arguments = ReportRenderArgs::from_arg_matches(matches)?;
+pub fn run(mut arguments: ReportRenderArgs) -> anyhow::Result<Exit> {
     if arguments.json {
         arguments.format = Format::Json;
     }
@@ -174,7 +157,7 @@ fn several(files: &[PathBuf], arguments: &ReportRenderArgs) -> anyhow::Result<Ex
          `lowlat report compare`"
     );
     let language = &outputs.language;
-    let page = PreparedFile::prepare_if(outputs.report.as_deref(), "--report")?;
+    let page = RunFiles::prepare_page(outputs.report.as_deref(), language)?;
     let mut documents = super::read(files, &language.labels)?;
     for (name, document) in &mut documents {
         documents::study_again(document).with_context(|| format!("cannot render {name}"))?;
@@ -185,10 +168,7 @@ fn several(files: &[PathBuf], arguments: &ReportRenderArgs) -> anyhow::Result<Ex
         _ => output::print(&lowlat_results_report::documents_text(&documents, output::width())),
     };
     let labels = language.labels.of_all(documents.iter().map(|(_, document)| &document.labels));
-    let page = page
-        .iter()
-        .map(|file| (file, Ok(language.page(lowlat_results_report::documents_html(&documents), &labels))));
-    printed.and(write_all(page))?;
+    printed.and(page.write_page(&labels, || lowlat_results_report::documents_html(&documents)))?;
     Ok(Exit::Clean)
 }
 

@@ -1,7 +1,7 @@
 //! `lowlat tune apply`: applies a plan completely or not at all.
 
-use super::{ask, check_id, plan_file};
-use crate::commands::{Subcommand, examples};
+use super::{ask, check_ids, plan_file};
+use crate::commands::help;
 use crate::{
     arguments,
     host::HostArgs,
@@ -9,7 +9,7 @@ use crate::{
     progress::Progress,
     role, signals,
 };
-use clap::{ArgMatches, Args, Command, FromArgMatches};
+use clap::Args;
 use lowlat_host::{HostSnapshot, IsolateBy};
 use lowlat_host_run::Root;
 use lowlat_plan::{
@@ -21,11 +21,19 @@ use lowlat_tune_run::flow::{self, ApplyOptions, PlanFrom, Ready, Site};
 use lowlat_tune_run::units::Watch;
 use std::{path::PathBuf, time::Duration};
 
-pub const COMMAND: Subcommand = Subcommand { name: "apply", declare, run };
-
+/// Apply a plan completely or not at all; every step can be rolled back
 #[derive(Debug, Args)]
+#[command(after_help = help("Before each step, lowlat records the old state in /var/lib/lowlat/undo. A second apply finishes an interrupted \
+    one, and changes nothing that is already in place.\n\
+    lowlat.service reapplies the run-time part at each boot; stopping the service reverts that part.\n\n\
+    Exit codes: 0 in force, 1 in force except refused changes, 2 error and nothing left half done, 4 nothing to change, but less than half of the settings could be checked.", &[
+    ("sudo lowlat tune apply", "Apply what `lowlat tune plan` shows, after confirmation."),
+    ("sudo lowlat tune apply --plan plan.json --yes", "Apply a reviewed plan without asking for confirmation."),
+    ("sudo lowlat tune apply --confirm-within 10m", "Roll back unless you reboot within 10 minutes and then run `lowlat tune confirm` within 10 minutes."),
+    ("sudo lowlat tune apply --only-run-time", "Try the plan until the next reboot."),
+]))]
 #[allow(clippy::struct_excessive_bools, reason = "flags of a command are independent")]
-struct TuneApplyArgs {
+pub struct TuneApplyArgs {
     #[command(flatten)]
     host: HostArgs,
     /// Accept the risk of this setting; repeatable
@@ -71,38 +79,12 @@ struct TuneApplyArgs {
     at_boot: bool,
 }
 
-fn declare(command: Command) -> Command {
-    TuneApplyArgs::augment_args(command)
-        .about("Apply a plan completely or not at all; every step can be rolled back")
-        .after_help(format!(
-            "Before each step, lowlat records the old state in /var/lib/lowlat/undo. A second apply finishes an interrupted \
-             one, and changes nothing that is already in place.\n\
-             lowlat.service reapplies the run-time part at each boot; stopping the service reverts that part.\n\n\
-             Exit codes: 0 in force, 1 in force except refused changes, 2 error and nothing left half done, 4 nothing to change, but less than half of the settings could be checked.\n\n{}",
-            examples(&[
-                ("sudo lowlat tune apply", "Apply what `lowlat tune plan` shows, after confirmation."),
-                (
-                    "sudo lowlat tune apply --plan plan.json --yes",
-                    "Apply a reviewed plan without asking for confirmation."
-                ),
-                (
-                    "sudo lowlat tune apply --confirm-within 10m",
-                    "Roll back unless you reboot within 10 minutes and then run `lowlat tune confirm` within 10 minutes."
-                ),
-                ("sudo lowlat tune apply --only-run-time", "Try the plan until the next reboot."),
-            ])
-        ))
-}
-
-fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
-    let arguments = TuneApplyArgs::from_arg_matches(matches)?;
+pub fn run(arguments: &TuneApplyArgs) -> anyhow::Result<Exit> {
     let site = ask::open(&arguments.host.root, arguments.state_dir.as_ref())?;
     if arguments.at_boot {
         return again(&site);
     }
-    for id in &arguments.accept_risk {
-        check_id(id)?;
-    }
+    check_ids(&arguments.accept_risk)?;
     let mut host = arguments.host.read_with(Root::open(&arguments.host.root)?, Some(&site.state))?;
     host.role.accepted_risks.extend(arguments.accept_risk.iter().cloned());
     host.role.isolate_by = arguments.isolate_by.unwrap_or(host.role.isolate_by);
@@ -110,9 +92,9 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
         Some(path) => (plan_file::read_trusted(path)?, PlanFrom::File),
         None => (Plan::of(&host.context(), env!("CARGO_PKG_VERSION")), PlanFrom::Host),
     };
-    let options = options(&arguments);
+    let options = options(arguments);
     host.role_notes().iter().for_each(|note| output::talk(note));
-    let offer = offer(&arguments, &site)?;
+    let offer = offer(arguments, &site)?;
     carry_out(&site, &host.snapshot, (wanted, from), options, (arguments.yes, arguments.json), offer)
 }
 

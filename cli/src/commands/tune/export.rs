@@ -1,13 +1,13 @@
 //! `lowlat tune export`: writes the plan as files for other tools, only to `--out`.
 
-use crate::commands::{Subcommand, examples};
+use crate::commands::help;
 use crate::{
     host::HostArgs,
     output::{self, Exit},
     results,
 };
 use anyhow::{Context, bail};
-use clap::{ArgMatches, Args, Command, FromArgMatches, builder::PossibleValuesParser};
+use clap::{Args, builder::PossibleValuesParser};
 use lowlat_host::IsolateBy;
 use lowlat_host_run::output::{FileAccess, OutputDirectory, OutputError, OutputFile};
 use lowlat_plan::export::{ExportedFile, FORMATS, Format};
@@ -16,10 +16,17 @@ use std::{
     path::{Path, PathBuf},
 };
 
-pub const COMMAND: Subcommand = Subcommand { name: "export", declare, run };
-
+/// Write the plan for other tools: TuneD, sysctl.d, systemd, a shell script
 #[derive(Debug, Args)]
-struct TuneExportArgs {
+#[command(after_help = help(
+    &format!("Formats:\n{}\n\nThe same host always gives the same files. Exit codes: 0 done, 2 error.", formats()),
+    &[
+        ("lowlat tune export --format shell --out tune.sh", "Write one script for a host without lowlat."),
+        ("lowlat tune export --profile guide-57037 --format tuned --out profile", "Write the guide's TuneD profile for this host."),
+        ("lowlat tune export --format sysctl", "Print the file for /etc/sysctl.d."),
+    ],
+))]
+pub struct TuneExportArgs {
     #[command(flatten)]
     host: HostArgs,
     /// Write this format
@@ -36,39 +43,17 @@ struct TuneExportArgs {
     force: bool,
 }
 
-fn declare(command: Command) -> Command {
-    let formats: Vec<String> =
-        FORMATS.iter().map(|format| format!("  {:<8} {}", format.name, format.about)).collect();
-    let formats = formats.join(
-        "
-",
-    );
-    TuneExportArgs::augment_args(command)
-        .about("Write the plan for other tools: TuneD, sysctl.d, systemd, a shell script")
-        .after_help(format!(
-            "Formats:\n{formats}\n\nThe same host always gives the same files. Exit codes: 0 done, 2 error.\n\n{}",
-            examples(&[
-                (
-                    "lowlat tune export --format shell --out tune.sh",
-                    "Write one script for a host without lowlat."
-                ),
-                (
-                    "lowlat tune export --profile guide-57037 --format tuned --out profile",
-                    "Write the guide's TuneD profile for this host."
-                ),
-                ("lowlat tune export --format sysctl", "Print the file for /etc/sysctl.d."),
-            ])
-        ))
+/// The formats, each with what it is, for the help.
+fn formats() -> String {
+    let lines = FORMATS.iter().map(|format| format!("  {:<8} {}", format.name, format.about));
+    lines.collect::<Vec<_>>().join("\n")
 }
 
-fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
-    let arguments = TuneExportArgs::from_arg_matches(matches)?;
-    for id in &arguments.accept_risk {
-        super::check_id(id)?;
-    }
+pub fn run(arguments: &TuneExportArgs) -> anyhow::Result<Exit> {
+    super::check_ids(&arguments.accept_risk)?;
     let Some(format) = Format::find(&arguments.format) else { bail!("unknown format {}", arguments.format) };
     let mut host = arguments.host.read()?;
-    host.role.accepted_risks.extend(arguments.accept_risk);
+    host.role.accepted_risks.extend(arguments.accept_risk.iter().cloned());
     if host.role.isolate_by == IsolateBy::Cpuset {
         bail!(
             "cannot export isolation by cpuset: only lowlat forms the partition\nhint: remove isolate-by from the role \

@@ -1,21 +1,29 @@
 //! `lowlat tune plan`: shows a profile's changes to a host as one diff. Writes nothing to the host.
 
-use crate::commands::{Subcommand, examples};
+use crate::commands::help;
 use crate::{
     host::HostArgs,
     output::{self, Exit},
     results::PreparedFile,
 };
-use clap::{ArgMatches, Args, Command, FromArgMatches};
+use clap::Args;
 use lowlat_host::IsolateBy;
 use lowlat_plan::Plan;
 use lowlat_tune_run::flow::hindrances;
 use std::path::{Path, PathBuf};
 
-pub const COMMAND: Subcommand = Subcommand { name: "plan", declare, run };
-
+/// Show every change that a profile plans as one diff; write nothing to the host
 #[derive(Debug, Args)]
-struct TunePlanArgs {
+#[command(after_help = help("Exit codes: 0 nothing to change, 1 changes planned, 2 error, 4 nothing to change, but less \
+    than half of the settings could be checked.", &[
+    ("lowlat tune plan", "Show what would change, and what would not and why."),
+    ("lowlat tune plan --list", "List the profiles."),
+    ("sudo lowlat tune plan --role desk.toml --out plan.json", "Save a plan to review and apply later."),
+    ("lowlat tune plan --root desk7.tar.gz --profile guide-57037", "Plan the AMD/HPE guide's settings for a captured host."),
+    ("lowlat tune plan --isolate-by cpuset", "Plan isolation without a reboot, and show what it lacks."),
+    ("lowlat tune plan --profile guide-57037 --accept-risk boot.selinux", "Accept the risk of one setting."),
+]))]
+pub struct TunePlanArgs {
     #[command(flatten)]
     host: HostArgs,
     /// Accept the risk of this setting; repeatable
@@ -35,45 +43,13 @@ struct TunePlanArgs {
     out: Option<PathBuf>,
 }
 
-fn declare(command: Command) -> Command {
-    TunePlanArgs::augment_args(command)
-        .about("Show every change that a profile plans as one diff; write nothing to the host")
-        .after_help(format!(
-            "Exit codes: 0 nothing to change, 1 changes planned, 2 error, 4 nothing to change, but less \
-             than half of the settings could be checked.\n\n{}",
-            examples(&[
-                ("lowlat tune plan", "Show what would change, and what would not and why."),
-                ("lowlat tune plan --list", "List the profiles."),
-                (
-                    "sudo lowlat tune plan --role desk.toml --out plan.json",
-                    "Save a plan to review and apply later."
-                ),
-                (
-                    "lowlat tune plan --root desk7.tar.gz --profile guide-57037",
-                    "Plan the AMD/HPE guide's settings for a captured host."
-                ),
-                (
-                    "lowlat tune plan --isolate-by cpuset",
-                    "Plan isolation without a reboot, and show what it lacks."
-                ),
-                (
-                    "lowlat tune plan --profile guide-57037 --accept-risk boot.selinux",
-                    "Accept the risk of one setting."
-                ),
-            ])
-        ))
-}
-
-fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
-    let arguments = TunePlanArgs::from_arg_matches(matches)?;
+pub fn run(arguments: &TunePlanArgs) -> anyhow::Result<Exit> {
     if arguments.list {
         return super::profiles::list(&arguments.host, arguments.json);
     }
-    for id in &arguments.accept_risk {
-        super::check_id(id)?;
-    }
+    super::check_ids(&arguments.accept_risk)?;
     let mut host = arguments.host.read_silently()?;
-    host.role.accepted_risks.extend(arguments.accept_risk);
+    host.role.accepted_risks.extend(arguments.accept_risk.iter().cloned());
     host.role.isolate_by = arguments.isolate_by.unwrap_or(host.role.isolate_by);
     let mut plan = Plan::of(&host.context(), env!("CARGO_PKG_VERSION"));
     plan.warnings.append(&mut host.role_warnings);

@@ -1,20 +1,28 @@
 //! `lowlat tune rollback`: restores the state before a plan.
 
 use super::ask::{self, SiteArgs};
-use crate::commands::{Subcommand, examples};
+use crate::commands::help;
 use crate::{
     output::{self, Exit},
     signals,
 };
-use clap::{ArgMatches, Args, Command, FromArgMatches};
+use clap::Args;
 use lowlat_plan::outcome::RollbackOutcome;
 use lowlat_tune_run::flow::{self, RollbackRequest, RollbackScope, Site};
 
-pub const COMMAND: Subcommand = Subcommand { name: "rollback", declare, run };
-
+/// Roll plans back: files byte for byte, services, interrupts, threads, boot menu
 #[derive(Debug, Args)]
+#[command(after_help = help("Rollback reads only the undo log (/var/lib/lowlat/undo), and resumes after a crash. It shows the three states of \
+    anything that was changed since, and leaves it unchanged. If records of the log are missing or damaged, it \
+    shows what can and cannot be restored, and changes nothing without --accept-damage.\n\n\
+    Exit codes: 0 all restored, 1 some left unrestored, 2 error.", &[
+    ("sudo lowlat tune rollback --dry-run", "Show what would be rolled back."),
+    ("sudo lowlat tune rollback", "Restore the state before the first plan."),
+    ("sudo lowlat tune rollback --to 9f86d081884c7d65", "Roll back to an earlier plan."),
+    ("sudo lowlat tune rollback --force-path /etc/sysctl.d/99-zz-lowlat.conf", "Restore a file even if it was edited since."),
+]))]
 #[allow(clippy::struct_excessive_bools, reason = "flags of a command are independent")]
-struct TuneRollbackArgs {
+pub struct TuneRollbackArgs {
     #[command(flatten)]
     site: SiteArgs,
     /// Roll back to this earlier plan from `lowlat tune status` [default: before the first plan]
@@ -46,28 +54,7 @@ struct TuneRollbackArgs {
     unconfirmed: bool,
 }
 
-fn declare(command: Command) -> Command {
-    TuneRollbackArgs::augment_args(command)
-        .about("Roll plans back: files byte for byte, services, interrupts, threads, boot menu")
-        .after_help(format!(
-            "Rollback reads only the undo log (/var/lib/lowlat/undo), and resumes after a crash. It shows the three states of \
-             anything that was changed since, and leaves it unchanged. If records of the log are missing or damaged, it \
-             shows what can and cannot be restored, and changes nothing without --accept-damage.\n\n\
-             Exit codes: 0 all restored, 1 some left unrestored, 2 error.\n\n{}",
-            examples(&[
-                ("sudo lowlat tune rollback --dry-run", "Show what would be rolled back."),
-                ("sudo lowlat tune rollback", "Restore the state before the first plan."),
-                ("sudo lowlat tune rollback --to 9f86d081884c7d65", "Roll back to an earlier plan."),
-                (
-                    "sudo lowlat tune rollback --force-path /etc/sysctl.d/99-zz-lowlat.conf",
-                    "Restore a file even if it was edited since."
-                ),
-            ])
-        ))
-}
-
-fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
-    let arguments = TuneRollbackArgs::from_arg_matches(matches)?;
+pub fn run(arguments: &TuneRollbackArgs) -> anyhow::Result<Exit> {
     let site = arguments.site.open()?;
     if arguments.unconfirmed {
         return unconfirmed(&site);

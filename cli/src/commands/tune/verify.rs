@@ -1,15 +1,15 @@
 //! `lowlat tune verify`: compares the plan in force with the running kernel, row by row. Changes nothing.
 
-use crate::commands::{Subcommand, examples};
+use crate::commands::help;
 use crate::{
     arguments::duration,
     output::{self, Exit},
 };
 use anyhow::{Context, bail};
-use clap::{ArgMatches, Args, Command, FromArgMatches};
+use clap::Args;
 use jiff::Timestamp;
 use lowlat_catalogue::CATALOGUE;
-use lowlat_host::HostSnapshot;
+use lowlat_host::{HostSnapshot, Reading};
 use lowlat_host_run::{Root, snapshot};
 use lowlat_jitter_run::tick_proof::{TickOptions, count_ticks};
 use lowlat_plan::{
@@ -19,16 +19,37 @@ use lowlat_plan::{
 use lowlat_tune_report::{VerificationTextOptions, verification_lines, verification_text};
 use lowlat_tune_run::evidence;
 use lowlat_tune_run::{InForce, StateDir, boot_loader, flow};
-use std::{path::PathBuf, time::Duration};
-
-pub const COMMAND: Subcommand = Subcommand { name: "verify", declare, run };
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 /// Shortest useful count, given up to ten events per second.
 const TICKS_MIN: Duration = Duration::from_millis(100);
 
+/// Compare the plan in force with the running kernel, and name what overrides it
 #[derive(Debug, Args)]
+#[command(after_help = help(&format!("States of a row:\n\
+    \x20 held         in force\n\
+    \x20 pending      waits for the reboot\n\
+    \x20 overridden   by the named file, service or parameter\n\
+    \x20 lost         the previous value is back\n\
+    \x20 refused      not set, or not completely: the row has the reason and what to do\n\
+    \x20 ineffective  configured, but the kernel does not follow\n\
+    \x20 unreadable   cannot be checked\n\
+    \x20 moves later  an interrupt that moves when it next fires\n\
+    \x20 gone         its object no longer exists\n\n\
+    To prove that ticks stop, lowlat runs a spinning thread on each idle isolated CPU for the time of --count-ticks. \
+    Busy CPUs are only counted. More than {} timer interrupts per second mean a running tick.\n\n\
+    Exit codes: 0 every row is held, moves later or is gone; 1 a row is not held or the undo log is \
+    incomplete; 2 error; 3 only the reboot is missing.", Verification::ticks_per_s_max()), &[
+    ("sudo lowlat tune verify", "Check after the reboot that everything is in force."),
+    ("sudo lowlat tune verify --quiet --no-ticks", "Report only rows that are not held, for example from a timer."),
+    ("sudo lowlat tune verify --json --count-ticks 10s", "Write a record for CI, with a longer count of ticks."),
+    ("lowlat tune verify --plan plan.json --root desk7.tar.gz", "Compare a captured host with a saved plan."),
+]))]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
-struct TuneVerifyArgs {
+pub struct TuneVerifyArgs {
     /// Verify this saved plan [default: the plan in force]
     #[arg(long, value_name = "FILE")]
     plan: Option<PathBuf>,
@@ -55,45 +76,7 @@ struct TuneVerifyArgs {
     json: bool,
 }
 
-fn declare(command: Command) -> Command {
-    TuneVerifyArgs::augment_args(command)
-        .about("Compare the plan in force with the running kernel, and name what overrides it")
-        .after_help(format!(
-            "States of a row:\n\
-             \x20 held         in force\n\
-             \x20 pending      waits for the reboot\n\
-             \x20 overridden   by the named file, service or parameter\n\
-             \x20 lost         the previous value is back\n\
-             \x20 refused      not set, or not completely: the row has the reason and what to do\n\
-             \x20 ineffective  configured, but the kernel does not follow\n\
-             \x20 unreadable   cannot be checked\n\
-             \x20 moves later  an interrupt that moves when it next fires\n\
-             \x20 gone         its object no longer exists\n\n\
-             To prove that ticks stop, lowlat runs a spinning thread on each idle isolated CPU for the time of --count-ticks. \
-             Busy CPUs are only counted. More than {} timer interrupts per second mean a running tick.\n\n\
-             Exit codes: 0 every row is held, moves later or is gone; 1 a row is not held or the undo log is \
-             incomplete; 2 error; 3 only the reboot is missing.\n\n{}",
-            Verification::ticks_per_s_max(),
-            examples(&[
-                ("sudo lowlat tune verify", "Check after the reboot that everything is in force."),
-                (
-                    "sudo lowlat tune verify --quiet --no-ticks",
-                    "Report only rows that are not held, for example from a timer."
-                ),
-                (
-                    "sudo lowlat tune verify --json --count-ticks 10s",
-                    "Write a record for CI, with a longer count of ticks."
-                ),
-                (
-                    "lowlat tune verify --plan plan.json --root desk7.tar.gz",
-                    "Compare a captured host with a saved plan."
-                ),
-            ])
-        ))
-}
-
-fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
-    let arguments = TuneVerifyArgs::from_arg_matches(matches)?;
+pub fn run(arguments: &TuneVerifyArgs) -> anyhow::Result<Exit> {
     if !arguments.no_ticks && arguments.count_ticks < TICKS_MIN {
         bail!(
             "--count-ticks {:?} is too short to detect a tick\nhint: count for 100ms or longer",
@@ -101,12 +84,11 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
         );
     }
     let root = Root::open(&arguments.root)?;
-    let (plan, in_force) = subject(&arguments, &root)?;
-    let mut verification = verify(&arguments, &root, &plan, in_force.as_ref())?;
-    let doubt = match &in_force {
-        Some(_) => flow::log_doubt(&StateDir::below(&arguments.root))?,
-        None => None,
-    };
+    let state = StateDir::below(&arguments.root);
+    let (plan, in_force) = subject(arguments, &state, &root)?;
+    let ticks = Some(arguments).filter(|arguments| !arguments.no_ticks);
+    let mut verification = verify(&state, &root, &plan, in_force.as_ref(), ticks)?;
+    let doubt = in_force.as_ref().map(|_| flow::log_doubt(&state)).transpose()?.flatten();
     let doubt = doubt
         .map(|doubt| format!("{doubt}; `lowlat tune rollback --dry-run` shows what can still be restored."));
     verification.warnings.extend(doubt.clone());
@@ -121,7 +103,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
             output::talk(doubt);
         }
     } else {
-        let applied = applied_when(in_force.as_ref());
+        let applied = super::in_utc(in_force.as_ref().map(|in_force| in_force.applied_unix_ms));
         let options =
             VerificationTextOptions { show_all: arguments.all, width: output::width(), applied: &applied };
         output::print(&verification_text(&verification, &options))?;
@@ -136,24 +118,18 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
 
 /// Compares the plan in force with the running host, without counting ticks. `None` if no plan is in force.
 pub fn in_force(root: &Root) -> anyhow::Result<Option<Verification>> {
-    let arguments = TuneVerifyArgs {
-        plan: None,
-        root: "/".into(),
-        count_ticks: TICKS_MIN,
-        no_ticks: true,
-        no_spin: false,
-        all: false,
-        quiet: false,
-        json: false,
-    };
-    let in_force = StateDir::below(&arguments.root).in_force().context("cannot read the plan in force")?;
-    in_force.map(|(in_force, plan)| verify(&arguments, root, &plan, Some(&in_force))).transpose()
+    let state = StateDir::below(Path::new("/"));
+    let in_force = state.in_force().context("cannot read the plan in force")?;
+    in_force.map(|(in_force, plan)| verify(&state, root, &plan, Some(&in_force), None)).transpose()
 }
 
 /// Returns the plan, and what is known of its apply.
-fn subject(arguments: &TuneVerifyArgs, root: &Root) -> anyhow::Result<(Plan, Option<InForce>)> {
-    let state = (!root.is_capture()).then(|| StateDir::below(&arguments.root));
-    let in_force = state.map(|state| state.in_force()).transpose();
+fn subject(
+    arguments: &TuneVerifyArgs,
+    state: &StateDir,
+    root: &Root,
+) -> anyhow::Result<(Plan, Option<InForce>)> {
+    let in_force = (!root.is_capture()).then(|| state.in_force()).transpose();
     if let Some(path) = &arguments.plan {
         let plan = super::plan_file::read(path)?;
         // A saved plan needs no state, so an unreadable state is not an error here.
@@ -178,11 +154,13 @@ fn subject(arguments: &TuneVerifyArgs, root: &Root) -> anyhow::Result<(Plan, Opt
     }
 }
 
+/// Compares a plan with a host. `counting` has how to count ticks, if they are to be counted.
 fn verify(
-    arguments: &TuneVerifyArgs,
+    state: &StateDir,
     root: &Root,
     plan: &Plan,
     in_force: Option<&InForce>,
+    counting: Option<&TuneVerifyArgs>,
 ) -> anyhow::Result<Verification> {
     let host = snapshot::read(root, CATALOGUE);
     let mut evidence = evidence::read(root, plan);
@@ -190,9 +168,12 @@ fn verify(
         evidence.next_boot_line = loader.next_boot_line(root);
     }
     let mut warnings = Vec::new();
-    let ticks = proof(arguments, root, plan, &host, &mut warnings)?;
+    let ticks = match counting {
+        Some(counting) => proof(counting, root, plan, &host, &mut warnings)?,
+        None => None,
+    };
     if let Some(in_force) = in_force {
-        evidence.refused = StateDir::below(&arguments.root).refused(host.kernel.boot_id.text())?;
+        evidence.refused = state.refused(host.kernel.boot_id.text())?;
         evidence.refused.extend(in_force.refused.iter().cloned());
     }
     if root.is_live() {
@@ -234,7 +215,7 @@ fn proof(
 ) -> anyhow::Result<Option<TickProof>> {
     let online = &host.topology.online;
     let isolated = plan.isolated.intersection(online);
-    if arguments.no_ticks || isolated.is_empty() {
+    if isolated.is_empty() {
         return Ok(None);
     }
     if !root.is_live() {
@@ -242,10 +223,8 @@ fn proof(
         return Ok(None);
     }
     let hz = host.kernel.config_option("HZ").and_then(|hz| match hz {
-        Some(text) => {
-            lowlat_host::Reading::Known(text).parse("CONFIG_HZ", "a number", |text| text.parse().ok())
-        }
-        None => lowlat_host::Reading::Absent,
+        Some(text) => Reading::Known(text).parse("CONFIG_HZ", "a number", |text| text.parse().ok()),
+        None => Reading::Absent,
     });
     let options = TickOptions {
         isolated,
@@ -257,11 +236,4 @@ fn proof(
     let proof = count_ticks(&options).context("cannot count ticks\nhint: --no-ticks skips the count")?;
     warnings.extend(proof.doubts.iter().cloned());
     Ok(Some(proof))
-}
-
-/// Formats the time of the apply, such as "2026-11-21 18:02:11 UTC".
-fn applied_when(in_force: Option<&InForce>) -> String {
-    let ms = in_force.and_then(|in_force| i64::try_from(in_force.applied_unix_ms).ok());
-    let when = ms.and_then(|ms| Timestamp::from_millisecond(ms).ok());
-    when.map_or_else(String::new, |when| when.strftime("%Y-%m-%d %H:%M:%S UTC").to_string())
 }

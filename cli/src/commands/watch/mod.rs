@@ -4,7 +4,7 @@ mod exporter;
 mod screen;
 mod watcher;
 
-use super::{Subcommand, examples};
+use super::{Subcommand, help};
 use crate::{
     arguments::{cpus, duration},
     choose,
@@ -13,7 +13,7 @@ use crate::{
     role, signals,
 };
 use anyhow::bail;
-use clap::{ArgMatches, Args, Command, FromArgMatches};
+use clap::{ArgMatches, Args, FromArgMatches};
 use exporter::Exporter;
 use lowlat_host::{CpuSet, HostSnapshot};
 use lowlat_host_run::{Root, snapshot};
@@ -32,7 +32,7 @@ use std::{
 };
 use watcher::Watcher;
 
-pub const COMMAND: Subcommand = Subcommand { name: "watch", declare, run };
+pub const COMMAND: Subcommand = Subcommand { name: "watch", declare: WatchArgs::augment_args, run };
 
 /// Default interval of a view, and of metrics.
 const EVERY: Duration = Duration::from_secs(1);
@@ -41,7 +41,27 @@ const EVERY_OF_METRICS: Duration = Duration::from_secs(10);
 const EVERY_MIN: Duration = Duration::from_millis(100);
 const EVERY_MAX: Duration = Duration::from_secs(3_600);
 
+/// Watch live what disturbs this host's CPUs, its settings and its network
 #[derive(Debug, Args)]
+#[command(after_help = help("States of a CPU:\n\
+    \x20 quiet        no disturbance\n\
+    \x20 interrupted  more than 10 interrupts per second arrive\n\
+    \x20 ticking      its timer tick runs\n\
+    \x20 intruder     a thread ran there that may also run on other CPUs\n\
+    \x20 unknown      its interrupts or its threads cannot be read\n\
+    \x20 shared       not expected to be quiet: neither isolated nor named with --cpus\n\n\
+    Without --sample, lowlat reads the kernel's counters, which does not disturb the watched CPUs: it knows how often \
+    something ran there, but not for how long. With --sample it knows both. Settings are compared with the plan in \
+    force every 30 s, or once in a longer interval; with --sample once, at the start.\n\n\
+    Keys: q or Ctrl-C quits, p pauses, s sorts the CPUs by number, state or rate, up and down scroll.\n\n\
+    Exit codes: 0 ended by the user; 2 error; 130 interrupted before the first interval.", &[
+    ("sudo lowlat watch", "Watch the isolated CPUs."),
+    ("sudo lowlat watch --cpus 4-7 --sample", "Measure every interruption of four CPUs as it happens."),
+    ("lowlat watch --once", "Print what happens within one second."),
+    ("sudo lowlat watch --json --interval 10s >> watch.jsonl", "Write a log of one line every 10 seconds."),
+    ("sudo lowlat watch --exporter 127.0.0.1:9469", "Serve metrics for Prometheus."),
+    ("sudo lowlat watch --textfile /var/lib/prometheus/node-exporter/lowlat.prom", "Pass metrics to node_exporter."),
+]))]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 struct WatchArgs {
     /// CPUs to watch [default: the isolated CPUs, else all]
@@ -68,36 +88,6 @@ struct WatchArgs {
     /// Write metrics to this file of node_exporter's textfile collector, NAME.prom, at each interval
     #[arg(long, value_name = "FILE", conflicts_with_all = ["once", "json"])]
     textfile: Option<PathBuf>,
-}
-
-fn declare(command: Command) -> Command {
-    WatchArgs::augment_args(command)
-        .about("Watch live what disturbs this host's CPUs, its settings and its network")
-        .after_help(format!(
-            "States of a CPU:\n\
-             \x20 quiet        no disturbance\n\
-             \x20 interrupted  more than 10 interrupts per second arrive\n\
-             \x20 ticking      its timer tick runs\n\
-             \x20 intruder     a thread ran there that may also run on other CPUs\n\
-             \x20 unknown      its interrupts or its threads cannot be read\n\
-             \x20 shared       not expected to be quiet: neither isolated nor named with --cpus\n\n\
-             Without --sample, lowlat reads the kernel's counters, which does not disturb the watched CPUs: it knows how often \
-             something ran there, but not for how long. With --sample it knows both. Settings are compared with the plan in \
-             force every 30 s, or once in a longer interval; with --sample once, at the start.\n\n\
-             Keys: q or Ctrl-C quits, p pauses, s sorts the CPUs by number, state or rate, up and down scroll.\n\n\
-             Exit codes: 0 ended by the user; 2 error; 130 interrupted before the first interval.\n\n{}",
-            examples(&[
-                ("sudo lowlat watch", "Watch the isolated CPUs."),
-                ("sudo lowlat watch --cpus 4-7 --sample", "Measure every interruption of four CPUs as it happens."),
-                ("lowlat watch --once", "Print what happens within one second."),
-                ("sudo lowlat watch --json --interval 10s >> watch.jsonl", "Write a log of one line every 10 seconds."),
-                ("sudo lowlat watch --exporter 127.0.0.1:9469", "Serve metrics for Prometheus."),
-                (
-                    "sudo lowlat watch --textfile /var/lib/prometheus/node-exporter/lowlat.prom",
-                    "Pass metrics to node_exporter."
-                ),
-            ])
-        ))
 }
 
 fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {

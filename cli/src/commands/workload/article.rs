@@ -1,21 +1,28 @@
 //! `lowlat workload article`: published gains taken apart.
 
 use super::measure::{self, MeasureArgs};
-use crate::{
-    commands::{Subcommand, examples},
-    output::Exit,
-};
-use clap::{ArgMatches, Args, Command, FromArgMatches};
+use crate::{commands::help, output::Exit};
+use clap::Args;
 use lowlat_cores_run::workload::{self, Order};
 use lowlat_workload::{
     Purpose,
     article::{PUBLISHED, Published, published},
 };
 
-pub const COMMAND: Subcommand = Subcommand { name: "article", declare, run };
-
+/// Split the gains of the KeyarchOS article into placement and idle states
 #[derive(Debug, Args)]
-struct WorkloadArticleArgs {
+#[command(after_help = help("The article (Inspur, 2025) reports gains of a changed kernel on Intel Xeon 6: SPEC CPU up to +29 %, nginx +8.13 %, \
+    semaphores 2.29x, messages 2.75x, context switches over pipes 12.21x. This runs such workloads with the kernel's \
+    choice of CPUs, on one CPU, in one cluster and across clusters, each with idle states allowed and without \
+    (cpu_dma_latency 0), and reports how much of each gain these two account for. It takes some minutes.\n\
+    SPEC CPU is replaced by copies of three kernels: base for every processor of the architecture, peak for this \
+    one (widest instructions; huge pages).\n\n\
+    Exit codes: 0 clean, 2 error, 4 nothing was measured, 130 interrupted.", &[
+    ("lowlat workload article --report article.html", "Measure everything and write a page."),
+    ("lowlat workload article pipe", "Measure the context switches alone."),
+    ("lowlat workload article semaphores messages pipe --programs", "Add stress-ng and UnixBench."),
+]))]
+pub struct WorkloadArticleArgs {
     /// Only these: spec-base, spec-peak, nginx, semaphores, messages, pipe [default: all]
     #[arg(value_name = "GAIN", value_parser = known)]
     gains: Vec<String>,
@@ -34,27 +41,7 @@ fn known(key: &str) -> Result<String, String> {
     Err(format!("no such gain; expected one of {}", keys.join(", ")))
 }
 
-fn declare(command: Command) -> Command {
-    WorkloadArticleArgs::augment_args(command)
-        .about("Split the gains of the KeyarchOS article into placement and idle states")
-        .after_help(format!(
-            "The article (Inspur, 2025) reports gains of a changed kernel on Intel Xeon 6: SPEC CPU up to +29 %, nginx +8.13 %, \
-             semaphores 2.29x, messages 2.75x, context switches over pipes 12.21x. This runs such workloads with the kernel's \
-             choice of CPUs, on one CPU, in one cluster and across clusters, each with idle states allowed and without \
-             (cpu_dma_latency 0), and reports how much of each gain these two account for. It takes some minutes.\n\
-             SPEC CPU is replaced by copies of three kernels: base for every processor of the architecture, peak for this \
-             one (widest instructions; huge pages).\n\n\
-             Exit codes: 0 clean, 2 error, 4 nothing was measured, 130 interrupted.\n\n{}",
-            examples(&[
-                ("lowlat workload article --report article.html", "Measure everything and write a page."),
-                ("lowlat workload article pipe", "Measure the context switches alone."),
-                ("lowlat workload article semaphores messages pipe --programs", "Add stress-ng and UnixBench."),
-            ])
-        ))
-}
-
-fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
-    let arguments = WorkloadArticleArgs::from_arg_matches(matches)?;
+pub fn run(arguments: &WorkloadArticleArgs) -> anyhow::Result<Exit> {
     measure::run("workload article", &arguments.measure, || {
         let is_wanted =
             |one: &&Published| arguments.gains.is_empty() || arguments.gains.iter().any(|key| key == one.key);
@@ -78,10 +65,11 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clap::Command;
 
     #[test]
     fn every_published_row_is_a_workload_and_every_gain_is_in_the_help() {
-        let mut command = declare(Command::new("article"));
+        let mut command = WorkloadArticleArgs::augment_args(Command::new("article"));
         let help = command.render_long_help().to_string();
         for one in PUBLISHED {
             assert!(help.contains(one.key), "{}", one.key);

@@ -4,18 +4,20 @@ use super::{
     measure::{self, MeasureArgs, NamesArgs},
     run::SETTINGS,
 };
-use crate::{
-    commands::{Subcommand, examples},
-    output::Exit,
-};
-use clap::{ArgMatches, Args, Command, FromArgMatches};
+use crate::{commands::help, output::Exit};
+use clap::Args;
 use lowlat_cores_run::workload::Order;
 use lowlat_workload::{Purpose, Setting};
 
-pub const COMMAND: Subcommand = Subcommand { name: "compare", declare, run };
-
+/// Compare two settings, in interleaved rounds
 #[derive(Debug, Args)]
-struct WorkloadCompareArgs {
+#[command(after_help = help(&format!("Each round runs every workload under both settings in random order. The ratio is that of B to A round by round, \
+    with its 95 % interval; a side is faster only if the interval excludes 1.\n\n{SETTINGS}\n\n\
+    Exit codes: 0 clean, 2 error, 4 nothing was compared, 130 interrupted."), &[
+    ("lowlat workload compare pipe sem-sysv --a place=spread --b place=one", "Compare different CPUs with one CPU."),
+    ("lowlat workload compare pipe --a place=kernel --b idle=none", "Find what idle states cost two processes that wake each other."),
+]))]
+pub struct WorkloadCompareArgs {
     #[command(flatten)]
     names: NamesArgs,
     /// Setting of side A
@@ -28,28 +30,7 @@ struct WorkloadCompareArgs {
     measure: MeasureArgs,
 }
 
-fn declare(command: Command) -> Command {
-    WorkloadCompareArgs::augment_args(command)
-        .about("Compare two settings, in interleaved rounds")
-        .after_help(format!(
-            "Each round runs every workload under both settings in random order. The ratio is that of B to A round by round, \
-             with its 95 % interval; a side is faster only if the interval excludes 1.\n\n{SETTINGS}\n\n\
-             Exit codes: 0 clean, 2 error, 4 nothing was compared, 130 interrupted.\n\n{}",
-            examples(&[
-                (
-                    "lowlat workload compare pipe sem-sysv --a place=spread --b place=one",
-                    "Compare different CPUs with one CPU.",
-                ),
-                (
-                    "lowlat workload compare pipe --a place=kernel --b idle=none",
-                    "Find what idle states cost two processes that wake each other.",
-                ),
-            ])
-        ))
-}
-
-fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
-    let arguments = WorkloadCompareArgs::from_arg_matches(matches)?;
+pub fn run(arguments: &WorkloadCompareArgs) -> anyhow::Result<Exit> {
     measure::run("workload compare", &arguments.measure, || {
         let b = arguments.b;
         anyhow::ensure!(

@@ -1,30 +1,23 @@
 //! `lowlat workload list`.
 
 use crate::{
-    commands::{Subcommand, examples},
+    commands::examples,
     output::{self, Exit},
 };
-use clap::{ArgMatches, Args, Command, FromArgMatches};
+use clap::Args;
 use lowlat_cores_report::{Listed, list_text};
 use lowlat_cores_run::workload::WORKLOADS;
 
-pub const COMMAND: Subcommand = Subcommand { name: "list", declare, run };
-
+/// List the workloads, and why some cannot run here
 #[derive(Debug, Args)]
-struct WorkloadListArgs {
+#[command(after_help = examples(&[("lowlat workload list", "List the workloads.")]))]
+pub struct WorkloadListArgs {
     /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
-fn declare(command: Command) -> Command {
-    WorkloadListArgs::augment_args(command)
-        .about("List the workloads, and why some cannot run here")
-        .after_help(examples(&[("lowlat workload list", "List the workloads.")]))
-}
-
-fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
-    let arguments = WorkloadListArgs::from_arg_matches(matches)?;
+pub fn run(arguments: &WorkloadListArgs) -> anyhow::Result<Exit> {
     let listed: Vec<Listed> = WORKLOADS
         .iter()
         .map(|of| Listed { name: of.name, about: of.about, unit: of.unit, why_not: of.why_not() })

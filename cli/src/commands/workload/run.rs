@@ -1,18 +1,20 @@
 //! `lowlat workload run`.
 
 use super::measure::{self, MeasureArgs, NamesArgs};
-use crate::{
-    commands::{Subcommand, examples},
-    output::Exit,
-};
-use clap::{ArgMatches, Args, Command, FromArgMatches};
+use crate::{commands::help, output::Exit};
+use clap::Args;
 use lowlat_cores_run::workload::Order;
 use lowlat_workload::{Purpose, Setting};
 
-pub const COMMAND: Subcommand = Subcommand { name: "run", declare, run };
-
+/// Count the operations per second of workloads
 #[derive(Debug, Args)]
-struct WorkloadRunArgs {
+#[command(after_help = help(&format!("p50 and p99 are times of one operation: of every request of nginx; of lowlat's own workloads of a sample, with \
+    one reading of the clock.\n\n{SETTINGS}\n\nExit codes: 0 clean, 2 error, 4 nothing was measured, 130 interrupted."), &[
+    ("lowlat workload run pipe futex eventfd", "Measure three ways to wake a process."),
+    ("lowlat workload run cache-base --copies 4,16 --under place=pack --under place=spread", "Measure copies in few and in many clusters."),
+    ("lowlat workload run nginx --copies 1,4 --duration 5s", "Measure nginx over HTTPS with wrk."),
+]))]
+pub struct WorkloadRunArgs {
     #[command(flatten)]
     names: NamesArgs,
     /// Measure under this setting; may be repeated [default: place=kernel]
@@ -32,25 +34,7 @@ pub const SETTINGS: &str = "A setting is a list of:\n  \
     policy=batch   SCHED_BATCH; policy=fifo: SCHED_FIFO with priority 1\n\
     Other programs get the set of CPUs, and place their threads in it themselves.";
 
-fn declare(command: Command) -> Command {
-    WorkloadRunArgs::augment_args(command).about("Count the operations per second of workloads").after_help(
-        format!(
-            "p50 and p99 are times of one operation: of every request of nginx; of lowlat's own workloads of a sample, with \
-             one reading of the clock.\n\n{SETTINGS}\n\nExit codes: 0 clean, 2 error, 4 nothing was measured, 130 interrupted.\n\n{}",
-            examples(&[
-                ("lowlat workload run pipe futex eventfd", "Measure three ways to wake a process."),
-                (
-                    "lowlat workload run cache-base --copies 4,16 --under place=pack --under place=spread",
-                    "Measure copies in few and in many clusters.",
-                ),
-                ("lowlat workload run nginx --copies 1,4 --duration 5s", "Measure nginx over HTTPS with wrk."),
-            ])
-        ),
-    )
-}
-
-fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
-    let arguments = WorkloadRunArgs::from_arg_matches(matches)?;
+pub fn run(arguments: &WorkloadRunArgs) -> anyhow::Result<Exit> {
     measure::run("workload run", &arguments.measure, || {
         let settings =
             if arguments.under.is_empty() { vec![Setting::default()] } else { arguments.under.clone() };

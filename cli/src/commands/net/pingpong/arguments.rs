@@ -2,10 +2,10 @@
 
 use crate::{
     arguments::{duration, time_ns},
-    commands::{examples, outputs::FileArgs},
+    commands::{examples, help, outputs::FileArgs},
     host::HostArgs,
 };
-use clap::{Args, Command, ValueEnum, builder::PossibleValuesParser};
+use clap::{Args, ValueEnum, builder::PossibleValuesParser};
 use lowlat_host::CpuId;
 use lowlat_net::{
     pingpong::{Muxer, Scenario, Transport, Waiting, parse_sizes},
@@ -16,7 +16,15 @@ use std::{net::IpAddr, path::PathBuf, time::Duration};
 /// Port of the server unless another is named.
 pub const PORT: u16 = 12_048;
 
+/// Measure round trips between a client and a server, or read logs of sfnt-pingpong
 #[derive(Debug, Args)]
+#[command(arg_required_else_help = true)]
+#[command(after_help = examples(&[
+    ("lowlat net pingpong client tcp 10.0.0.2 --wait spin", "Measure all sizes, with both ends spinning on isolated CPUs."),
+    ("lowlat net pingpong client udp 10.0.0.2 --rate 10000 --hold-idle", "Send 10,000 messages per second, whether or not the server keeps up."),
+    ("lowlat net pingpong client unix-stream", "Run both ends on this host."),
+    ("lowlat net pingpong --import sfnt.log", "Show a log of sfnt-pingpong, and what makes it doubtful."),
+]))]
 #[command(args_conflicts_with_subcommands = true)]
 pub struct NetPingpongArgs {
     /// Read the output of sfnt-pingpong 1.0.0 to 1.6.0 from these files, also quoted, from syslog or with damaged rows
@@ -77,6 +85,13 @@ impl EndArgs {
 
 /// Arguments of the client.
 #[derive(Debug, Args)]
+#[command(after_help = help("Exit codes: 0 everything was measured, 2 error, 4 it ended before, 130 interrupted.", &[
+    ("lowlat net pingpong client tcp 10.0.0.2", "Measure every size over TCP, blocking."),
+    ("lowlat net pingpong client udp 10.0.0.2 --sizes 32 --wait busy-poll", "Let the kernel poll the NIC's queue."),
+    ("lowlat net pingpong client xdp 10.0.0.2 --wait spin", "Bypass the kernel's network stack on both hosts, with any NIC."),
+    ("lowlat net pingpong client udp 10.0.0.2 --sizes 32 --parts", "Show where the time of each message goes, and why the slowest are slow."),
+    ("lowlat net pingpong client tcp 10.0.0.2 --duration 10s --format sfnt", "Print the table of sfnt-pingpong --maxms=10000 tcp 10.0.0.2."),
+]))]
 #[allow(clippy::struct_excessive_bools, reason = "each is a flag that users type")]
 pub struct ClientArgs {
     /// Transport of the messages
@@ -254,52 +269,6 @@ pub fn with_port(host: &str) -> String {
 pub fn percentile(text: &str) -> Result<f64, String> {
     let value: Option<f64> = text.parse().ok().filter(|value| (0.0..=100.0).contains(value));
     value.ok_or_else(|| format!("\"{text}\" is not a percentile; write one such as 99 or 99.9"))
-}
-
-/// Declares the command with its help.
-pub fn declare(command: Command) -> Command {
-    NetPingpongArgs::augment_args(command)
-        .about("Measure round trips between a client and a server, or read logs of sfnt-pingpong")
-        .arg_required_else_help(true)
-        .after_help(examples(&[
-            (
-                "lowlat net pingpong client tcp 10.0.0.2 --wait spin",
-                "Measure all sizes, with both ends spinning on isolated CPUs.",
-            ),
-            (
-                "lowlat net pingpong client udp 10.0.0.2 --rate 10000 --hold-idle",
-                "Send 10,000 messages per second, whether or not the server keeps up.",
-            ),
-            ("lowlat net pingpong client unix-stream", "Run both ends on this host."),
-            (
-                "lowlat net pingpong --import sfnt.log",
-                "Show a log of sfnt-pingpong, and what makes it doubtful.",
-            ),
-        ]))
-        .mut_subcommand("client", |client| {
-            client.after_help(format!(
-                "Exit codes: 0 everything was measured, 2 error, 4 it ended before, 130 interrupted.\n\n{}",
-                examples(&[
-                    ("lowlat net pingpong client tcp 10.0.0.2", "Measure every size over TCP, blocking."),
-                    (
-                        "lowlat net pingpong client udp 10.0.0.2 --sizes 32 --wait busy-poll",
-                        "Let the kernel poll the NIC's queue.",
-                    ),
-                    (
-                        "lowlat net pingpong client xdp 10.0.0.2 --wait spin",
-                        "Bypass the kernel's network stack on both hosts, with any NIC.",
-                    ),
-                    (
-                        "lowlat net pingpong client udp 10.0.0.2 --sizes 32 --parts",
-                        "Show where the time of each message goes, and why the slowest are slow.",
-                    ),
-                    (
-                        "lowlat net pingpong client tcp 10.0.0.2 --duration 10s --format sfnt",
-                        "Print the table of sfnt-pingpong --maxms=10000 tcp 10.0.0.2.",
-                    ),
-                ])
-            ))
-        })
 }
 
 #[cfg(test)]

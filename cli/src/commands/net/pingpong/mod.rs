@@ -5,20 +5,19 @@ mod client;
 mod import;
 mod raw;
 
-use crate::{commands::Subcommand, output::Exit};
-use arguments::{Action, ClientArgs, NetPingpongArgs};
-pub use arguments::{EndArgs, Format, PORT, percentile, size_list, with_port as server_with_port};
-use clap::{ArgMatches, Args as _, Command, FromArgMatches};
+use crate::output::Exit;
+use arguments::{Action, ClientArgs};
+pub use arguments::{
+    EndArgs, Format, NetPingpongArgs, PORT, percentile, size_list, with_port as server_with_port,
+};
+use clap::{Args as _, Command, FromArgMatches};
 pub use client::print;
 use lowlat_net_run::ClientOptions;
 
-pub const COMMAND: Subcommand = Subcommand { name: "pingpong", declare: arguments::declare, run };
-
-fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
-    let arguments = NetPingpongArgs::from_arg_matches(matches)?;
+pub fn run(arguments: &NetPingpongArgs) -> anyhow::Result<Exit> {
     match &arguments.action {
         Some(Action::Client(client)) => client::run(client),
-        None => import::run(&arguments),
+        None => import::run(arguments),
     }
 }
 

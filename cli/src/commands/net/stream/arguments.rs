@@ -3,20 +3,26 @@
 use crate::{
     arguments::{duration, time_ns},
     commands::{
-        examples,
+        examples, help,
         net::pingpong::{EndArgs, percentile},
         outputs::FileArgs,
     },
     host::HostArgs,
 };
-use clap::{Args, Command, Subcommand as _, ValueEnum, builder::PossibleValuesParser};
+use clap::{Args, ValueEnum, builder::PossibleValuesParser};
 use lowlat_net::{
     pingpong::{Scenario, Transport, parse_sizes},
     stream::{HEADER_BYTES, LatencyKind, RATE_MAX_PER_S, StreamOptions},
 };
 use std::time::Duration;
 
+/// Find the highest rate of messages that arrive without loss and in time
 #[derive(Debug, clap::Subcommand)]
+#[command(arg_required_else_help = true)]
+#[command(after_help = examples(&[
+    ("lowlat net stream client udp 10.0.0.2 --wait spin --p99 50us", "Search for the highest rate without loss and with p99 within 50 us."),
+    ("lowlat net stream client udp 10.0.0.2 --rates 10000-100000+10000", "Measure ten rates, three times each."),
+]))]
 pub enum Action {
     /// Send messages to a server at rising rates
     Client(Box<StreamClientArgs>),
@@ -24,6 +30,12 @@ pub enum Action {
 
 /// Arguments of the client.
 #[derive(Debug, Args)]
+#[command(mut_arg("muxer", |muxer| muxer.help("System call in which the server waits for messages")))]
+#[command(mut_arg("wait", |wait| wait.help("What the server does until a message arrives; the client spins until one is due")))]
+#[command(after_help = help("Exit codes: 0 everything was measured, 2 error, 4 it ended before, 130 interrupted.", &[
+    ("lowlat net stream client udp 10.0.0.2", "Search for the highest rate without loss."),
+    ("lowlat net stream client udp 10.0.0.2 --rates 10000,20000 --format sfnt", "Print the table of sfnt-stream; latency counts from when a message was due."),
+]))]
 pub struct StreamClientArgs {
     /// Transport of the messages
     #[arg(value_name = "TRANSPORT", value_parser = PossibleValuesParser::new(["udp", "tcp"]))]
@@ -161,40 +173,4 @@ impl StreamClientArgs {
 
 fn ms(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
-}
-
-/// Declares the command with its help.
-pub fn declare(command: Command) -> Command {
-    Action::augment_subcommands(command)
-        .about("Find the highest rate of messages that arrive without loss and in time")
-        .arg_required_else_help(true)
-        .after_help(examples(&[
-            (
-                "lowlat net stream client udp 10.0.0.2 --wait spin --p99 50us",
-                "Search for the highest rate without loss and with p99 within 50 us.",
-            ),
-            (
-                "lowlat net stream client udp 10.0.0.2 --rates 10000-100000+10000",
-                "Measure ten rates, three times each.",
-            ),
-        ]))
-        .mut_subcommand("client", |client| {
-            let client = client
-                .mut_arg("muxer", |muxer| muxer.help("System call in which the server waits for messages"))
-                .mut_arg("wait", |wait| {
-                    wait.help(
-                        "What the server does until a message arrives; the client spins until one is due",
-                    )
-                });
-            client.after_help(format!(
-                "Exit codes: 0 everything was measured, 2 error, 4 it ended before, 130 interrupted.\n\n{}",
-                examples(&[
-                    ("lowlat net stream client udp 10.0.0.2", "Search for the highest rate without loss."),
-                    (
-                        "lowlat net stream client udp 10.0.0.2 --rates 10000,20000 --format sfnt",
-                        "Print the table of sfnt-stream; latency counts from when a message was due.",
-                    ),
-                ])
-            ))
-        })
 }
