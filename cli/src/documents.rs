@@ -137,6 +137,11 @@ pub fn text_of(path: &Path) -> io::Result<String> {
     String::from_utf8(bytes_of(path)?).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
 }
 
+/// As [`bytes_of`], with the path and a hint in the error.
+pub fn named(path: &Path, hint: &str) -> anyhow::Result<Vec<u8>> {
+    bytes_of(path).with_context(|| format!("cannot read {}\nhint: {hint}", path.display()))
+}
+
 /// Kind of document, and its words in errors.
 pub struct Kind {
     /// Value of the field `document`.
@@ -157,7 +162,7 @@ impl Kind {
 
     /// Reads a file that may hold a document of this kind.
     pub fn bytes(&self, path: &Path) -> anyhow::Result<Vec<u8>> {
-        bytes_of(path).with_context(|| format!("cannot read {}\nhint: {}", path.display(), self.hint))
+        named(path, self.hint)
     }
 
     /// Parses the content of a file as a document of this kind.

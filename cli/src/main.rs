@@ -1,4 +1,5 @@
 //! The `lowlat` binary: parses, calls the libraries, prints. One file per subcommand, no logic.
+#![allow(clippy::struct_excessive_bools, reason = "arguments of a command are flags that users type")]
 
 mod arguments;
 mod choose;

@@ -32,7 +32,6 @@ pub const COMMAND: Subcommand = Subcommand { name: "assess", declare: AssessArgs
     ("sudo lowlat assess --duration 10m", "Include facts that only root may read, and measure longer."),
     ("lowlat assess --root desk7.tar.gz", "Judge a captured host, without a measurement."),
 ]))]
-#[allow(clippy::struct_excessive_bools, reason = "each is a flag that users type")]
 struct AssessArgs {
     #[command(flatten)]
     host: HostArgs,

@@ -24,7 +24,6 @@ pub const COMMAND: Subcommand = Subcommand { name: "audit", declare: AuditArgs::
     ("lowlat audit --root desk7.tar.gz --profile guide-57037", "Judge a captured host by the AMD/HPE guide."),
     ("lowlat audit --fail-on wrong,unknown --json", "Fail a CI job when a setting is wrong or cannot be checked."),
 ]))]
-#[allow(clippy::struct_excessive_bools, reason = "each is a flag that users type")]
 struct AuditArgs {
     #[command(flatten)]
     host: HostArgs,

@@ -43,7 +43,6 @@ enum Set {
 
 #[derive(Debug, Args)]
 #[group(multiple = false)]
-#[allow(clippy::struct_excessive_bools, reason = "each is a flag that users type")]
 struct Spelling {
     /// Print a kernel CPU list, such as 1-7,9-15 (default)
     #[arg(long)]

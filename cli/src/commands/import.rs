@@ -2,7 +2,6 @@
 
 use super::{Subcommand, help};
 use crate::{host::HostArgs, output::Exit};
-use anyhow::Context as _;
 use clap::{ArgMatches, Args, FromArgMatches};
 use lowlat_host::Reading;
 use lowlat_host_run::Root;
@@ -45,8 +44,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     let arguments = ImportArgs::from_arg_matches(matches)?;
     let tool = arguments.tool;
     let shown = arguments.file.display();
-    crate::documents::bytes_of(&arguments.file)
-        .with_context(|| format!("cannot read {shown}\nhint: pass {}", tool.format()))?;
+    crate::documents::named(&arguments.file, &format!("pass {}", tool.format()))?;
     let file = std::path::absolute(&arguments.file)?;
     let mut host = arguments.host.read_silently()?;
     let files = Files { host: &host.root, local: Root::live(), file: &file };

@@ -19,7 +19,6 @@ use serde::Serialize;
 use std::path::{Path, PathBuf};
 
 #[derive(Debug, Args)]
-#[allow(clippy::struct_excessive_bools, reason = "each is a flag that users type")]
 pub struct Apply {
     #[command(flatten)]
     source: Source,

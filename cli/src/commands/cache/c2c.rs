@@ -13,7 +13,6 @@ use clap::{Args, builder::PossibleValue};
 use lowlat_cache::c2c::{C2cMeasurement, C2cRecord, LatencyMatrix, Method, SurveyLimits};
 use lowlat_cores_run::cache::c2c;
 use lowlat_host::{CpuSet, HostSnapshot, topology::Topology};
-use lowlat_results::ResultDocument;
 use std::path::{Path, PathBuf};
 
 /// Fewest CPUs of a survey.
@@ -64,16 +63,31 @@ pub fn run(arguments: &CacheC2cArgs) -> anyhow::Result<Exit> {
         return import(file, arguments);
     }
     let outputs = arguments.outputs.prepare()?;
-    let document = measure(arguments)?;
-    let measurement = document.c2c().context("the document contains no latencies between cores")?;
-    let (record, topology) = (&measurement.record, &document.snapshot.topology);
-    outputs.write(&document, &lowlat_cores_report::c2c_text(record, topology, output::width()))?;
-    let differs = !lowlat_cache::c2c::differences(record, topology).is_empty();
-    Ok(match (document.is_interrupted, differs) {
-        (true, _) => Exit::Interrupted,
-        (false, true) => Exit::Findings,
-        (false, false) if record.levels.is_empty() => Exit::NotJudged,
-        (false, false) => Exit::Clean,
+    let labels = &arguments.outputs.files.language.labels;
+    let mut run = Run::begin(C2cMeasurement::COMMAND, labels, || arguments.host.read_live("latencies"))?;
+    let measured = chosen(arguments.cpus.as_ref(), &run.host.snapshot)?;
+    let stop = signals::stop_flag()?;
+    let mut limits = SurveyLimits::default();
+    if arguments.all {
+        limits.cpus_max_of_all_pairs = measured.len();
+    }
+    run.progress.say(format!("measuring {} CPUs", measured.len()));
+    run.start();
+    let topology = &run.host.snapshot.topology;
+    let method = arguments.method.unwrap_or_default();
+    let record = c2c::run(&run.host.root, (&measured, topology), method, limits, &stop, &mut |tries| {
+        if tries.is_multiple_of(100) {
+            run.progress.say(format!("measured {tries} times"));
+        }
+    })?;
+    let text = lowlat_cores_report::c2c_text(&record, topology, output::width());
+    let differs = !lowlat_cache::c2c::differences(&record, topology).is_empty();
+    let is_whole = !record.levels.is_empty();
+    let document = run.document(vec![C2cMeasurement::from(record).into()], &stop);
+    outputs.write(&document, &text)?;
+    Ok(match Exit::of_measurement(document.is_interrupted, is_whole) {
+        Exit::Clean | Exit::NotJudged if differs => Exit::Findings,
+        exit => exit,
     })
 }
 
@@ -93,27 +107,6 @@ fn import(file: &Path, arguments: &CacheC2cArgs) -> anyhow::Result<Exit> {
     })?;
     let differs = is_named && !lowlat_cache::c2c::differences(&record, &topology).is_empty();
     Ok(if differs { Exit::Findings } else { Exit::Clean })
-}
-
-fn measure(arguments: &CacheC2cArgs) -> anyhow::Result<ResultDocument> {
-    let labels = &arguments.outputs.files.language.labels;
-    let mut run = Run::begin(C2cMeasurement::COMMAND, labels, || arguments.host.read_live("latencies"))?;
-    let measured = chosen(arguments.cpus.as_ref(), &run.host.snapshot)?;
-    let stop = signals::stop_flag()?;
-    let mut limits = SurveyLimits::default();
-    if arguments.all {
-        limits.cpus_max_of_all_pairs = measured.len();
-    }
-    run.progress.say(format!("measuring {} CPUs", measured.len()));
-    run.start();
-    let topology = &run.host.snapshot.topology;
-    let method = arguments.method.unwrap_or_default();
-    let record = c2c::run(&run.host.root, (&measured, topology), method, limits, &stop, &mut |tries| {
-        if tries.is_multiple_of(100) {
-            run.progress.say(format!("measured {tries} times"));
-        }
-    })?;
-    Ok(run.document(vec![C2cMeasurement::from(record).into()], &stop))
 }
 
 /// The CPUs to measure, two at least.

@@ -8,12 +8,10 @@ use crate::{
     output::{self, Exit},
     signals,
 };
-use anyhow::Context;
 use clap::{Args, value_parser};
 use lowlat_cache::clusters::{ClustersMeasurement, ClustersRecord, Filling};
 use lowlat_cores_run::cache::clusters;
 use lowlat_host::CpuSet;
-use lowlat_results::ResultDocument;
 
 /// Show whether the kernel spreads load over clusters, and measure what filling one costs
 #[derive(Debug, Args)]
@@ -41,15 +39,6 @@ pub struct CacheClustersArgs {
 
 pub fn run(arguments: &CacheClustersArgs) -> anyhow::Result<Exit> {
     let outputs = arguments.outputs.prepare()?;
-    let document = measure(arguments)?;
-    let measurement = document.clusters().context("the document contains no clusters")?;
-    let text = lowlat_cores_report::clusters_text(&measurement.record, &document.snapshot, output::width());
-    outputs.write(&document, &text)?;
-    let is_whole = measurement.record.why_not.is_none();
-    Ok(Exit::of_measurement(document.is_interrupted, is_whole))
-}
-
-fn measure(arguments: &CacheClustersArgs) -> anyhow::Result<ResultDocument> {
     let labels = &arguments.outputs.files.language.labels;
     let mut run = Run::begin(ClustersMeasurement::COMMAND, labels, || arguments.host.read())?;
     let stop = signals::stop_flag()?;
@@ -71,5 +60,9 @@ fn measure(arguments: &CacheClustersArgs) -> anyhow::Result<ResultDocument> {
     } else {
         ClustersRecord::default()
     };
-    Ok(run.document(vec![ClustersMeasurement::from(record).into()], &stop))
+    let text = lowlat_cores_report::clusters_text(&record, &host.snapshot, output::width());
+    let is_whole = record.why_not.is_none();
+    let document = run.document(vec![ClustersMeasurement::from(record).into()], &stop);
+    outputs.write(&document, &text)?;
+    Ok(Exit::of_measurement(document.is_interrupted, is_whole))
 }

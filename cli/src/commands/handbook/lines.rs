@@ -1,13 +1,9 @@
 //! The command lines of documents.
 
-use super::{FOLDERS, documents, pages, read, top};
+use super::{FOLDERS, documents, files_below, pages, read, top};
 use crate::commands::{COMMANDS, cli};
 use clap::{Command, error::ErrorKind};
-use std::{
-    collections::BTreeSet,
-    ffi::OsStr,
-    path::{Path, PathBuf},
-};
+use std::{collections::BTreeSet, ffi::OsStr, path::PathBuf};
 
 /// A command line of a document, with its place.
 struct Line {
@@ -93,36 +89,31 @@ fn refused(words: &[String]) -> Option<String> {
     (!is_shown).then(|| error.to_string())
 }
 
-#[test]
-fn every_command_line_in_a_block_parses() {
+/// Asserts that the commands of each line, of which there are more than `least`, parse.
+fn assert_all_parse(lines: impl IntoIterator<Item = Line>, least: usize) {
     let (mut seen, mut wrong) = (0, Vec::new());
-    for line in lines() {
-        for words in commands(&line.text) {
+    for Line { place, text } in lines {
+        for words in commands(&text) {
             seen += 1;
-            if let Some(why) = refused(&words) {
-                wrong.push(format!("{}: {}\n{why}", line.place, line.text));
-            }
+            wrong.extend(refused(&words).map(|why| format!("{place}: {text}\n{why}")));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    assert!(seen > 150, "{seen} command lines: the search finds too few");
+    assert!(seen > least, "{seen} command lines: the search finds too few");
+}
+
+#[test]
+fn every_command_line_in_a_block_parses() {
+    assert_all_parse(lines(), 150);
 }
 
 #[test]
 fn every_example_in_the_help_parses() {
-    let (mut seen, mut wrong) = (0, Vec::new());
-    for command in pages::all() {
-        for line in command.examples() {
-            for words in commands(&line) {
-                seen += 1;
-                if let Some(why) = refused(&words) {
-                    wrong.push(format!("{}: {line}\n{why}", command.title()));
-                }
-            }
-        }
-    }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    assert!(seen > 100, "{seen} examples: the search finds too few");
+    let of = |command: &pages::Documented| {
+        let line = |text| Line { place: command.title(), text };
+        command.examples().into_iter().map(line).collect::<Vec<_>>()
+    };
+    assert_all_parse(pages::all().iter().flat_map(of), 100);
 }
 
 /// Returns why a command in running text does not exist; `None` if it does. The command may be incomplete.
@@ -178,17 +169,12 @@ fn every_command_in_running_text_exists() {
 }
 
 /// The Rust sources of the products, without their tests.
-fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
-    for entry in std::fs::read_dir(folder).expect("a directory").flatten() {
-        let path = entry.path();
-        let name = entry.file_name().to_string_lossy().into_owned();
-        match path.is_dir() {
-            true if ["tests", "handbook", "target", "benches", "examples"].contains(&name.as_str()) => {}
-            true => sources(&path, found),
-            false if path.extension() == Some(OsStr::new("rs")) && !name.contains("test") => found.push(path),
-            false => {}
-        }
-    }
+fn sources() -> Vec<PathBuf> {
+    let without = ["tests", "handbook", "target", "benches", "examples"];
+    let of_folder = |folder: &&str| files_below(&top().join(folder), "rs", &without);
+    let is_test =
+        |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().contains("test"));
+    FOLDERS.iter().flat_map(of_folder).filter(|path| !is_test(path)).collect()
 }
 
 /// The texts of a Rust source that programs print: its string literals, with continued lines joined, and with a capital
@@ -273,11 +259,8 @@ fn every_command_and_flag_in_a_text_of_the_program_exists() {
     root.build();
     flags_below(&root, &mut all);
     let commands = top().join("cli/src/commands");
-    let (mut files, mut wrong, mut seen, mut hints) = (Vec::new(), Vec::new(), 0, 0);
-    for folder in FOLDERS {
-        sources(&top().join(folder), &mut files);
-    }
-    for path in &files {
+    let (mut wrong, mut seen, mut hints) = (Vec::new(), 0, 0);
+    for path in &sources() {
         // A hint of `lowlat jitter` names flags of `lowlat jitter`.
         let of =
             path.strip_prefix(&commands).ok().and_then(|below| below.iter().next()).and_then(OsStr::to_str);

@@ -24,19 +24,24 @@ fn read(path: &Path) -> String {
     fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// The Markdown files below a directory, sorted.
-fn markdown_below(folder: &Path) -> Vec<PathBuf> {
+/// The files of this ending below a directory, sorted. Directories of these names are left out.
+fn files_below(folder: &Path, ending: &str, without: &[&str]) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display())) {
         let path = entry.expect("an entry").path();
-        if path.is_dir() {
-            found.extend(markdown_below(&path));
-        } else if path.extension().is_some_and(|ending| ending == "md") {
-            found.push(path);
+        if !path.is_dir() {
+            found.extend(path.extension().is_some_and(|of| of == ending).then_some(path));
+        } else if !without.iter().any(|name| path.ends_with(name)) {
+            found.extend(files_below(&path, ending, without));
         }
     }
     found.sort();
     found
+}
+
+/// The Markdown files below a directory, sorted.
+fn markdown_below(folder: &Path) -> Vec<PathBuf> {
+    files_below(folder, "md", &[])
 }
 
 /// Returns the READMEs, the guides beside them, and every page below docs/.

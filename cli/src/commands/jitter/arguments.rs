@@ -22,7 +22,6 @@ use std::{path::PathBuf, time::Duration};
     ("lowlat report render runs/*.json --gate guide-57037", "Show how many of these runs are as quiet as the guide's."),
     ("lowlat jitter --format sysjitter --raw jit | column -t", "Replace sysjitter in a script."),
 ]))]
-#[allow(clippy::struct_excessive_bools, reason = "each is a flag that users type")]
 pub struct JitterArgs {
     /// Measure these CPUs, with one sampler on each [default: isolated or tickless CPUs, else all this process may use]
     #[arg(long, value_name = "LIST", value_parser = cpus)]

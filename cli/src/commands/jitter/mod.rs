@@ -2,7 +2,6 @@
 
 mod arguments;
 pub mod gates;
-mod live;
 mod measure;
 pub mod outputs;
 mod ready;

@@ -9,7 +9,6 @@ use crate::{
     output::{self, Exit},
     signals,
 };
-use anyhow::Context;
 use clap::{Args, builder::PossibleValuesParser};
 use lowlat_host::CpuId;
 use lowlat_net::{
@@ -89,23 +88,6 @@ fn share(text: &str) -> Result<f64, String> {
 
 pub fn run(arguments: &NetChooseArgs) -> anyhow::Result<Exit> {
     let outputs = arguments.outputs.prepare()?;
-    let document = measure(arguments)?;
-    let record = &document.net_choice().context("the document contains no choice of a mode")?.record;
-    outputs.write(&document, &lowlat_net_report::net_choice_text(record, output::width()))?;
-    Ok(if document.is_interrupted { Exit::Interrupted } else { exit(record) })
-}
-
-/// A choice that meets the goal is clean.
-fn exit(record: &ChoiceRecord) -> Exit {
-    let study = ChoiceStudy::of(record);
-    if study.choice.is_some_and(|choice| choice.meets) && !study.is_unsafe {
-        Exit::Clean
-    } else {
-        Exit::Findings
-    }
-}
-
-fn measure(arguments: &NetChooseArgs) -> anyhow::Result<lowlat_results::ResultDocument> {
     let scenario = scenario(arguments)?;
     // Each mode is checked before the host is read.
     for mode in Mode::ALL {
@@ -126,7 +108,20 @@ fn measure(arguments: &NetChooseArgs) -> anyhow::Result<lowlat_results::ResultDo
     let record = net::run_choose(&run.host.root, &options, &stop, &|event| {
         run.progress.say(in_words(event, arguments.rounds));
     })?;
-    Ok(run.document(vec![NetChoiceMeasurement::from(record).into()], &stop))
+    let (text, exit) = (lowlat_net_report::net_choice_text(&record, output::width()), exit(&record));
+    let document = run.document(vec![NetChoiceMeasurement::from(record).into()], &stop);
+    outputs.write(&document, &text)?;
+    Ok(if document.is_interrupted { Exit::Interrupted } else { exit })
+}
+
+/// A choice that meets the goal is clean.
+fn exit(record: &ChoiceRecord) -> Exit {
+    let study = ChoiceStudy::of(record);
+    if study.choice.is_some_and(|choice| choice.meets) && !study.is_unsafe {
+        Exit::Clean
+    } else {
+        Exit::Findings
+    }
 }
 
 fn scenario(arguments: &NetChooseArgs) -> anyhow::Result<Scenario> {

@@ -16,7 +16,6 @@ use lowlat_net::{
     tools::{self, Tool, ToolOutput},
 };
 use lowlat_net_run::{self as net, CompareOptions, SideOptions};
-use lowlat_results::ResultDocument;
 use std::path::{Path, PathBuf};
 
 /// Words before a client's arguments that users may type too.
@@ -59,13 +58,6 @@ pub struct NetCompareArgs {
 
 pub fn run(arguments: &NetCompareArgs) -> anyhow::Result<Exit> {
     let outputs = arguments.outputs.prepare()?;
-    let document = measure(arguments)?;
-    let record = &document.net_compare().context("the document contains no comparison")?.record;
-    outputs.write(&document, &lowlat_net_report::net_compare_text(record, output::width()))?;
-    Ok(Exit::of_measurement(document.is_interrupted, record.is_whole()))
-}
-
-fn measure(arguments: &NetCompareArgs) -> anyhow::Result<ResultDocument> {
     let is_imported = !arguments.import.is_empty();
     let sides = if is_imported { Vec::new() } else { sides(&arguments.sides)? };
     let (imported, cpus) = (imported(&arguments.import)?, control_cpus(arguments)?);
@@ -82,7 +74,10 @@ fn measure(arguments: &NetCompareArgs) -> anyhow::Result<ResultDocument> {
             run.progress.say(format!("round {} of {}: side {side}", round + 1, arguments.rounds));
         })?
     };
-    Ok(run.document(vec![NetCompareMeasurement::from(record).into()], &stop))
+    let (text, is_whole) = (lowlat_net_report::net_compare_text(&record, output::width()), record.is_whole());
+    let document = run.document(vec![NetCompareMeasurement::from(record).into()], &stop);
+    outputs.write(&document, &text)?;
+    Ok(Exit::of_measurement(document.is_interrupted, is_whole))
 }
 
 /// Splits the arguments into sides at each `--`. A part that starts with an option continues the one before: netperf
@@ -108,10 +103,10 @@ fn sides(words: &[String]) -> anyhow::Result<Vec<(String, SideOptions)>> {
         "cannot compare {}\nhint: write -- before each side, such as -- udp desk8 -- udp desk8 --wait spin",
         if parts.is_empty() { "nothing" } else { "one side with itself" }
     );
-    let named = parts.into_iter().enumerate().map(|(place, part)| {
-        let side = side(&part).with_context(|| format!("side {}", CompareSide::name_of(place)))?;
-        Ok((side.0, side.1))
-    });
+    let named = parts
+        .into_iter()
+        .enumerate()
+        .map(|(place, part)| side(&part).with_context(|| format!("side {}", CompareSide::name_of(place))));
     named.collect()
 }
 
@@ -152,21 +147,19 @@ fn imported(files: &[PathBuf]) -> anyhow::Result<CompareRecord> {
 
 fn read(file: &Path) -> anyhow::Result<(Tool, ToolOutput)> {
     let shown = file.display();
-    let hint = format!("hint: name output of {}, or a document of lowlat net pingpong", Tool::names());
-    let bytes = documents::bytes_of(file).with_context(|| format!("cannot read {shown}\n{hint}"))?;
+    let hint = format!("name output of {}, or a document of lowlat net pingpong", Tool::names());
+    let bytes = documents::named(file, &hint)?;
     if bytes.starts_with(b"{") {
         let document = documents::read(file)?;
         let record = &document
             .pingpong()
-            .with_context(|| format!("cannot compare {shown}: it contains no round trips\n{hint}"))?
+            .with_context(|| format!("cannot compare {shown}: it contains no round trips\nhint: {hint}"))?
             .record;
-        return Ok((
-            Tool::Lowlat,
-            ToolOutput { rows: net::rows_of(record), warnings: record.warnings.clone() },
-        ));
+        let output = ToolOutput { rows: net::rows_of(record), warnings: record.warnings.clone() };
+        return Ok((Tool::Lowlat, output));
     }
     tools::parse(&lowlat_net::plain(&bytes))
-        .map_err(|error| anyhow::anyhow!("cannot read {shown}: {error}\n{hint}"))
+        .map_err(|error| anyhow::anyhow!("cannot read {shown}: {error}\nhint: {hint}"))
 }
 
 #[cfg(test)]

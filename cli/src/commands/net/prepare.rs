@@ -22,7 +22,6 @@ use std::path::PathBuf;
     ("sudo lowlat net prepare enp1s0f1", "Apply it, after confirmation."),
     ("sudo lowlat net prepare enp1s0f1 --accept-risk service.firewalld", "Also stop the packet filter."),
 ]))]
-#[allow(clippy::struct_excessive_bools, reason = "flags of a command are independent")]
 pub struct NetPrepareArgs {
     /// Prepare this interface
     #[arg(value_name = "IF")]

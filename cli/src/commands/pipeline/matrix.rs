@@ -41,7 +41,6 @@ use std::{path::PathBuf, time::Duration};
     ("lowlat pipeline matrix --groups C,M --dry-run", "Show which rows would run, and for how long."),
     ("lowlat pipeline matrix --groups A,C --md-threads --start-interval 1s", "Publish and start strategies as the Kungfu report does."),
 ]))]
-#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub struct PipelineMatrixArgs {
     /// Time for all rows together: 10m, 2h
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = duration, allow_hyphen_values = true)]

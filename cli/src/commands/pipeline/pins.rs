@@ -108,9 +108,7 @@ pub fn read(path: &Path) -> anyhow::Result<Pins> {
         placement: Placement,
     }
     let shown = path.display();
-    let bytes = crate::documents::bytes_of(path).with_context(|| {
-        format!("cannot read {shown}\nhint: name a file written by lowlat pipeline size --write-pins")
-    })?;
+    let bytes = crate::documents::named(path, "name a file written by lowlat pipeline size --write-pins")?;
     let placement = serde_json::from_slice::<SizedPlacement>(&bytes)
         .map(|sized| sized.placement)
         .or_else(|_| serde_json::from_slice::<Placement>(&bytes))

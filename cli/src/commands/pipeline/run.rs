@@ -263,12 +263,8 @@ fn load(arguments: &PipelineRunArgs) -> anyhow::Result<RunLoad> {
     let most = if arguments.host_core.is_some() { HOSTED_MAX } else { STRATEGIES_MAX };
     if let Some(scenario) = arguments.scenario.read(most)? {
         let (rate_per_s, duration_s) = rate_and_duration(&scenario);
-        return Ok(RunLoad {
-            strategies: scenario.instruments,
-            rate_per_s,
-            duration_s,
-            ..RunLoad::default()
-        });
+        let strategies = scenario.instruments;
+        return Ok(RunLoad { strategies, rate_per_s, duration_s, ..RunLoad::default() });
     }
     let Some(path) = &arguments.ticks else {
         ensure!(

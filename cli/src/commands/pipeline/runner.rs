@@ -28,10 +28,6 @@ pub struct ProcessRunner {
 }
 
 /// A runner of real processes on this host, and the host's facts.
-pub fn real(stop: &Arc<AtomicBool>) -> anyhow::Result<(ProcessRunner, RoomFacts)> {
-    with_options(&PipelineOptions::default(), stop)
-}
-
 pub fn with_options(
     options: &PipelineOptions,
     stop: &Arc<AtomicBool>,

@@ -14,7 +14,7 @@ use anyhow::ensure;
 use clap::Args;
 use lowlat_host_run::Root;
 use lowlat_pipeline::{
-    Mode,
+    Mode, PipelineOptions,
     size::{CapacityGoal, StrategyGroup},
 };
 use lowlat_pipeline_report::size_text;
@@ -98,7 +98,7 @@ pub fn run(arguments: &PipelineSizeArgs) -> anyhow::Result<Exit> {
         host.root.label()
     );
     let stop = signals::stop_flag()?;
-    let (mut runner, facts) = super::runner::real(&stop)?;
+    let (mut runner, facts) = super::runner::with_options(&PipelineOptions::default(), &stop)?;
     let (title, cpus) = lowlat_host_report::host_line(&host.snapshot);
     let wanted = wanted(arguments);
     let sizing = Sizing {

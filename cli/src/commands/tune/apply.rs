@@ -32,7 +32,6 @@ use std::{path::PathBuf, time::Duration};
     ("sudo lowlat tune apply --confirm-within 10m", "Roll back unless you reboot within 10 minutes and then run `lowlat tune confirm` within 10 minutes."),
     ("sudo lowlat tune apply --only-run-time", "Try the plan until the next reboot."),
 ]))]
-#[allow(clippy::struct_excessive_bools, reason = "flags of a command are independent")]
 pub struct TuneApplyArgs {
     #[command(flatten)]
     host: HostArgs,

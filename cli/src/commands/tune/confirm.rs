@@ -1,10 +1,12 @@
-//! `lowlat tune confirm`: disarms the dead-man switch.
+//! `lowlat tune confirm`, which disarms the dead-man switch, and `lowlat tune adopt`, which keeps the plan of the host of
+//! which this one is a copy.
 
 use super::ask::AnswerArgs;
 use crate::output::Exit;
-use lowlat_tune_run::flow::{self, Confirmed};
+use lowlat_tune_run::flow::{self, Adopted, Confirmed};
 
-pub fn run(arguments: &AnswerArgs) -> anyhow::Result<Exit> {
+/// Runs `lowlat tune confirm`.
+pub fn confirm(arguments: &AnswerArgs) -> anyhow::Result<Exit> {
     let confirmed = flow::confirm(&arguments.site.open()?)?;
     let (word, sentence) = match confirmed {
         Confirmed::NothingInForce => {
@@ -19,4 +21,19 @@ pub fn run(arguments: &AnswerArgs) -> anyhow::Result<Exit> {
     };
     arguments.print("lowlat-confirm", "confirmed", word, sentence)?;
     Ok(if confirmed == Confirmed::NothingInForce { Exit::Findings } else { Exit::Clean })
+}
+
+/// Runs `lowlat tune adopt`.
+pub fn adopt(arguments: &AnswerArgs) -> anyhow::Result<Exit> {
+    let adopted = flow::adopt(&arguments.site.open()?)?;
+    let (word, sentence) = match adopted {
+        Adopted::NothingInForce => ("nothing-in-force", "No plan is in force, so there is nothing to adopt."),
+        Adopted::Already => ("already", "The plan in force was made for this host."),
+        Adopted::Now => (
+            "now",
+            "Adopted: the plan is applied at each boot; `lowlat tune apply --at-boot` applies it now.",
+        ),
+    };
+    arguments.print("lowlat-adopt", "adopted", word, sentence)?;
+    Ok(if adopted == Adopted::NothingInForce { Exit::Findings } else { Exit::Clean })
 }

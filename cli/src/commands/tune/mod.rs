@@ -1,6 +1,5 @@
 //! `lowlat tune`: one file per subcommand.
 
-mod adopt;
 mod apply;
 pub mod ask;
 mod confirm;
@@ -86,9 +85,9 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
         Action::Apply(arguments) => apply::run(&arguments),
         Action::Verify(arguments) => verify::run(&arguments),
         Action::Status(arguments) => status::run(&arguments),
-        Action::Confirm(arguments) => confirm::run(&arguments),
+        Action::Confirm(arguments) => confirm::confirm(&arguments),
         Action::Rollback(arguments) => rollback::run(&arguments),
-        Action::Adopt(arguments) => adopt::run(&arguments),
+        Action::Adopt(arguments) => confirm::adopt(&arguments),
         Action::Export(arguments) => export::run(&arguments),
     }
 }

@@ -21,7 +21,6 @@ use lowlat_tune_run::flow::{self, RollbackRequest, RollbackScope, Site};
     ("sudo lowlat tune rollback --to 9f86d081884c7d65", "Roll back to an earlier plan."),
     ("sudo lowlat tune rollback --force-path /etc/sysctl.d/99-zz-lowlat.conf", "Restore a file even if it was edited since."),
 ]))]
-#[allow(clippy::struct_excessive_bools, reason = "flags of a command are independent")]
 pub struct TuneRollbackArgs {
     #[command(flatten)]
     site: SiteArgs,

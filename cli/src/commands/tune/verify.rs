@@ -48,7 +48,6 @@ const TICKS_MIN: Duration = Duration::from_millis(100);
     ("sudo lowlat tune verify --json --count-ticks 10s", "Write a record for CI, with a longer count of ticks."),
     ("lowlat tune verify --plan plan.json --root desk7.tar.gz", "Compare a captured host with a saved plan."),
 ]))]
-#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub struct TuneVerifyArgs {
     /// Verify this saved plan [default: the plan in force]
     #[arg(long, value_name = "FILE")]

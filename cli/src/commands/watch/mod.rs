@@ -62,7 +62,6 @@ const EVERY_MAX: Duration = Duration::from_secs(3_600);
     ("sudo lowlat watch --exporter 127.0.0.1:9469", "Serve metrics for Prometheus."),
     ("sudo lowlat watch --textfile /var/lib/prometheus/node-exporter/lowlat.prom", "Pass metrics to node_exporter."),
 ]))]
-#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 struct WatchArgs {
     /// CPUs to watch [default: the isolated CPUs, else all]
     #[arg(long, value_name = "LIST", value_parser = cpus)]

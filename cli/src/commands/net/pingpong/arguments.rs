@@ -92,7 +92,6 @@ impl EndArgs {
     ("lowlat net pingpong client udp 10.0.0.2 --sizes 32 --parts", "Show where the time of each message goes, and why the slowest are slow."),
     ("lowlat net pingpong client tcp 10.0.0.2 --duration 10s --format sfnt", "Print the table of sfnt-pingpong --maxms=10000 tcp 10.0.0.2."),
 ]))]
-#[allow(clippy::struct_excessive_bools, reason = "each is a flag that users type")]
 pub struct ClientArgs {
     /// Transport of the messages
     #[arg(value_name = "TRANSPORT", value_parser = PossibleValuesParser::new(Transport::ALL.iter().map(|of| of.word())))]

@@ -1,23 +1,25 @@
 //! The client: from the arguments to the document.
 
-use super::{
-    arguments::{ClientArgs, Format},
-    raw,
-};
+use super::arguments::{ClientArgs, Format};
 use crate::{
     commands::net::{command_line, sfnt_header},
     documents::Run,
     output::{self, Exit},
-    results::write_all,
+    results::{PreparedFile, write_all},
     signals,
 };
 use anyhow::Context;
 use lowlat_net::{
-    pingpong::PingpongMeasurement,
+    pingpong::{PingpongMeasurement, PingpongRecord},
     sfnt::{self, Version},
 };
 use lowlat_net_run::{self as net, ClientOptions};
 use lowlat_results::ResultDocument;
+use std::{
+    collections::BTreeMap,
+    ffi::OsString,
+    path::{Path, PathBuf},
+};
 
 /// The options of a run, checked.
 pub fn options(arguments: &ClientArgs, command_line: String) -> anyhow::Result<ClientOptions> {
@@ -37,7 +39,7 @@ pub fn options(arguments: &ClientArgs, command_line: String) -> anyhow::Result<C
 pub fn run(arguments: &ClientArgs) -> anyhow::Result<Exit> {
     let options = options(arguments, command_line())?;
     let files = arguments.outputs.files.prepare(arguments.outputs.hlog.as_deref())?;
-    let raw = raw::prepare(arguments.raw.as_deref(), &options.scenario.sizes)?;
+    let raw = prepare_raw(arguments.raw.as_deref(), &options.scenario.sizes)?;
     let (command, labels) = (PingpongMeasurement::COMMAND, &arguments.outputs.files.language.labels);
     let mut run = Run::begin(command, labels, || arguments.host_args.read_live("round trips"))?;
     let stop = signals::stop_flag()?;
@@ -48,7 +50,7 @@ pub fn run(arguments: &ClientArgs) -> anyhow::Result<Exit> {
     let record = net::run_client(&run.host.root, &options, &stop, &|size| {
         run.progress.say(format!("measured {} bytes", size.size_bytes));
     })?;
-    let (texts, is_whole) = (raw::texts(&raw, &record), !record.has_ended_early);
+    let (texts, is_whole) = (raw_texts(&raw, &record), !record.has_ended_early);
     let document = run.document(vec![PingpongMeasurement::from(record).into()], &stop);
     print(&document, arguments.outputs.form()).and(files.write(&document))?;
     write_all(texts)?;
@@ -67,4 +69,28 @@ pub fn print(document: &ResultDocument, format: Format) -> anyhow::Result<()> {
     let marks = record.unsound.iter().map(ToString::to_string).chain(record.warnings.iter().cloned());
     marks.for_each(|mark| output::talk(&format!("lowlat net: {mark}")));
     output::print_plain(&sfnt::log_of(record, &sfnt_header(document), version).to_string())
+}
+
+/// The files of a run by size.
+type RawFiles = BTreeMap<u32, PreparedFile>;
+
+/// Checks the files of --raw before the run: every sample, a file for each size, as sfnt-pingpong writes them.
+fn prepare_raw(prefix: Option<&Path>, sizes: &[u32]) -> anyhow::Result<RawFiles> {
+    let Some(prefix) = prefix else { return Ok(RawFiles::new()) };
+    let file = |size: u32| {
+        let mut path = OsString::from(prefix);
+        path.push(format!("-{size}.dat"));
+        Ok((size, PreparedFile::prepare(&PathBuf::from(path), "--raw")?))
+    };
+    sizes.iter().copied().map(file).collect()
+}
+
+/// The files with their texts: a line for each sample. A size that was not measured has no file.
+fn raw_texts<'a>(
+    files: &'a RawFiles,
+    record: &PingpongRecord,
+) -> Vec<(&'a PreparedFile, anyhow::Result<String>)> {
+    let lines = |samples_ns: &[u64]| samples_ns.iter().map(|ns| format!("{ns}\n")).collect::<String>();
+    let measured = record.sizes.iter().filter_map(|size| Some((files.get(&size.size_bytes)?, size)));
+    measured.map(|(file, size)| (file, Ok(lines(&size.samples_ns)))).collect()
 }

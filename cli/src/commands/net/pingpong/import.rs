@@ -5,7 +5,6 @@ use crate::{
     documents,
     output::{self, Exit},
 };
-use anyhow::Context;
 use lowlat_net::sfnt::{self, SfntLog, reference};
 use std::path::Path;
 
@@ -36,8 +35,7 @@ pub fn run(arguments: &NetPingpongArgs) -> anyhow::Result<Exit> {
 
 fn read(file: &Path) -> anyhow::Result<Vec<SfntLog>> {
     let shown = file.display();
-    let hint = "hint: name a file with the output of sfnt-pingpong";
-    let bytes = documents::bytes_of(file).with_context(|| format!("cannot read {shown}\n{hint}"))?;
-    sfnt::parse(&lowlat_net::plain(&bytes))
-        .map_err(|error| anyhow::anyhow!("cannot read {shown}: {error}\n{hint}"))
+    let hint = "name a file with the output of sfnt-pingpong";
+    sfnt::parse(&lowlat_net::plain(&documents::named(file, hint)?))
+        .map_err(|error| anyhow::anyhow!("cannot read {shown}: {error}\nhint: {hint}"))
 }

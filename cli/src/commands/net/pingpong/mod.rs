@@ -3,7 +3,6 @@
 mod arguments;
 mod client;
 mod import;
-mod raw;
 
 use crate::output::Exit;
 use arguments::{Action, ClientArgs};
