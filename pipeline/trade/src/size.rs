@@ -74,17 +74,16 @@ impl Sizing<'_> {
     ) -> Result<Option<SizeDocument>, Refusal> {
         let wanted = self.wanted;
         let mut warnings = self.doubts();
-        let costs = self.costs(runner, watch, &mut warnings);
+        let runs = &mut Runs { sizing: self, runner, watch, made: 0 };
+        let costs = self.costs(runs, &mut warnings);
         let mut checked = Vec::new();
         if let Ok(costs) = &costs {
-            let before = self.cost_runs();
             // In rounds, so that a disturbance does not fall on all runs of one number.
-            let rounds = (0..wanted.repeats).flat_map(|_| &wanted.checks);
-            for (run, number) in (before + 1..).zip(rounds) {
+            for number in (0..wanted.repeats).flat_map(|_| &wanted.checks) {
                 if self.is_stopped() {
                     break;
                 }
-                match self.check(*number, costs, run, runner, watch) {
+                match self.check(*number, costs, runs) {
                     // A run that was interrupted before its first order does not count.
                     Ok(point) if point.measured.is_cut_short && point.measured.orders == 0 => {}
                     Ok(point) => {
@@ -100,7 +99,7 @@ impl Sizing<'_> {
                 }
             }
         }
-        let huge_pages = self.huge_pages(&checked, runner, watch);
+        let huge_pages = self.huge_pages(&checked, runs);
         checked.sort_by_key(|point| point.load.strategies);
         if costs.is_err() && self.is_stopped() {
             return Ok(None);
@@ -188,12 +187,7 @@ impl Sizing<'_> {
     }
 
     /// Compares huge pages with usual ones, in turns, at the largest number that was checked.
-    fn huge_pages(
-        &self,
-        checked: &[CheckedPoint],
-        runner: &mut dyn Runner,
-        watch: &mut Watch<'_>,
-    ) -> Option<HugePages> {
+    fn huge_pages(&self, checked: &[CheckedPoint], runs: &mut Runs<'_, '_>) -> Option<HugePages> {
         let huge = self.on_huge_pages()?;
         let point = checked.iter().find(|point| point.load.strategies == huge.strategies)?;
         let not_tried = self.lacks_huge_pages(&huge);
@@ -204,12 +198,11 @@ impl Sizing<'_> {
             not_tried,
         };
         let usual = PipelineParameters { may_use_huge_pages: false, ..huge.clone() };
-        let before = self.cost_runs() + self.check_runs();
-        for (number, parameters) in (before + 1..).zip([&huge, &usual, &huge]) {
+        for parameters in [&huge, &usual, &huge] {
             if tried.not_tried.is_some() || self.is_stopped() {
                 break;
             }
-            match self.made(parameters, "huge pages, 4 KiB pages", number, runner, watch) {
+            match runs.make(parameters, "huge pages, 4 KiB pages") {
                 Ok(run) if run.is_cut_short => {}
                 Ok(run) if parameters.may_use_huge_pages => tried.huge.push(run),
                 Ok(run) => tried.usual.push(run),
@@ -219,20 +212,13 @@ impl Sizing<'_> {
         Some(tried)
     }
 
-    /// Number of runs that compare huge pages with usual ones.
-    fn huge_runs(&self) -> usize {
+    /// Number of runs: those that measure costs, those that check the prediction, and those that compare huge pages with
+    /// usual ones.
+    fn runs(&self) -> usize {
+        let costs = 1 + usize::from(self.can_spin());
+        let checks = self.wanted.checks.len() * usize::try_from(self.wanted.repeats).unwrap_or(usize::MAX);
         let can = self.on_huge_pages().is_some_and(|parameters| self.lacks_huge_pages(&parameters).is_none());
-        if can { 3 } else { 0 }
-    }
-
-    /// Number of runs that check the prediction.
-    fn check_runs(&self) -> usize {
-        self.wanted.checks.len() * usize::try_from(self.wanted.repeats).unwrap_or(usize::MAX)
-    }
-
-    /// Number of runs that measure costs.
-    fn cost_runs(&self) -> usize {
-        1 + usize::from(self.can_spin())
+        costs + checks + if can { 3 } else { 0 }
     }
 
     fn place(&self, groups: &[StrategyGroup]) -> Placement {
@@ -240,17 +226,12 @@ impl Sizing<'_> {
     }
 
     /// Measures the costs of one strategy: asleep and, if there are enough CPUs, spinning.
-    fn costs(
-        &self,
-        runner: &mut dyn Runner,
-        watch: &mut Watch<'_>,
-        warnings: &mut Vec<String>,
-    ) -> Result<Costs, Refusal> {
-        let parked = self.made(&self.parameters(1, COST_RATE, Mode::Parked), "costs", 1, runner, watch)?;
+    fn costs(&self, runs: &mut Runs<'_, '_>, warnings: &mut Vec<String>) -> Result<Costs, Refusal> {
+        let parked = runs.make(&self.parameters(1, COST_RATE, Mode::Parked), "costs")?;
         warnings.extend(came_beside(&parked));
         let fast = if self.can_spin() {
             let parameters = self.parameters(1, COST_RATE, Mode::Fast);
-            Some(self.made(&parameters, "costs, spinning", 2, runner, watch)?)
+            Some(runs.make(&parameters, "costs, spinning")?)
         } else {
             let cpus = self.facts.cpus.known().map_or(0, lowlat_host::CpuSet::len);
             warnings.push(format!(
@@ -262,18 +243,11 @@ impl Sizing<'_> {
     }
 
     /// Compares the prediction for this number of strategies with a run.
-    fn check(
-        &self,
-        number: u32,
-        costs: &Costs,
-        run: usize,
-        runner: &mut dyn Runner,
-        watch: &mut Watch<'_>,
-    ) -> Result<CheckedPoint, Refusal> {
+    fn check(&self, number: u32, costs: &Costs, runs: &mut Runs<'_, '_>) -> Result<CheckedPoint, Refusal> {
         let rate = self.wanted.rate_per_s * f64::from(number);
         let parameters = self.parameters(number, rate, self.wanted.mode);
         let load = self.load(&parameters);
-        let measured = self.made(&parameters, &format!("check of {number}"), run, runner, watch)?;
+        let measured = runs.make(&parameters, &format!("check of {number}"))?;
         Ok(CheckedPoint { load, predicted: predict(costs, &load), measured })
     }
 
@@ -297,21 +271,26 @@ impl Sizing<'_> {
             strategy_cost_ns: self.wanted.strategy_cost_ns,
         }
     }
+}
 
-    fn made(
-        &self,
-        parameters: &PipelineParameters,
-        title: &str,
-        run: usize,
-        runner: &mut dyn Runner,
-        watch: &mut Watch<'_>,
-    ) -> Result<PipelineRecord, Refusal> {
-        admit(parameters, self.facts, self.wanted.is_forced).map_err(Refusal::of)?;
-        let total = self.cost_runs() + self.check_runs() + self.huge_runs();
-        let turn = Turn { number: run, total, name: title, parameters };
-        runner
-            .run(parameters, &mut |now| watch(&turn, now))
-            .map_err(|why| Refusal::new(format!("run {run} of {total} ({title}) failed: {why}")))
+/// Makes the runs of a sizing.
+struct Runs<'a, 'w> {
+    sizing: &'a Sizing<'a>,
+    runner: &'a mut dyn Runner,
+    watch: &'a mut Watch<'w>,
+    /// Number of runs so far.
+    made: usize,
+}
+
+impl Runs<'_, '_> {
+    fn make(&mut self, parameters: &PipelineParameters, name: &str) -> Result<PipelineRecord, Refusal> {
+        self.made += 1;
+        admit(parameters, self.sizing.facts, self.sizing.wanted.is_forced).map_err(Refusal::of)?;
+        let (number, total) = (self.made, self.sizing.runs());
+        let turn = Turn { number, total, name, parameters };
+        self.runner
+            .run(parameters, &mut |now| (self.watch)(&turn, now))
+            .map_err(|why| Refusal::new(format!("run {number} of {total} ({name}) failed: {why}")))
     }
 }
 

@@ -15,14 +15,14 @@ use crate::{
 use anyhow::{Context, ensure};
 use clap::Args;
 use lowlat_host_run::Root;
-use lowlat_pipeline::{ExchangeDocument, StageFigures};
+use lowlat_pipeline::ExchangeDocument;
 use lowlat_pipeline_report::exchange_text;
 use lowlat_trade::{
     md::Feed,
     scenario::{Scenario, Speed, Ticks},
     wire::{
         FeedAddress, Format, GatewayAddress,
-        exchange::{self, ExchangeDone, ExchangeEvent, ExchangeFeed, ExchangeOptions, ItchMessages},
+        exchange::{self, ExchangeEvent, ExchangeFeed, ExchangeOptions, ItchMessages},
     },
 };
 use std::{
@@ -110,7 +110,7 @@ pub fn run(arguments: &PipelineExchangeArgs) -> anyhow::Result<Exit> {
         started_at,
         // Relaxed: a lone flag.
         is_interrupted: stop.load(Ordering::Relaxed),
-        ..document(done)
+        ..done
     };
     let document = arguments.labels.label_new(document, host_name(&Root::live(), false));
     output::print_as(arguments.json, &document, |width| exchange_text(&document, width))?;
@@ -141,27 +141,4 @@ fn quotes(arguments: &PipelineExchangeArgs) -> anyhow::Result<Feed> {
     let scenario = Scenario::at_rate(arguments.instruments, arguments.rate, arguments.duration.as_secs_f64())
         .context("cannot make a schedule\nhint: give --duration at least 1s")?;
     Ok(Feed::simulated(&scenario, SEED))
-}
-
-fn document(done: ExchangeDone) -> ExchangeDocument {
-    let ExchangeDone { published, datagrams, published_ns, lateness, served } = done;
-    ExchangeDocument {
-        document: ExchangeDocument::DOCUMENT.to_owned(),
-        schema_version: ExchangeDocument::SCHEMA_VERSION,
-        lowlat_version: env!("CARGO_PKG_VERSION").to_owned(),
-        published,
-        datagrams,
-        published_s: published_ns as f64 / 1e9,
-        behind: lateness.behind,
-        late_ns_max: lateness.max_ns,
-        orders: served.orders,
-        accepted: served.accepted,
-        rejected: served.rejected,
-        fills: served.fills,
-        connections: served.connections,
-        refused: served.refused,
-        refused_total: served.refused_total,
-        quote_to_order: StageFigures::of(&served.quote_to_order),
-        ..ExchangeDocument::default()
-    }
 }

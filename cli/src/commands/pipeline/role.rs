@@ -235,7 +235,8 @@ fn strategy(arguments: &PipelineRoleArgs) -> anyhow::Result<()> {
 /// The strategy of a run, with the work that was asked of it.
 fn built_in(arguments: &PipelineRoleArgs, number: u32) -> OnEachRecord {
     let quotes_per_order = arguments.wire.quotes_per_order.unwrap_or(1);
-    OnEachRecord::of(number).per_quotes(quotes_per_order).costing(arguments.strategy_cost_ns)
+    let cost_ns = arguments.strategy_cost_ns;
+    OnEachRecord { quotes_per_order, cost_ns, ..OnEachRecord::of(number) }
 }
 
 fn host(arguments: &PipelineRoleArgs) -> anyhow::Result<()> {

@@ -39,9 +39,10 @@ pub struct QuoteState {
 /// Key of an order: the strategy's number and the order's number.
 pub type OrderKey = (u32, u64);
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Progress {
     /// Sent, not answered.
+    #[default]
     Sent,
     /// Accepted; open until its whole quantity is filled.
     Accepted,
@@ -49,7 +50,7 @@ pub enum Progress {
     Rejected,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct OrderState {
     pub instrument: u32,
     pub side: Side,
@@ -187,15 +188,8 @@ impl State {
         self.name(seen.source, seen.stream);
         let key = (seen.source, order.number);
         let Order { price, quantity, side, .. } = *order;
-        let made = OrderState {
-            instrument: seen.key,
-            side,
-            price,
-            quantity,
-            filled: 0,
-            progress: Progress::Sent,
-            is_seen: true,
-        };
+        let instrument = seen.key;
+        let made = OrderState { instrument, side, price, quantity, is_seen: true, ..OrderState::default() };
         self.orders.entry(key).and_modify(|order| order.is_seen = true).or_insert(made);
         self.changed.orders.insert(key);
     }
@@ -206,15 +200,9 @@ impl State {
             // It belongs to another order than the one with this number.
             return;
         }
-        let order = self.orders.entry(key).or_insert(OrderState {
-            instrument: answer.instrument,
-            side: answer.side,
-            price: answer.price,
-            quantity: answer.quantity,
-            filled: 0,
-            progress: Progress::Sent,
-            is_seen: false,
-        });
+        let Answer { instrument, side, price, quantity, .. } = *answer;
+        let made = OrderState { instrument, side, price, quantity, ..OrderState::default() };
+        let order = self.orders.entry(key).or_insert(made);
         self.changed.orders.insert(key);
         match answer.outcome {
             Outcome::Accepted => order.progress = Progress::Accepted,
@@ -222,8 +210,7 @@ impl State {
             Outcome::Filled => {
                 order.filled = order.filled.saturating_add(answer.quantity);
                 let place = (self.name_of(strategy), answer.instrument);
-                let bought = i64::from(answer.quantity);
-                let quantity = if answer.side == Side::Buy { bought } else { -bought };
+                let quantity = answer.side.signed(answer.quantity);
                 let cost = i128::from(quantity) * i128::from(answer.price);
                 self.positions.entry(place.clone()).or_default().add(&Position { quantity, cost });
                 self.changed.positions.insert(place);

@@ -2,8 +2,9 @@
 
 use super::{OrderState, Position, Progress, QuoteState, state::State};
 use crate::records::{Quote, Side};
-use rusqlite::{Connection, ErrorCode, OpenFlags, params};
+use rusqlite::{Connection, ErrorCode, OpenFlags, Params, Row, Transaction};
 use std::{
+    collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -39,24 +40,12 @@ pub enum StoreError {
     /// Another process has locked the file.
     #[error("cannot use {}: another process has locked it\nhint: end that process, or name another file", path.display())]
     Locked { path: PathBuf },
-    /// It was written by another version of lowlat.
-    #[error(
-        "cannot read {}: found tables of version {found}, expected {SCHEMA_VERSION}\nhint: use the lowlat version that wrote it, or another file",
-        path.display()
-    )]
-    Version {
-        path: PathBuf,
-        /// The version of its tables.
-        found: i64,
-    },
-    /// The database of another program.
-    #[error("cannot use {}: it is the database of another program\nhint: name another file", path.display())]
-    Foreign { path: PathBuf },
     /// It was damaged while it was in use.
     #[error("cannot use {}: it is damaged ({reason})\nhint: restart cached, which sets the file aside", path.display())]
     Corrupt { path: PathBuf, reason: String },
-    #[error("cannot use {}: {reason}\nhint: check the path and the permissions of its directory", path.display())]
-    Other { path: PathBuf, reason: String },
+    /// Something else that its words explain.
+    #[error("{0}")]
+    Other(String),
 }
 
 /// Result of opening a store.
@@ -112,10 +101,18 @@ impl Store {
         match (application, version, tables) {
             (APPLICATION_ID, SCHEMA_VERSION, _) => {}
             (APPLICATION_ID, found, _) => {
-                return Err(StoreError::Version { path: path.to_owned(), found });
+                return Err(StoreError::Other(format!(
+                    "cannot read {}: found tables of version {found}, expected {SCHEMA_VERSION}\nhint: use the lowlat version that wrote it, or another file",
+                    path.display()
+                )));
             }
             (0, 0, 0) if !flags.contains(OpenFlags::SQLITE_OPEN_READ_ONLY) => store.make().map_err(wrong)?,
-            _ => return Err(StoreError::Foreign { path: path.to_owned() }),
+            _ => {
+                return Err(StoreError::Other(format!(
+                    "cannot use {}: it is the database of another program\nhint: name another file",
+                    path.display()
+                )));
+            }
         }
         let verdict: String =
             store.connection.query_row("pragma quick_check(1)", [], |row| row.get(0)).map_err(wrong)?;
@@ -149,36 +146,21 @@ impl Store {
             for (instrument, state) in changed(&state.changed.quotes, &state.quotes) {
                 let QuoteState { sequence, generated_ns, quote } = state;
                 let Quote { scheduled_ns, bid, ask, last, bid_size, ask_size, .. } = quote;
-                let [sequence, generated_ns, scheduled_ns] =
+                let [sequence, generated, scheduled] =
                     [sequence, generated_ns, scheduled_ns].map(|value| value.cast_signed());
-                quotes.execute(params![
-                    instrument,
-                    sequence,
-                    generated_ns,
-                    scheduled_ns,
-                    bid,
-                    ask,
-                    last,
-                    bid_size,
-                    ask_size
-                ])?;
+                quotes.execute((
+                    instrument, sequence, generated, scheduled, bid, ask, last, bid_size, ask_size,
+                ))?;
             }
             let mut orders = batch
                 .prepare_cached("insert or replace into orders values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")?;
             for ((strategy, number), order) in changed(&state.changed.orders, &state.orders) {
                 let OrderState { instrument, side, price, quantity, filled, progress, is_seen } = order;
-                orders.execute(params![
-                    state.run,
-                    strategy,
-                    number.cast_signed(),
-                    instrument,
-                    side_word(*side),
-                    price,
-                    quantity,
-                    filled,
-                    progress_word(*progress),
-                    is_seen
-                ])?;
+                let (number, side, progress) =
+                    (number.cast_signed(), side_word(*side), progress_word(*progress));
+                orders.execute((
+                    state.run, strategy, number, instrument, side, price, quantity, filled, progress, is_seen,
+                ))?;
             }
             let mut positions =
                 batch.prepare_cached("insert or replace into positions values (?, ?, ?, ?)")?;
@@ -187,20 +169,20 @@ impl Store {
             for place @ (strategy, instrument) in &state.changed.positions {
                 match state.positions.get(place) {
                     Some(Position { quantity, cost }) => {
-                        positions.execute(params![strategy, instrument, quantity, cost.to_string()])?
+                        positions.execute((strategy, instrument, quantity, cost.to_string()))?
                     }
-                    None => moved.execute(params![strategy, instrument])?,
+                    None => moved.execute((strategy, instrument))?,
                 };
             }
             let mut names = batch.prepare_cached("insert or replace into strategies values (?, ?, ?)")?;
             for (strategy, name) in changed(&state.changed.names, &state.names) {
-                names.execute(params![state.run, strategy, name])?;
+                names.execute((state.run, strategy, name))?;
             }
             batch.prepare_cached("insert or ignore into runs values (?)")?.execute([state.run])?;
             batch.prepare_cached("delete from streams")?.execute([])?;
             let mut streams = batch.prepare_cached("insert or replace into streams values (?, ?)")?;
             for (name, sequence) in &state.streams {
-                streams.execute(params![name, sequence.cast_signed()])?;
+                streams.execute((name, sequence.cast_signed()))?;
             }
         }
         batch.commit()
@@ -222,8 +204,7 @@ fn read(connection: &mut Connection) -> rusqlite::Result<State> {
     let mut state = State::default();
     // One transaction, so that all tables are from the same moment.
     let moment = connection.transaction()?;
-    let mut statement = moment.prepare("select * from quotes")?;
-    let quotes = statement.query_map([], |row| {
+    state.quotes = rows(&moment, "select * from quotes", [], |row| {
         let unsigned = |at| row.get::<_, i64>(at).map(i64::cast_unsigned);
         let quote = Quote {
             scheduled_ns: unsigned(3)?,
@@ -236,14 +217,11 @@ fn read(connection: &mut Connection) -> rusqlite::Result<State> {
         };
         Ok((row.get(0)?, QuoteState { sequence: unsigned(1)?, generated_ns: unsigned(2)?, quote }))
     })?;
-    state.quotes = quotes.collect::<rusqlite::Result<_>>()?;
     let run = moment.query_row("select max(run) from runs", [], |row| row.get::<_, Option<i64>>(0))?;
     state.run = run.unwrap_or(0);
-    let mut statement = moment.prepare(
-        "select strategy, number, instrument, side, price, quantity, filled, progress, is_seen from orders where run = ? \
-         and (progress = 'sent' or (progress = 'accepted' and filled < quantity) or is_seen = 0)",
-    )?;
-    let orders = statement.query_map([state.run], |row| {
+    let open = "select strategy, number, instrument, side, price, quantity, filled, progress, is_seen from orders where run = ? \
+                and (progress = 'sent' or (progress = 'accepted' and filled < quantity) or is_seen = 0)";
+    state.orders = rows(&moment, open, [state.run], |row| {
         let (side, progress): (String, String) = (row.get(3)?, row.get(7)?);
         let order = OrderState {
             instrument: row.get(2)?,
@@ -259,29 +237,35 @@ fn read(connection: &mut Connection) -> rusqlite::Result<State> {
         };
         Ok(((row.get(0)?, row.get::<_, i64>(1)?.cast_unsigned()), order))
     })?;
-    state.orders = orders.collect::<rusqlite::Result<_>>()?;
-    let mut statement = moment.prepare("select * from positions")?;
-    let positions = statement.query_map([], |row| {
+    state.positions = rows(&moment, "select * from positions", [], |row| {
         let cost: String = row.get(3)?;
         let cost = cost.parse().map_err(|error| {
             rusqlite::Error::FromSqlConversionFailure(3, rusqlite::types::Type::Text, Box::new(error))
         })?;
         Ok(((row.get(0)?, row.get(1)?), Position { quantity: row.get(2)?, cost }))
     })?;
-    state.positions = positions.collect::<rusqlite::Result<_>>()?;
-    let mut statement = moment.prepare("select strategy, name from strategies where run = ?")?;
-    let names = statement.query_map([state.run], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    state.names = names.collect::<rusqlite::Result<_>>()?;
-    let mut statement = moment.prepare("select * from streams")?;
-    let streams = statement.query_map([], |row| Ok((row.get(0)?, row.get::<_, i64>(1)?.cast_unsigned())))?;
-    state.streams = streams.collect::<rusqlite::Result<_>>()?;
+    let names = "select strategy, name from strategies where run = ?";
+    state.names = rows(&moment, names, [state.run], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    state.streams = rows(&moment, "select * from streams", [], |row| {
+        Ok((row.get(0)?, row.get::<_, i64>(1)?.cast_unsigned()))
+    })?;
     Ok(state)
+}
+
+/// The rows of a query, each made into an entry.
+fn rows<K: Ord, V>(
+    moment: &Transaction<'_>,
+    query: &str,
+    parameters: impl Params,
+    entry: impl FnMut(&Row<'_>) -> rusqlite::Result<(K, V)>,
+) -> rusqlite::Result<BTreeMap<K, V>> {
+    moment.prepare(query)?.query_map(parameters, entry)?.collect()
 }
 
 /// The changed entries of all.
 fn changed<'a, K: Ord, V>(
-    keys: &'a std::collections::BTreeSet<K>,
-    all: &'a std::collections::BTreeMap<K, V>,
+    keys: &'a BTreeSet<K>,
+    all: &'a BTreeMap<K, V>,
 ) -> impl Iterator<Item = (&'a K, &'a V)> {
     keys.iter().filter_map(|key| all.get_key_value(key))
 }
@@ -309,23 +293,29 @@ fn set_aside(path: &Path) -> Result<PathBuf, StoreError> {
         PathBuf::from(name)
     };
     let free = (1..1000).map(|number| beside(path, &format!(".damaged-{number}"))).find(|to| !to.exists());
-    let other = |reason: String| StoreError::Other { path: path.to_owned(), reason };
-    let to = free.ok_or_else(|| other("1,000 damaged files already exist beside it".to_owned()))?;
-    std::fs::rename(path, &to).map_err(|error| other(format!("cannot be renamed: {error}")))?;
+    let to = free.ok_or_else(|| unusable(path, "1,000 damaged files already exist beside it"))?;
+    std::fs::rename(path, &to).map_err(|error| unusable(path, &format!("cannot be renamed: {error}")))?;
     for suffix in ["-wal", "-shm"] {
         std::fs::rename(beside(path, suffix), beside(&to, suffix)).ok();
     }
     Ok(to)
 }
 
-fn wrong(path: &Path, error: &rusqlite::Error) -> StoreError {
-    let path = path.to_owned();
+fn unusable(path: &Path, reason: &str) -> StoreError {
+    StoreError::Other(format!(
+        "cannot use {}: {reason}\nhint: check the path and the permissions of its directory",
+        path.display()
+    ))
+}
+
+fn wrong(at: &Path, error: &rusqlite::Error) -> StoreError {
+    let path = at.to_owned();
     match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => StoreError::Full { path },
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreError::Locked { path },
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
             StoreError::Corrupt { path, reason: error.to_string() }
         }
-        _ => StoreError::Other { path, reason: error.to_string() },
+        _ => unusable(at, &error.to_string()),
     }
 }

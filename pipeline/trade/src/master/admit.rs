@@ -36,14 +36,10 @@ impl Master {
         let strategies = self.grant(&join.name, known, &join.strategies)?;
         let whom = self.whom(number, &join.name);
         self.limit_pieces(matches!(whom, ChargedTo::Program(_)));
-        let inbox =
-            self.maker.make_for(whom, WrittenBy::Shared, &format!("inbox.{}", join.name), inbox::BYTES)?;
-        let counters = self.maker.make_for(
-            whom,
-            WrittenBy::Shared,
-            &format!("counters.{}", join.name),
-            COUNTERS_BYTES,
-        )?;
+        let mut shared = |what: &str, bytes| {
+            self.maker.make_for(whom, WrittenBy::Shared, &format!("{what}.{}", join.name), bytes)
+        };
+        let (inbox, counters) = (shared("inbox", inbox::BYTES)?, shared("counters", COUNTERS_BYTES)?);
         let before = known.and_then(|number| self.member(number));
         let epoch = before.map_or(1, |member| member.epoch + 1);
         let past = before.map_or_else(Figures::default, Member::figures);
@@ -68,7 +64,7 @@ impl Master {
             reads: join.reads.clone(),
             strategies: strategies.clone(),
             inbox: inbox.clone(),
-            counters: Counters::begun(counters.clone(), now_ns()),
+            counters: Counters::new(counters.clone()),
             past,
             stream,
             connection: Some(id),
@@ -76,6 +72,8 @@ impl Master {
             places,
             unread,
         };
+        // Its silence is measured from here, although it has not polled yet.
+        member.counters.set_heartbeat(member.admitted_ns);
         let mut memory = vec![Lent::to_write(&inbox), Lent::to_write(&counters), Lent::to_read(&self.page)];
         let own = |stream: &Stream| [Lent::to_write(&stream.segment), Lent::to_read(&stream.table)];
         memory.extend(member.stream.iter().flat_map(own));
@@ -145,10 +143,10 @@ impl Master {
         if self.has_program(&join.name) && !self.is_program(owner.pid) {
             return Err(format!("the run starts node {} itself\nhint: use another name", join.name));
         }
-        let known = self.members.iter().find(|member| member.name == join.name);
-        let (known, is_there) = (known.map(|member| member.number), known.is_some_and(Member::is_there));
-        if let (Some(number), true) = (known, is_there) {
-            let owner = self.member(number).map(|member| member.owner).unwrap_or_default();
+        let known = self.named(&join.name);
+        let running = known.filter(|member| member.is_there()).map(|member| (member.number, member.owner));
+        let known = known.map(|member| member.number);
+        if let Some((number, owner)) = running {
             if owner.life() != Life::Dead {
                 return Err(format!(
                     "process {} has this name and is running\nhint: use another name, or end it",

@@ -45,14 +45,14 @@ impl Master {
     fn finish_last_record(&self, number: u32) {
         let Some(stream) = self.member(number).and_then(|member| member.stream.as_ref()) else { return };
         let (Some(last), Some(interest)) = (stream.last(), stream.interest()) else { return };
-        interest.each(last.instrument, |reader| {
+        interest.each(last.stamp.instrument, |reader| {
             let Some(way) = self.links.get(number, reader).and_then(|link| link.active()) else { return };
             let is_owed = way.from.is_some_and(|from| from <= last.position)
                 && std::sync::Arc::ptr_eq(&way.segment, &stream.segment);
             if !is_owed {
                 return;
             }
-            way.give(last.instrument, last.position);
+            way.give(last.stamp.instrument, last.position);
             let Some(member) = self.member(reader) else { return };
             if let Some(place) = member.places.get(&number) {
                 member.notify(*place);

@@ -117,9 +117,8 @@ impl Claims {
 
     /// Frees the numbers of a node that never joined, and so sent nothing.
     pub(super) fn forget(&mut self, node: u32) {
-        let of_it: Vec<_> = self.claims.iter().filter(|(_, claim)| claim.owner == Some(node)).collect();
-        for (number, claim) in of_it.into_iter().map(|(number, claim)| (*number, *claim)).collect::<Vec<_>>()
-        {
+        let of_it = self.claims.iter().filter(|(_, claim)| claim.owner == Some(node));
+        for (number, claim) in of_it.map(|(number, claim)| (*number, *claim)).collect::<Vec<_>>() {
             self.set(number, Claim { owner: None, ..claim });
             if claim.before.is_none() {
                 self.claims.remove(&number);

@@ -281,7 +281,11 @@ impl Master {
         let mut answer = Vec::new();
         match request {
             Request::List => answer.extend(self.rows(now_ns()).into_iter().map(ToNode::Listed)),
-            Request::Drop { name } => self.drop_asked(&name).map_err(|error| error.to_string())?,
+            Request::Drop { name } => {
+                self.drop_node(&name).map_err(|error| error.to_string())?;
+                // If the master started its process, that is restarted.
+                self.kill_program(&name);
+            }
             Request::Stop => self.happened.push(Happened::AskedToStop),
         }
         let Some(connection) = self.connections.get_mut(&id) else { return Ok(()) };

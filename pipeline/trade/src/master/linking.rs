@@ -79,11 +79,10 @@ impl Master {
             self.want(writer, number, &keys)?;
             if old.is_empty() {
                 self.tell_in(writer, number, &channel);
-            } else {
+            } else if let Some(new) = self.links.get_mut(writer, number).and_then(|link| link.ways.last_mut())
+            {
                 // Until the writer polls it writes to the predecessor's ring, which the reader would drop.
-                if let Some(new) = self.links.get_mut(writer, number).and_then(|link| link.ways.last_mut()) {
-                    new.is_told = false;
-                }
+                new.is_told = false;
             }
             self.tell_out(writer, number, &channel);
             if !self.has_begun {

@@ -62,14 +62,6 @@ pub(super) struct Member {
     pub(super) unread: BTreeMap<u32, u64>,
 }
 
-/// The last record of a segment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Last {
-    pub(super) position: u64,
-    pub(super) instrument: u32,
-    pub(super) sequence: u64,
-}
-
 impl Member {
     /// True if its process is running.
     pub(super) fn is_there(&self) -> bool {
@@ -186,9 +178,8 @@ impl Stream {
     }
 
     /// The last complete record; `None` in an empty or damaged segment.
-    pub(super) fn last(&self) -> Option<Last> {
-        let Record { position, sequence, stamp } = Reader::last(self.opened()?)?;
-        Some(Last { position, sequence, instrument: stamp.instrument })
+    pub(super) fn last(&self) -> Option<Record> {
+        Reader::last(self.opened()?)
     }
 
     /// Number of wanted records from this sequence up to, but not including, that position, where the writer

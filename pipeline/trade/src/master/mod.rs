@@ -44,7 +44,7 @@ use links::Links;
 use lowlat_ipc::region::{Memfd, Region};
 use member::Member;
 use memory::{Maker, WrittenBy};
-use ready::{Ready, ReadyList};
+use ready::{EventTag, ReadyList};
 use rustix::{
     fs::{Mode, chmod, rename},
     io::Errno,
@@ -163,15 +163,12 @@ impl Master {
 
     /// Records delivered to a node that it has not taken; 0 if it does not exist.
     pub fn waiting(&self, name: &str) -> u64 {
-        self.members
-            .iter()
-            .find(|member| member.name == name)
-            .map_or(0, |member| self.links.waiting(member.number))
+        self.named(name).map_or(0, |member| self.links.waiting(member.number))
     }
 
     /// Counters of a node's present process; `None` if the node does not exist.
     pub fn counters(&self, name: &str) -> Option<&Counters> {
-        self.members.iter().find(|member| member.name == name).map(|member| &member.counters)
+        self.named(name).map(|member| &member.counters)
     }
 
     /// A named area; `None` if it does not exist.
@@ -222,18 +219,22 @@ impl Master {
 
     /// Waits, for `longest` at most, until something happens, and handles it. Returns what happened.
     pub fn turn(&mut self, longest: Duration) -> Result<Vec<Happened>, Refusal> {
-        let Ready { connections, dead, ended } = self.wait(longest.min(HEARTBEAT))?;
+        let ready = self.wait(longest.min(HEARTBEAT))?;
         self.beat();
         // Existing connections before new ones: the end of a process is handled before its restart.
-        for id in connections {
-            self.flush(id);
-            self.listen(id);
+        for tag in &ready {
+            if let EventTag::Connection(id) = *tag {
+                self.flush(id);
+                self.listen(id);
+            }
         }
-        for number in dead {
-            self.hear_out(number);
-            self.bury(number, "its process ended", Standing::Dead);
+        for tag in &ready {
+            if let EventTag::Member(number) = *tag {
+                self.hear_out(number);
+                self.bury(number, "its process ended", Standing::Dead);
+            }
         }
-        self.reap(&ended);
+        self.reap(&ready);
         self.accept()?;
         self.bury_clogged();
         let now_ns = now_ns();
@@ -269,12 +270,21 @@ impl Master {
     }
 
     fn find(&self, name: &str) -> Result<u32, Refusal> {
-        let found = self.members.iter().find(|member| member.name == name && member.is_there());
+        let found = self.named(name).filter(|member| member.is_there());
         found.map(|member| member.number).ok_or_else(|| {
             let known = self.members.iter().filter(|member| member.is_there());
             let known: Vec<_> = known.map(|member| member.name.as_str()).collect();
             Refusal::new(format!("no node {name} has joined; joined nodes: {}", known.join(", ")))
         })
+    }
+
+    fn named(&self, name: &str) -> Option<&Member> {
+        self.members.iter().find(|member| member.name == name)
+    }
+
+    /// Numbers of the nodes for which this holds.
+    fn numbers(&self, holds: impl Fn(&Member) -> bool) -> Vec<u32> {
+        self.members.iter().filter(|member| holds(member)).map(|member| member.number).collect()
     }
 
     fn member(&self, number: u32) -> Option<&Member> {
@@ -286,9 +296,7 @@ impl Master {
     }
 
     fn tell_all(&mut self, message: &ToNode) {
-        let numbers: Vec<u32> =
-            self.members.iter().filter(|member| member.is_running()).map(|member| member.number).collect();
-        for number in numbers {
+        for number in self.numbers(Member::is_running) {
             self.tell(number, message, Vec::new());
         }
     }

@@ -91,8 +91,7 @@ impl Master {
 
     /// Programs whose nodes have never joined.
     pub(super) fn awaited_programs(&self) -> u32 {
-        let has_joined = |name: &str| self.members.iter().any(|member| member.name == name);
-        let awaited = self.programs.iter().filter(|running| !has_joined(&running.program.name));
+        let awaited = self.programs.iter().filter(|running| self.named(&running.program.name).is_none());
         u32::try_from(awaited.count()).unwrap_or(u32::MAX)
     }
 
@@ -179,14 +178,14 @@ impl Master {
         Ok(())
     }
 
-    /// Waits for these processes, which have ended, and for others that the kernel does not report. Restarts them
+    /// Waits for the processes among these, which have ended, and for others that the kernel does not report. Restarts them
     /// where due.
-    pub(super) fn reap(&mut self, ended: &[u32]) {
+    pub(super) fn reap(&mut self, ready: &[EventTag]) {
         for at in 0..self.programs.len() {
             let Some(running) = self.programs.get_mut(at) else { return };
             let Some(child) = &mut running.child else { continue };
             let pid = child.id();
-            if running.pidfd.is_some() && !ended.contains(&pid) {
+            if running.pidfd.is_some() && !ready.contains(&EventTag::Program(pid)) {
                 continue;
             }
             let flags = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
@@ -240,9 +239,7 @@ impl Master {
 
     /// Nodes of an ended process whose connections are still open.
     fn bury_process(&mut self, pid: u32, reason: &str) {
-        let of_it = self.members.iter().filter(|member| member.is_there() && member.owner.pid == pid);
-        let numbers: Vec<u32> = of_it.map(|member| member.number).collect();
-        for number in numbers {
+        for number in self.numbers(|member| member.is_there() && member.owner.pid == pid) {
             self.hear_out(number);
             self.bury(number, reason, Standing::Dead);
         }
@@ -305,7 +302,7 @@ impl Master {
 }
 
 /// The mask of these CPUs; `None` for no CPUs.
-fn cpu_set(cpus: &[u32]) -> io::Result<Option<CpuSet>> {
+pub(crate) fn cpu_set(cpus: &[u32]) -> io::Result<Option<CpuSet>> {
     let mut set = CpuSet::new();
     for cpu in cpus {
         let number = usize::try_from(*cpu).ok().filter(|number| *number < CpuSet::MAX_CPU);

@@ -20,7 +20,8 @@ const EVENTS_MAX: usize = 512;
 /// Bits of a tag for its kind.
 const KIND_BITS: u32 = 2;
 
-/// A descriptor to wait for.
+/// A descriptor to wait for, or one with an event: a connection with messages or with room for some, or a process that
+/// has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum EventTag {
     Listener,
@@ -53,17 +54,6 @@ impl EventTag {
             _ => Self::Program(short),
         }
     }
-}
-
-/// Connections and processes with an event.
-#[derive(Debug, Default)]
-pub(super) struct Ready {
-    /// Connections with messages, or with room for messages.
-    pub(super) connections: Vec<u64>,
-    /// Members whose process has ended.
-    pub(super) dead: Vec<u32>,
-    /// Started processes that have ended.
-    pub(super) ended: Vec<u32>,
 }
 
 /// The kernel's list of watched descriptors (epoll). A turn costs time per event, not per descriptor. Closed
@@ -108,7 +98,7 @@ impl ReadyList {
 
 impl Master {
     /// Waits, for `longest` at most, until something happens.
-    pub(super) fn wait(&mut self, longest: Duration) -> Result<Ready, Refusal> {
+    pub(super) fn wait(&mut self, longest: Duration) -> Result<Vec<EventTag>, Refusal> {
         // While accepting is paused, the listener would keep waking this thread.
         let is_accepting = now_ns() >= self.accept_ns;
         let list = &mut self.ready_list;
@@ -122,16 +112,7 @@ impl Master {
             Ok(_) | Err(Errno::INTR) => {}
             Err(source) => return Err(socket_error("wait for nodes", &self.options.folder)(source)),
         }
-        let mut ready = Ready::default();
-        for event in &events {
-            match EventTag::of(event.data) {
-                EventTag::Listener => {}
-                EventTag::Connection(id) => ready.connections.push(id),
-                EventTag::Member(number) => ready.dead.push(number),
-                EventTag::Program(pid) => ready.ended.push(pid),
-            }
-        }
-        Ok(ready)
+        Ok(events.iter().map(|event| EventTag::of(event.data)).collect())
     }
 }
 

@@ -40,13 +40,6 @@ impl Master {
         }
     }
 
-    /// Drops a node at the request of the run's user. A process that the master started is killed, and restarted.
-    pub(super) fn drop_asked(&mut self, name: &str) -> Result<(), Refusal> {
-        self.drop_node(name)?;
-        self.kill_program(name);
-        Ok(())
-    }
-
     /// Drops a node: it is fenced, and may be restarted under its name.
     pub fn drop_node(&mut self, name: &str) -> Result<(), Refusal> {
         let number = self.find(name)?;

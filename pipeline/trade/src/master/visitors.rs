@@ -48,13 +48,11 @@ impl Master {
         if self.options.without_master == WithoutMaster::Stop {
             self.stop();
         }
+        let joining = self.numbers(|member| member.standing == Standing::Joining);
         for connection in self.connections.values_mut() {
             let is_joining = match connection.phase {
                 ConnectionPhase::Greeting { .. } => true,
-                ConnectionPhase::Member(number) => self
-                    .members
-                    .iter()
-                    .any(|member| member.number == number && member.standing == Standing::Joining),
+                ConnectionPhase::Member(number) => joining.contains(&number),
                 ConnectionPhase::Refused { .. } => false,
             };
             if is_joining {
@@ -68,10 +66,9 @@ impl Master {
     /// Numbers of the present visitors.
     fn visitors(&self, which: Visitors) -> Vec<u32> {
         let started: Vec<u32> = self.processes().into_iter().map(|(_, _, pid)| pid).collect();
-        let present = self.members.iter().filter(|member| {
+        self.numbers(|member| {
             let is_meant = which == Visitors::All || member.stream.is_some();
             member.is_running() && is_meant && !started.contains(&member.owner.pid)
-        });
-        present.map(|member| member.number).collect()
+        })
     }
 }

@@ -95,7 +95,7 @@ impl Iterator for Feed {
                 let tick = ticks.as_slice().get(*at)?;
                 *at += 1;
                 let due_ns = speed.due_ns(tick.after_ns);
-                (due_ns, tick.instrument, tick.quote(due_ns))
+                (due_ns, tick.quote.instrument, Quote::of(&tick.quote, due_ns))
             }
         };
         Some(DueQuote { due_ns: due_ns - self.skipped_ns, instrument, quote })

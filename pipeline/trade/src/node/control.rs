@@ -86,7 +86,10 @@ impl Node {
                 self.payload.reserve(bytes.saturating_sub(self.payload.len()));
                 let entry = usize::try_from(place).ok().and_then(|at| self.incoming.get_mut(at));
                 let entry = entry.ok_or("a place outside the inbox")?;
-                entry.get_or_insert_with(|| Sources::new(StreamName::new(stream, writer))).push(source);
+                entry
+                    .get_or_insert_with(|| Sources::new(StreamName::new(stream, writer)))
+                    .queue
+                    .push_back(source);
                 // Records may have arrived before this message.
                 mark(&mut self.pending, place);
                 self.direct = direct::streams(self.waiting.wait, &self.incoming);
@@ -94,7 +97,7 @@ impl Node {
             ToNode::Missed { place, count } => {
                 let sources = usize::try_from(place).ok().and_then(|at| self.incoming.get_mut(at));
                 if let Some(sources) = sources.and_then(Option::as_mut) {
-                    sources.add_missed(count);
+                    sources.missed += count;
                     mark(&mut self.pending, place);
                 }
             }

@@ -124,13 +124,6 @@ impl Counters {
         Self { memory }
     }
 
-    /// Counters of a process that joins now: its silence is measured from here, although it has not polled yet.
-    pub(crate) fn begun(memory: Memory, now_ns: u64) -> Self {
-        let counters = Self { memory };
-        counters.set_heartbeat(now_ns);
-        counters
-    }
-
     pub fn published(&self) -> u64 {
         self.get(PUBLISHED)
     }

@@ -89,15 +89,15 @@ pub(super) enum ReadOutcome {
 /// Everything to be read of a stream, in order.
 #[derive(Debug)]
 pub(super) struct Sources {
-    name: StreamName,
-    counted_as: CountedAs,
-    queue: VecDeque<Source>,
+    pub(super) name: StreamName,
+    pub(super) counted_as: CountedAs,
+    pub(super) queue: VecDeque<Source>,
     /// A position that was taken after lost ones, and comes next.
     held: Option<u64>,
     /// Records missed before this process joined, until reported.
-    missed: u64,
-    /// Sequence of the last record returned.
-    last_sequence: Option<u64>,
+    pub(super) missed: u64,
+    /// Sequence of the last record returned; `None` before the first.
+    pub(super) last_sequence: Option<u64>,
 }
 
 impl Sources {
@@ -113,31 +113,10 @@ impl Sources {
         }
     }
 
-    pub(super) fn name(&self) -> &StreamName {
-        &self.name
-    }
-
-    pub(super) fn counted_as(&self) -> CountedAs {
-        self.counted_as
-    }
-
     /// The segments that are not read to the end, oldest first.
     pub(super) fn segments(&self) -> impl Iterator<Item = Segment<Memory>> {
         // It was opened before, so it opens again.
         self.queue.iter().filter_map(|source| Segment::open(Arc::clone(&source.memory)).ok())
-    }
-
-    /// Sequence of the last record returned; `None` before the first.
-    pub(super) fn last_sequence(&self) -> Option<u64> {
-        self.last_sequence
-    }
-
-    pub(super) fn push(&mut self, source: Source) {
-        self.queue.push_back(source);
-    }
-
-    pub(super) fn add_missed(&mut self, count: u64) {
-        self.missed += count;
     }
 
     /// True if an entry can be read, for streams that only deliver entries in the long run. One read of the entry's own

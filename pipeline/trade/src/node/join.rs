@@ -243,16 +243,14 @@ impl JoinDialog<'_> {
     /// then useless, else the given reason.
     fn failed(&mut self, socket: Option<&mut Socket>, reason: String) -> JoinError {
         self.until_ns = 0;
-        let mut refusal = socket.and_then(|socket| {
-            std::iter::from_fn(|| match self.next(socket, "answer") {
-                Ok(_) => Some(None),
-                Err(error @ JoinError::Refused { .. }) => Some(Some(error)),
-                Err(_) => None,
-            })
-            .flatten()
-            .next()
-        });
-        refusal.take().unwrap_or_else(|| self.unusable(reason))
+        let Some(socket) = socket else { return self.unusable(reason) };
+        loop {
+            match self.next(socket, "answer") {
+                Ok(_) => {}
+                Err(error @ JoinError::Refused { .. }) => return error,
+                Err(_) => return self.unusable(reason),
+            }
+        }
     }
 
     fn next(&mut self, socket: &mut Socket, what: &'static str) -> Result<(ToNode, Vec<OwnedFd>), JoinError> {
@@ -336,7 +334,7 @@ impl JoinDialog<'_> {
             end: None,
             is_told: false,
             polls: 0,
-            drop: super::OnDrop::Leave,
+            dies: false,
         })
     }
 }

@@ -221,14 +221,6 @@ enum End {
     Because(NodeEnded),
 }
 
-/// Message to the master from a node that is dropped.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum OnDrop {
-    Leave,
-    /// No message, unless it was stopped: it counts as dead.
-    Die,
-}
-
 #[derive(Debug)]
 pub struct Node {
     number: u32,
@@ -261,7 +253,8 @@ pub struct Node {
     /// True once [`Event::Stop`] was returned.
     is_told: bool,
     polls: u32,
-    drop: OnDrop,
+    /// Dropped without having been stopped, it sends no message, and counts as dead.
+    dies: bool,
 }
 
 impl Node {
@@ -276,7 +269,7 @@ impl Node {
     /// From here on, only a stop request ends the node in order. If it is dropped before, it dies, and what it
     /// has not read is kept for its successor, as it is after a panic. Otherwise a node that is dropped leaves.
     pub fn must_be_stopped(&mut self) {
-        self.drop = OnDrop::Die;
+        self.dies = true;
     }
 
     /// Its number, below 1,024: the same after a restart under the same name.
@@ -343,7 +336,7 @@ impl Node {
     /// publishers nothing.
     pub fn segments(&self) -> impl Iterator<Item = (&StreamName, Segment<Arc<Memfd>>)> {
         let sources = self.incoming.iter().flatten();
-        sources.flat_map(|sources| sources.segments().map(|segment| (sources.name(), segment)))
+        sources.flat_map(|sources| sources.segments().map(|segment| (&sources.name, segment)))
     }
 
     /// The mark of the process that joined, the only one in which the node works.
@@ -489,17 +482,17 @@ impl Node {
             }
             match sources.next(&mut self.payload) {
                 ReadOutcome::Record(record) => {
-                    self.counters.add_read(sources.counted_as());
+                    self.counters.add_read(sources.counted_as);
                     let payload = &self.payload;
-                    let event = Event::Record { stream: sources.name(), record: &record, payload };
+                    let event = Event::Record { stream: &sources.name, record: &record, payload };
                     take(&mut self.publisher, event);
                 }
                 ReadOutcome::Lost(count) => {
-                    self.counters.add_lost(sources.counted_as(), count);
-                    take(&mut self.publisher, Event::Lost { stream: sources.name(), count });
+                    self.counters.add_lost(sources.counted_as, count);
+                    take(&mut self.publisher, Event::Lost { stream: &sources.name, count });
                 }
                 ReadOutcome::Evicted(first) => {
-                    let (writer, after) = (sources.name().writer(), sources.last_sequence());
+                    let (writer, after) = (sources.name.writer(), sources.last_sequence);
                     // If this cannot be sent, the node is reconnected when its writer is.
                     self.socket.send(&ToMaster::Again { writer, after, first }, Vec::new()).ok();
                 }
@@ -551,7 +544,7 @@ impl Drop for Node {
         let leaves = match self.end {
             Some(End::Stopped) => true,
             Some(End::Because(_)) => false,
-            None => self.drop == OnDrop::Leave && !std::thread::panicking(),
+            None => !self.dies && !std::thread::panicking(),
         };
         if self.has_master && leaves {
             // If it fails, the master sees the socket close.

@@ -18,7 +18,7 @@ use lowlat_ipc::{
     fork::ForkMark,
     inbox::{self, Inbox},
     interest::{self, Interest},
-    region::{Memfd, RegionError},
+    region::Memfd,
     router::Router,
     stream::{Owner, Segment, Stamp, Writer},
 };
@@ -48,30 +48,22 @@ pub(crate) struct Rehearsal {
 impl Rehearsal {
     /// `None` without memory for it: it only saves nanoseconds, and is not essential.
     pub(crate) fn new(mark: Arc<ForkMark>) -> Option<Box<Self>> {
-        Self::make(mark).ok().flatten().map(Box::new)
-    }
-
-    fn make(mark: Arc<ForkMark>) -> Result<Option<Self>, RegionError> {
-        let memory = |bytes: u64| Memfd::create("lowlat-rehearsal", bytes).map(Arc::new);
+        let memory = |bytes: u64| Memfd::create("lowlat-rehearsal", bytes).map(Arc::new).ok();
         let segment = memory(Segment::<Memory>::bytes(CAPACITY_BYTES))?;
-        let table = Interest::create(memory(interest::bytes(1))?, 1);
-        let counters = Counters::new(memory(COUNTERS_BYTES)?);
-        let inbox = Inbox::new(memory(inbox::BYTES)?);
         let ring = memory(Overrun::Gap.bytes(ENTRIES))?;
-        let made = Segment::create(Arc::clone(&segment), CAPACITY_BYTES, 0, 1, 0, Owner::default()).ok();
-        let given = Overrun::Gap.give(Arc::clone(&ring), ENTRIES);
-        let (Some(table), Some(inbox), Some(made), Some(given)) = (table, inbox, made, given) else {
-            return Ok(None);
-        };
+        let counters = Counters::new(memory(COUNTERS_BYTES)?);
+        let inbox = Inbox::new(memory(inbox::BYTES)?)?;
+        let table = Interest::create(memory(interest::bytes(1))?, 1)?;
         table.set(0, Some(0), true);
+        let made = Segment::create(Arc::clone(&segment), CAPACITY_BYTES, 0, 1, 0, Owner::default()).ok()?;
         let own = Own { writer: Writer::new(made), router: Router::new(table), markers: 0 };
         let mut publisher = Publisher::new(Some(Box::new(own)), counters, mark);
-        publisher.connect(0, given, inbox, 0);
+        publisher.connect(0, Overrun::Gap.give(Arc::clone(&ring), ENTRIES)?, inbox, 0);
         let mut sources = Sources::new(StreamName::new("rehearsal".to_owned(), 0));
-        let Some(source) = Source::of(segment, ring, Overrun::Gap) else { return Ok(None) };
-        sources.push(source);
+        sources.queue.push_back(Source::of(segment, ring, Overrun::Gap)?);
         let quote = Quote { bid: 1, ask: 1, ..Quote::default() }.encode();
-        Ok(Some(Self { publisher, sources, quote, payload: Vec::with_capacity(quote.len()), next_ns: 0 }))
+        let payload = Vec::with_capacity(quote.len());
+        Some(Box::new(Self { publisher, sources, quote, payload, next_ns: 0 }))
     }
 
     /// Rehearses if it is time to, and there is time for it before what is due; returns true if it did.
@@ -98,8 +90,7 @@ impl Rehearsal {
         self.publisher.publish(&stamp, &self.quote).ok();
         for _ in 0..RECORDS {
             let ReadOutcome::Record(record) = self.sources.next(&mut self.payload) else { break };
-            let event =
-                Event::Record { stream: self.sources.name(), record: &record, payload: &self.payload };
+            let event = Event::Record { stream: &self.sources.name, record: &record, payload: &self.payload };
             rehearsed(&mut self.publisher, event);
         }
     }
@@ -133,7 +124,7 @@ mod tests {
             }
         }
         assert_eq!(rehearsal.publisher.next_sequence(), Some(20_000), "once in an interval");
-        assert_eq!(rehearsal.sources.last_sequence(), Some(19_999));
+        assert_eq!(rehearsal.sources.last_sequence, Some(19_999));
         assert_eq!(kinds, [kind::QUOTE, kind::ORDER].repeat(10_000));
         assert_eq!(rehearsal.payload.capacity(), capacity);
     }

@@ -11,7 +11,7 @@ use crate::{
     wire::{FeedSocket, Format, Packet, ReceiverOptions, WireClock},
 };
 use lowlat_feed::{
-    DecodeError, Head, itch,
+    Head, itch,
     quotes::{self, FeedQuote},
     sequence::{Counts, Tracker},
 };
@@ -145,9 +145,9 @@ impl Live {
                 self.tracker = Tracker::resumed(Counts { sessions, session, next, ..Counts::default() });
             }
         }
-        let before = self.clock.steps();
+        let before = self.clock.steps;
         self.clock.check();
-        self.beside.clock_steps += self.clock.steps() - before;
+        self.beside.clock_steps += self.clock.steps - before;
         self.is_stopped |= must_stop || self.until_ns.is_some_and(|until_ns| now_ns >= until_ns);
     }
 
@@ -170,14 +170,14 @@ impl Live {
             if is_stamped { self.clock.to_pipeline_ns(packet.stamp_ns).min(read_ns) } else { read_ns };
         let read_after_ns = u32::try_from(read_ns - packet_ns).unwrap_or(u32::MAX);
         let arrival = Arrival { stamp: packet.stamp_ns, packet: packet_ns, read_after: read_after_ns };
-        let decoded = match self.format {
+        let is_well_formed = match self.format {
             Format::Quotes => self.take_quotes(packet, arrival)?,
             Format::Itch => self.take_itch(packet, arrival)?,
         };
         if self.until_ns.is_none() {
             return Ok(());
         }
-        if decoded.is_err() {
+        if !is_well_formed {
             self.tracker.malformed(packet.drops);
         }
         self.beside.unstamped += u64::from(!is_stamped);
@@ -186,40 +186,25 @@ impl Live {
         Ok(())
     }
 
+    /// Publishes the quotes of a datagram. Returns whether it is well-formed.
     #[inline]
-    fn take_quotes(
-        &mut self,
-        packet: &Packet<'_>,
-        arrival: Arrival,
-    ) -> Result<Result<(), DecodeError>, Refusal> {
-        let (head, quotes) = match quotes::decode(packet.bytes) {
-            Ok(decoded) => decoded,
-            Err(error) => return Ok(Err(error)),
-        };
+    fn take_quotes(&mut self, packet: &Packet<'_>, arrival: Arrival) -> Result<bool, Refusal> {
+        let Ok((head, quotes)) = quotes::decode(packet.bytes) else { return Ok(false) };
         if let Some(skipped) = self.enter(&head, packet.drops) {
             for (number, quote) in (head.sequence..).zip(quotes).skip(usize::from(skipped)) {
                 self.publish(arrival, number, &quote)?;
             }
         }
-        Ok(Ok(()))
+        Ok(true)
     }
 
-    fn take_itch(
-        &mut self,
-        packet: &Packet<'_>,
-        arrival: Arrival,
-    ) -> Result<Result<(), DecodeError>, Refusal> {
-        let (head, messages) = match itch::decode(packet.bytes) {
-            Ok(decoded) => decoded,
-            Err(error) => return Ok(Err(error)),
-        };
+    /// The same for the quotes that the messages of a datagram make.
+    fn take_itch(&mut self, packet: &Packet<'_>, arrival: Arrival) -> Result<bool, Refusal> {
+        let Ok((head, messages)) = itch::decode(packet.bytes) else { return Ok(false) };
         let has_begun = self.until_ns.is_some();
         let skipped = self.enter(&head, packet.drops).unwrap_or(0);
         for (number, message) in (head.sequence..).zip(messages).skip(usize::from(skipped)) {
-            let message = match itch::parse(message) {
-                Ok(message) => message,
-                Err(error) => return Ok(Err(error)),
-            };
+            let Ok(message) = itch::parse(message) else { return Ok(false) };
             // Before the begin message, the books are filled and no quote is published.
             if let Some(quote) = self.books.as_mut().and_then(|books| books.apply(&message))
                 && has_begun
@@ -230,7 +215,7 @@ impl Live {
         let unapplied = self.books.as_ref().map_or(0, itch::Books::unapplied);
         self.beside.unapplied += unapplied.saturating_sub(self.unapplied_before);
         self.unapplied_before = unapplied;
-        Ok(Ok(()))
+        Ok(true)
     }
 
     /// Returns how many of the first messages to skip; `None` before the begin message.
@@ -245,13 +230,13 @@ impl Live {
 
     #[inline]
     fn publish(&mut self, arrival: Arrival, sequence: u64, quote: &FeedQuote) -> Result<(), Refusal> {
-        let FeedQuote { instrument, bid_size, ask_size, bid, ask, last } = *quote;
+        let instrument = quote.instrument;
         if instrument >= self.instruments {
             self.beside.foreign += 1;
             return Ok(());
         }
         let origin = Origin { packet_ns: arrival.stamp, sequence, read_after_ns: arrival.read_after };
-        let quote = Quote { scheduled_ns: arrival.packet, bid, ask, last, bid_size, ask_size, origin };
+        let quote = Quote { origin, ..Quote::of(quote, arrival.packet) };
         let generated = md::publish(&mut self.node, instrument, &quote)?;
         self.beside.published += 1;
         self.tally.iter().for_each(|tally| tally.published(generated));

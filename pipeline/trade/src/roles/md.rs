@@ -92,7 +92,7 @@ pub(super) enum Next {
 
 /// md between two steps of its loop.
 pub(super) struct Md {
-    node: Node,
+    pub(super) node: Node,
     tally: Option<Tally<Memory>>,
     /// The feed until the begin message.
     feed: Option<Feed>,
@@ -146,12 +146,6 @@ impl Md {
             }
             None => Next::Word,
         })
-    }
-
-    /// See [`Node::rehearse`].
-    #[inline]
-    pub(super) fn rehearse(&mut self, now_ns: u64, due_ns: u64) {
-        self.node.rehearse(now_ns, due_ns, &mut |_, _| ());
     }
 
     fn hear(&mut self) {

@@ -43,9 +43,8 @@ pub fn run(
             // Until either has work, only the clock and the inbox are polled.
             (Wait::Fast, Next::At(then_ns)) => {
                 let now_ns = now_ns();
-                td.rehearse(now_ns, then_ns);
-                if let Some(md) = &mut md {
-                    md.rehearse(now_ns, then_ns);
+                for node in md.iter_mut().map(|md| &mut md.node).chain([&mut td.node]) {
+                    node.rehearse(now_ns, then_ns, &mut |_, _| ());
                 }
                 lowlat_ipc::relax();
             }

@@ -20,13 +20,13 @@ const MESSAGES_PER_POLL: u32 = 64;
 
 /// The connection with its orders in flight.
 pub(super) struct Remote {
-    connection: Connection,
+    pub(super) connection: Connection,
     flights: Flights,
     figures: GatewayFigures,
     /// Sequence of the last order read, + 1, by the writer of its stream.
     read: Box<[u64]>,
     /// Reason why the connection was lost, until it is reported to the master.
-    said: Option<String>,
+    pub(super) said: Option<String>,
 }
 
 impl Remote {
@@ -55,25 +55,11 @@ impl Remote {
         self.connection.lost().is_none() && (self.flights.count() > 0 || self.connection.has_trips())
     }
 
-    /// The reason for which the connection was lost, once.
-    pub(super) fn take_words(&mut self) -> Option<String> {
-        self.said.take()
-    }
-
-    pub(super) fn check_clock(&mut self) {
-        self.connection.clock.check();
-    }
-
     /// Enters the figures in the run's counts.
     pub(super) fn show(&mut self, tally: &Tally<Memory>) {
         self.figures.is_lost |= self.connection.lost().is_some();
         self.figures.unstamped += std::mem::take(&mut self.connection.unstamped);
         tally.set_gateway(&self.figures);
-    }
-
-    /// Gives up stamps that did not arrive.
-    pub(super) fn end(&mut self) {
-        self.connection.forget_trips();
     }
 
     /// Number of records of this writer's stream that are missing before this one.

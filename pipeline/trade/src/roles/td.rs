@@ -86,7 +86,7 @@ pub fn run(node: Node, options: &TdOptions) -> Result<TdDone, Refusal> {
 }
 
 pub(super) struct Td {
-    node: Node,
+    pub(super) node: Node,
     gateway: Gateway,
     /// Latest time of its end; `None` before the stop request.
     end_ns: Option<u64>,
@@ -132,12 +132,6 @@ impl Td {
         self.end_ns.is_none_or(|end_ns| is_busy && now_ns() < end_ns)
     }
 
-    /// See [`Node::rehearse`].
-    #[inline]
-    pub(super) fn rehearse(&mut self, now_ns: u64, due_ns: u64) {
-        self.node.rehearse(now_ns, due_ns, &mut |_, _| ());
-    }
-
     /// The latest end of its next wait, so that the exchange's answers are read.
     fn until_ns(&mut self) -> Option<u64> {
         let remote = self.gateway.remote.as_mut()?;
@@ -145,7 +139,7 @@ impl Td {
             (true, true) => ANSWERS_FAST_NS,
             (true, false) => ANSWERS_NS,
             (false, _) => {
-                remote.check_clock();
+                remote.connection.clock.check();
                 CONNECTION_NS
             }
         };
@@ -183,7 +177,7 @@ impl Td {
                 Ok(messages) => self.events += messages,
                 Err(error) => failed = Some(error),
             }
-            if let Some(words) = self.gateway.remote.as_mut().and_then(Remote::take_words) {
+            if let Some(words) = self.gateway.remote.as_mut().and_then(|remote| remote.said.take()) {
                 self.node.say(&words);
             }
         }
@@ -198,7 +192,7 @@ impl Td {
     /// Leaves its master.
     pub(super) fn end(mut self) -> Result<TdDone, Refusal> {
         if let (Some(remote), Some(tally)) = (&mut self.gateway.remote, &self.gateway.tally) {
-            remote.end();
+            remote.connection.forget_trips();
             remote.show(tally);
         }
         self.node.result(self.gateway.done)

@@ -26,14 +26,14 @@ const OTHERS_BUSY_MAX: f64 = 0.25;
 pub(super) fn record(
     parameters: &PipelineParameters,
     asked: &PipelineOptions,
-    ended: &EndedRun,
+    ended: &EndedRun<'_>,
 ) -> PipelineRecord {
-    let nodes = ended.master.nodes();
+    let nodes = ended.watch.master.nodes();
     let all = nodes.iter().fold(Figures::default(), |all, node| all.plus(node.figures));
-    let tally = |area| ended.master.area(area).cloned().and_then(Tally::new);
+    let tally = |area| ended.watch.master.area(area).cloned().and_then(Tally::new);
     let (md_tally, td_tally) = (tally(tally::MD_AREA), tally(tally::TD_AREA));
-    let stages = ended.master.area("stages").cloned().and_then(StageRecorder::new);
-    let totals = totals(&ended.master);
+    let stages = ended.watch.master.area("stages").cloned().and_then(StageRecorder::new);
+    let totals = totals(&ended.watch.master);
     let balance = balance(asked, ended, td_tally.as_ref());
     let scheduled = md_tally.as_ref().and_then(Tally::scheduled);
     let measured_ns = md_tally.as_ref().and_then(Tally::published_ns).unwrap_or(ended.elapsed_ns);
@@ -57,7 +57,7 @@ pub(super) fn record(
     let mut record = PipelineRecord {
         parameters,
         measured_s: measured_ns as f64 / 1e9,
-        ready_s: ended.ready_ns as f64 / 1e9,
+        ready_s: ended.watch.ready_ns as f64 / 1e9,
         is_cut_short: ended.is_interrupted,
         ticks_scheduled: scheduled,
         ticks_published,
@@ -67,15 +67,15 @@ pub(super) fn record(
         lost: all.lost,
         wakes: all.woken,
         missed_wakes: all.missed,
-        restarts: ended.master.restarts(),
+        restarts: ended.watch.master.restarts(),
         stages: stages.map_or_else(Stages::default, |stages| stages.stages()),
         wire,
         others_cpu_s: uses::others_cpu_s(ended.idle, uses_s, &uses),
         uses,
         uses_s,
-        backing_bytes: ended.master.backing_bytes().clone(),
+        backing_bytes: ended.watch.master.backing_bytes().clone(),
         runs_beside: Vec::new(),
-        failed: ended.failed.iter().cloned().collect(),
+        failed: ended.watch.failed.iter().cloned().collect(),
         balance,
         findings: Vec::new(),
         warnings: Vec::new(),
@@ -97,8 +97,8 @@ pub(super) fn totals(master: &Master) -> Totals {
 
 /// Returns the records sent, from the memory of the streams, and those that arrived, from td's ledger and the counters
 /// of strategies.
-fn balance(asked: &PipelineOptions, ended: &EndedRun, td: Option<&Tally<Arc<Memfd>>>) -> Balance {
-    let EndedRun { master, .. } = ended;
+fn balance(asked: &PipelineOptions, ended: &EndedRun<'_>, td: Option<&Tally<Arc<Memfd>>>) -> Balance {
+    let master = &ended.watch.master;
     let nodes = master.nodes();
     let ledger = look(master);
     // The records of a stream are counted in its writer's memory too.
@@ -121,7 +121,7 @@ fn balance(asked: &PipelineOptions, ended: &EndedRun, td: Option<&Tally<Arc<Memf
         quotes: delivered(MD_STREAM, |figures| figures.quotes),
         answers: delivered(TD_STREAM, |figures| figures.answers),
         compares_deliveries: asked.overrun == QuoteOverrun::Gap
-            && !ended.has_moved
+            && ended.watch.moved_out.is_empty()
             && senders.iter().all(|node| master.has_program(&node.name)),
         fills: ledger.as_ref().map_or(0, |ledger| ledger.totals().fills),
         orders_foreign,
@@ -145,7 +145,7 @@ fn by_rate(parameters: &PipelineParameters) -> u64 {
     (parameters.rate_per_s * parameters.duration_s).floor() as u64
 }
 
-fn warnings(record: &PipelineRecord, ended: &EndedRun, cpus: Option<usize>) -> Vec<String> {
+fn warnings(record: &PipelineRecord, ended: &EndedRun<'_>, cpus: Option<usize>) -> Vec<String> {
     let mut warnings = of_figures(record, cpus);
     warnings.extend(record.wire.iter().flat_map(WireRecord::doubts));
     warnings.extend(shared_cpu(record));
@@ -159,14 +159,14 @@ fn warnings(record: &PipelineRecord, ended: &EndedRun, cpus: Option<usize>) -> V
         )),
         None => warnings.push("It is unknown whether the host swapped: /proc/vmstat could not be read.".to_owned()),
     }
-    let unlocked = ended.master.unlocked_bytes();
+    let unlocked = ended.watch.master.unlocked_bytes();
     if unlocked > 0 {
         warnings.push(format!(
             "{} KiB of the pipeline's memory are not locked and may be swapped out: raise the limit on locked memory (ulimit -l, LimitMEMLOCK=).",
             unlocked >> 10
         ));
     }
-    let all = ended.master.nodes().iter().fold(Figures::default(), |all, node| all.plus(node.figures));
+    let all = ended.watch.master.nodes().iter().fold(Figures::default(), |all, node| all.plus(node.figures));
     for (count, said) in [
         (
             all.conflated,
@@ -182,7 +182,7 @@ fn warnings(record: &PipelineRecord, ended: &EndedRun, cpus: Option<usize>) -> V
     if forced > 0 {
         warnings.push(format!("{forced} processes did not end on request and were killed."));
     }
-    warnings.extend(ended.incidents.iter().map(|incident| format!("During the run: {incident}.")));
+    warnings.extend(ended.watch.incidents.iter().map(|incident| format!("During the run: {incident}.")));
     warnings
 }
 

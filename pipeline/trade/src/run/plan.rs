@@ -117,7 +117,13 @@ pub fn programs(parameters: &PipelineParameters, options: &PipelineOptions, prog
 /// Arguments of md about its quotes.
 fn quotes(parameters: &PipelineParameters, options: &PipelineOptions) -> Vec<(&'static str, String)> {
     match (&options.feed, &options.ticks, &options.scenario) {
-        (Some(feed), _, _) => live(feed, parameters, options),
+        (Some(feed), _, _) => {
+            let mut arguments =
+                vec![("feed", feed.clone()), ("duration-s", parameters.duration_s.to_string())];
+            arguments.extend(options.feed_interface.clone().map(|interface| ("feed-interface", interface)));
+            arguments.extend(options.feed_buffer_bytes.map(|bytes| ("feed-buffer", bytes.to_string())));
+            arguments
+        }
         (None, Some(ticks), _) => vec![("ticks", ticks.file.clone()), ("speed", ticks.speed.clone())],
         (None, None, Some(scenario)) => vec![("scenario", scenario.clone())],
         (None, None, None) => vec![
@@ -125,18 +131,6 @@ fn quotes(parameters: &PipelineParameters, options: &PipelineOptions) -> Vec<(&'
             ("duration-s", parameters.duration_s.to_string()),
         ],
     }
-}
-
-/// Arguments of md with a feed.
-fn live(
-    feed: &str,
-    parameters: &PipelineParameters,
-    options: &PipelineOptions,
-) -> Vec<(&'static str, String)> {
-    let mut arguments = vec![("feed", feed.to_owned()), ("duration-s", parameters.duration_s.to_string())];
-    arguments.extend(options.feed_interface.clone().map(|interface| ("feed-interface", interface)));
-    arguments.extend(options.feed_buffer_bytes.map(|bytes| ("feed-buffer", bytes.to_string())));
-    arguments
 }
 
 /// True if a process with this name is auxiliary: its end costs no figure of the run.

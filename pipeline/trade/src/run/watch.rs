@@ -46,52 +46,45 @@ const PATIENCE_VISITORS: Duration = Duration::from_secs(2);
 const TURN: Duration = Duration::from_millis(50);
 
 /// Facts at the end of a run.
-#[derive(Debug)]
-pub(super) struct EndedRun {
-    pub(super) master: Master,
+pub(super) struct EndedRun<'a> {
+    pub(super) watch: Watch<'a>,
     /// From the begin message to md's end.
     pub(super) elapsed_ns: u64,
     /// Time between the two readings of resource use.
     pub(super) uses_ns: u64,
     pub(super) before: Uses,
     pub(super) after: Uses,
-    /// From the first start of a process until all had joined.
-    pub(super) ready_ns: u64,
     /// Idle time of the machine at the same two moments.
     pub(super) idle: [Idle; 2],
     pub(super) private: Private,
     pub(super) swapped_pages: Option<u64>,
     pub(super) stopped: Stopped,
     pub(super) is_interrupted: bool,
-    /// Descriptions of incidents from which the run recovered.
-    pub(super) incidents: Vec<String>,
-    /// Auxiliary processes that failed, and processes that failed at their end.
-    pub(super) failed: BTreeSet<String>,
-    /// A strategy has left its host.
-    pub(super) has_moved: bool,
 }
 
-struct Watch<'a> {
-    master: Master,
+pub(super) struct Watch<'a> {
+    pub(super) master: Master,
     names: BTreeSet<String>,
     /// Programs whose strategies may get separate processes, as they were started.
     hosts: Vec<Program>,
     strategies: u32,
     /// Strategies that have left their host.
-    moved_out: BTreeSet<u32>,
+    pub(super) moved_out: BTreeSet<u32>,
     joined: BTreeSet<String>,
     /// md has ended without a failure.
     is_published: bool,
     begun_ns: Option<u64>,
     /// From the first start of a process until all had joined.
-    ready_ns: u64,
+    pub(super) ready_ns: u64,
     told_ns: u64,
     progress: &'a mut dyn FnMut(&Progress),
     stop: &'a AtomicBool,
     /// Another process of the user asked for its end.
     is_asked: bool,
-    incidents: Vec<String>,
-    failed: BTreeSet<String>,
+    /// Descriptions of incidents from which the run recovered.
+    pub(super) incidents: Vec<String>,
+    /// Auxiliary processes that failed, and processes that failed at their end.
+    pub(super) failed: BTreeSet<String>,
 }
 
 pub(super) fn watch(
@@ -214,6 +207,7 @@ impl Watch<'_> {
                 )));
             }
         }
+        // md ends as if it had published everything when it is stopped.
         let is_interrupted = !self.is_published;
         if is_interrupted {
             // A process that has not joined, or has just ended, gets SIGTERM instead.
@@ -231,22 +225,17 @@ impl Watch<'_> {
         let stopped = self.master.stop_programs(PATIENCE)?;
         self.master.stop_visitors(Visitors::All, PATIENCE_VISITORS)?;
         self.hear_last_words()?;
-        let Self { master, incidents, failed, ready_ns, moved_out, .. } = self;
         let ended = EndedRun {
-            master,
+            watch: self,
             elapsed_ns,
             uses_ns,
             before,
             after,
             idle,
-            ready_ns,
             private,
             swapped_pages,
             stopped,
             is_interrupted,
-            incidents,
-            failed,
-            has_moved: !moved_out.is_empty(),
         };
         Ok(outcome::record(parameters, asked, &ended))
     }

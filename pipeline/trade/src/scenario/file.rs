@@ -114,27 +114,20 @@ impl Scenario {
 
     /// Checks the values. The error is a field's name in the file, its value, and the expected value.
     fn check(&self) -> Result<(), (&'static str, u64, &'static str)> {
-        let fault = |field, found, expected| Err((field, found, expected));
-        if self.instruments == 0 || self.instruments > INSTRUMENTS_MAX {
-            return fault("instruments", u64::from(self.instruments), "1 to 65536");
-        }
         let records_max = u64::MAX / u64::from(INSTRUMENTS_MAX);
-        if self.records_per_instrument == 0 || self.records_per_instrument > records_max {
-            return fault("records_per_instrument", self.records_per_instrument, "1 to 2^48 - 1");
-        }
-        if self.instruments_with_one_more >= self.instruments {
-            let found = u64::from(self.instruments_with_one_more);
-            return fault("instruments_with_one_more", found, "less than instruments");
-        }
         let fits = |factor: u64, count: u64| factor.checked_mul(count).is_some_and(|ns| ns < u64::MAX / 4);
         let expected = "so much that the last quote is due within 146 years of the start";
-        if !fits(self.interval_ns, self.records_per_instrument) {
-            return fault("interval_ns", self.interval_ns, expected);
-        }
-        if !fits(self.start_delay_ns, u64::from(self.instruments)) {
-            return fault("start_delay_ns", self.start_delay_ns, expected);
-        }
-        Ok(())
+        let (instruments, records) = (u64::from(self.instruments), self.records_per_instrument);
+        let more = u64::from(self.instruments_with_one_more);
+        let checks = [
+            ("instruments", instruments, (1..=INSTRUMENTS_MAX).contains(&self.instruments), "1 to 65536"),
+            ("records_per_instrument", records, (1..=records_max).contains(&records), "1 to 2^48 - 1"),
+            ("instruments_with_one_more", more, more < instruments, "less than instruments"),
+            ("interval_ns", self.interval_ns, fits(self.interval_ns, records), expected),
+            ("start_delay_ns", self.start_delay_ns, fits(self.start_delay_ns, instruments), expected),
+        ];
+        let wrong = checks.into_iter().find(|(_, _, is_right, _)| !is_right);
+        wrong.map_or(Ok(()), |(field, found, _, expected)| Err((field, found, expected)))
     }
 }
 

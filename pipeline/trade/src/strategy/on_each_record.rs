@@ -31,18 +31,6 @@ impl OnEachRecord {
     pub fn of(instrument: u32) -> Self {
         Self { instrument: Some(instrument), ..Self::default() }
     }
-
-    /// The same with one order per this many quotes.
-    #[must_use]
-    pub fn per_quotes(self, quotes_per_order: u32) -> Self {
-        Self { quotes_per_order, ..self }
-    }
-
-    /// The same with this much CPU time for each quote.
-    #[must_use]
-    pub fn costing(self, cost_ns: u64) -> Self {
-        Self { cost_ns, ..self }
-    }
 }
 
 /// Computes until this thread has used this much CPU time. A preemption delays it like real work, which a wait by the

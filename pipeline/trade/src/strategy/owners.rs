@@ -5,7 +5,7 @@
 
 use crate::roles::STRATEGIES_MAX;
 use lowlat_ipc::region::Region;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 pub const AREA: &str = "owners";
 /// Words of one strategy.
@@ -29,27 +29,25 @@ impl<R: Region> Owners<R> {
     #[inline]
     pub fn has(&self, node: u32, strategy: u32) -> bool {
         let entry = u64::from(node) + 1;
-        place(strategy).and_then(|at| self.region.words().get(at..at + STRIDE)).is_some_and(|words| {
-            // Pairs with the store in `set`. Acquire: the checked order was published after the store.
-            words.iter().any(|word| word.load(Ordering::Acquire) == entry)
-        })
+        // Pairs with the store in `set`. Acquire: the checked order was published after the store.
+        self.words(strategy).iter().any(|word| word.load(Ordering::Acquire) == entry)
     }
 
     /// Sets the owner of a strategy and the node that released it. Only the master calls this.
     pub fn set(&self, strategy: u32, owner: Option<u32>, before: Option<u32>) {
-        let Some(words) = place(strategy).and_then(|at| self.region.words().get(at..at + STRIDE)) else {
-            return;
-        };
         // The releasing node first: at no time is a permitted node missing.
-        for (word, node) in words.iter().rev().zip([before, owner]) {
+        for (word, node) in self.words(strategy).iter().rev().zip([before, owner]) {
             // Pairs with the load in `has`.
             word.store(node.map_or(0, |node| u64::from(node) + 1), Ordering::Release);
         }
     }
-}
 
-fn place(strategy: u32) -> Option<usize> {
-    usize::try_from(strategy).ok().filter(|_| strategy < STRATEGIES_MAX)?.checked_mul(STRIDE)
+    /// The words of a strategy; none for a number that is too large.
+    #[inline]
+    fn words(&self, strategy: u32) -> &[AtomicU64] {
+        let at = if strategy < STRATEGIES_MAX { strategy as usize * STRIDE } else { usize::MAX - STRIDE };
+        self.region.words().get(at..at + STRIDE).unwrap_or_default()
+    }
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use super::ledger::{InHand, Ledger};
 use crate::{
-    records::{Answer, Order, Outcome, Price, Quote, Reject, SCHEMA, Side, kind},
+    records::{Answer, Order, Outcome, Price, Quote, Reject, SCHEMA, kind},
     refusal::Refusal,
     roles::STRATEGIES_MAX,
 };
@@ -138,14 +138,6 @@ fn part(quantity: u32, number: u32, parts: u32) -> u32 {
     let [size, more] =
         [quantity.checked_div(parts), quantity.checked_rem(parts)].map(Option::unwrap_or_default);
     size + u32::from(number < more)
-}
-
-/// Change of a position by an order.
-fn signed(order: &Order) -> i64 {
-    match order.side {
-        Side::Buy => i64::from(order.quantity),
-        Side::Sell => -i64::from(order.quantity),
-    }
 }
 
 impl<R: Region> Exchange<R> {
@@ -329,7 +321,7 @@ impl<R: Region> Exchange<R> {
     /// The position's row and its value after an order; `None` if it cannot be stored.
     fn moved(&self, stamp: &Stamp, order: &Order) -> Option<(usize, i64)> {
         let row = self.ledger.position_row(stamp.source, stamp.instrument)?;
-        Some((row, self.ledger.position_at(row).saturating_add(signed(order))))
+        Some((row, self.ledger.position_at(row).saturating_add(order.side.signed(order.quantity))))
     }
 
     fn is_good_price(&self, instrument: u32, price: Price) -> bool {

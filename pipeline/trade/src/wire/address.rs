@@ -23,6 +23,9 @@ pub struct FeedAddress {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GatewayAddress(pub SocketAddr);
 
+/// The words before the addresses of feeds.
+const FORMATS: [(&str, Format); 2] = [("udp", Format::Quotes), ("itch", Format::Itch)];
+
 fn not_an_address(found: &str, expected: &str) -> Refusal {
     Refusal::new(format!("\"{found}\": expected {expected}"))
 }
@@ -34,11 +37,7 @@ impl FromStr for FeedAddress {
         let expected = "udp:GROUP:PORT or itch:GROUP:PORT, such as udp:239.1.1.1:5000";
         let wrong = || not_an_address(text, expected);
         let (format, to) = text.split_once(':').ok_or_else(wrong)?;
-        let format = match format {
-            "udp" => Format::Quotes,
-            "itch" => Format::Itch,
-            _ => return Err(wrong()),
-        };
+        let (_, format) = FORMATS.into_iter().find(|(word, _)| *word == format).ok_or_else(wrong)?;
         let to: SocketAddr = to.parse().map_err(|_| wrong())?;
         if to.port() == 0 { Err(wrong()) } else { Ok(Self { format, to }) }
     }
@@ -46,11 +45,8 @@ impl FromStr for FeedAddress {
 
 impl fmt::Display for FeedAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let format = match self.format {
-            Format::Quotes => "udp",
-            Format::Itch => "itch",
-        };
-        write!(f, "{format}:{}", self.to)
+        let word = FORMATS.iter().find(|(_, format)| *format == self.format).map_or("", |(word, _)| *word);
+        write!(f, "{word}:{}", self.to)
     }
 }
 

@@ -15,7 +15,8 @@ const STEP_NS_MIN: u64 = 1_000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct WireClock {
     difference: Difference,
-    steps: u64,
+    /// Steps of the clock so far.
+    pub(crate) steps: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,11 +58,6 @@ impl WireClock {
         }
     }
 
-    /// Steps of the clock so far.
-    pub fn steps(&self) -> u64 {
-        self.steps
-    }
-
     /// The moment of a stamp in the pipeline's clock.
     #[inline]
     pub fn to_pipeline_ns(&self, realtime_ns: u64) -> u64 {
@@ -84,9 +80,9 @@ mod tests {
         let slack = clock.difference.width_ns;
         assert!(converted + slack >= before && converted <= after + slack, "{before} {converted} {after}");
         clock.check();
-        assert_eq!(clock.steps(), 0);
+        assert_eq!(clock.steps, 0);
         clock.difference.ns += 60_000_000_000;
         clock.check();
-        assert_eq!(clock.steps(), 1);
+        assert_eq!(clock.steps, 1);
     }
 }

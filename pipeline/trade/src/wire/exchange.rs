@@ -8,12 +8,12 @@ mod server;
 
 use super::{FeedAddress, GatewayAddress, refused};
 use crate::{
-    md::{Feed, Lateness},
+    md::Feed,
     refusal::Refusal,
     scenario::{Speed, not_itch, open, read_all, unreadable},
 };
-use hdrhistogram::Histogram;
 use lowlat_feed::itch::{FileError, Messages, parse};
+use lowlat_pipeline::ExchangeDocument;
 use std::{
     net::SocketAddr,
     path::Path,
@@ -84,11 +84,6 @@ impl ItchMessages {
         let start = at.checked_sub(1).and_then(|before| self.ends.get(before)).copied().unwrap_or(0);
         self.ends.get(at).and_then(|end| self.bytes.get(start..*end)).unwrap_or_default()
     }
-
-    /// The moments at which they are due.
-    fn feed(&self, speed: Speed) -> Feed {
-        Feed::timed(self.times.as_slice().into(), speed)
-    }
 }
 
 /// An event of an exchange.
@@ -98,32 +93,6 @@ pub enum ExchangeEvent {
     Listens(SocketAddr),
     /// It publishes from now on.
     Starts,
-}
-
-#[derive(Debug)]
-pub struct ExchangeDone {
-    pub published: u64,
-    pub datagrams: u64,
-    /// From the first to the last, ns.
-    pub published_ns: u64,
-    pub lateness: Lateness,
-    pub served: Served,
-}
-
-/// Results of an exchange's connections.
-#[derive(Debug)]
-pub struct Served {
-    pub orders: u64,
-    pub accepted: u64,
-    pub rejected: u64,
-    pub fills: u64,
-    pub connections: u64,
-    /// Reasons for which connections were closed, each once with the first client, up to a limit.
-    pub refused: Vec<String>,
-    /// Number of connections that were closed for a reason.
-    pub refused_total: u64,
-    /// From the send of a quote until the order that names it was read, ns.
-    pub quote_to_order: Histogram<u64>,
 }
 
 /// State that both threads share.
@@ -152,12 +121,13 @@ impl Shared {
     }
 }
 
-/// Runs an exchange until everything is published and its clients have left, or until `stop` is raised.
+/// Runs an exchange until everything is published and its clients have left, or until `stop` is raised. The document lacks
+/// its start, its labels and whether it was interrupted.
 pub fn run(
     options: ExchangeOptions,
     stop: &AtomicBool,
     on_event: &(dyn Fn(&ExchangeEvent) + Sync),
-) -> Result<ExchangeDone, Refusal> {
+) -> Result<ExchangeDocument, Refusal> {
     let ExchangeOptions { feed, interface, gateway, content, speed, is_spinning } = options;
     let shared = Shared {
         sent: (0..SENT_MAX).map(|_| AtomicU64::new(0)).collect(),
@@ -166,22 +136,25 @@ pub fn run(
     };
     let (quotes, messages) = match content {
         ExchangeFeed::Quotes(quotes) => (quotes, None),
-        ExchangeFeed::Itch(messages) => (messages.feed(speed), Some(messages)),
+        ExchangeFeed::Itch(messages) => {
+            (Feed::timed(messages.times.as_slice().into(), speed), Some(messages))
+        }
     };
     let instruments = if messages.is_some() { ITCH_INSTRUMENTS } else { quotes.instruments() };
     let listener = gateway.map(server::listen).transpose()?;
     if let Some(address) = listener.as_ref().and_then(|listener| listener.local_addr().ok()?.as_socket()) {
         on_event(&ExchangeEvent::Listens(address));
     }
-    let publisher = publisher::FeedPublisher::open(feed, interface.as_deref(), quotes, messages)?;
+    let publisher = publisher::FeedPublisher::open(feed, interface.as_deref(), messages)?;
     thread::scope(|scope| {
         let serving = thread::Builder::new()
             .name("lowlat-orders".to_owned())
             .spawn_scoped(scope, || server::serve(listener, instruments, &shared, stop))
             .map_err(refused("start a thread".to_owned(), "end other processes"))?;
-        let mut done = publisher.run(&shared, is_spinning, stop, on_event);
+        let ExchangeDocument { published, datagrams, published_s, behind, late_ns_max, .. } =
+            publisher.run(quotes, &shared, is_spinning, stop, on_event);
         Shared::raise(&shared.is_published);
-        done.served = serving.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        Ok(done)
+        let served = serving.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        Ok(ExchangeDocument { published, datagrams, published_s, behind, late_ns_max, ..served })
     })
 }

@@ -1,6 +1,6 @@
 //! Orders at the exchange.
 
-use crate::{records::Side, td::ReadOrder};
+use crate::td::ReadOrder;
 
 /// Most orders in flight: accepted and not filled, or not yet answered.
 const FLIGHTS_MAX: usize = 1 << 14;
@@ -79,10 +79,7 @@ impl Flights {
         let open = if self.count == 0 { 0..0 } else { oldest..self.next };
         let flights = open.filter_map(|id| self.places.get(place(id))?.as_ref());
         flights.filter(|flight| flight.taken.stamp.source == strategy).fold((0, 0), |(count, sum), flight| {
-            let signed = match flight.taken.order.side {
-                Side::Buy => i64::from(flight.left),
-                Side::Sell => -i64::from(flight.left),
-            };
+            let signed = flight.taken.order.side.signed(flight.left);
             let is_same = flight.taken.stamp.instrument == instrument;
             (count + u64::from(!flight.is_accepted), sum + if is_same { signed } else { 0 })
         })
@@ -96,7 +93,7 @@ fn place(id: u64) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::records::{Order, kind};
+    use crate::records::{Order, Side, kind};
     use lowlat_ipc::stream::Stamp;
 
     fn flight(strategy: u32, side: Side, quantity: u32) -> Flight {

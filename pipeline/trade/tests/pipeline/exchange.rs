@@ -1,10 +1,11 @@
 //! A simulated exchange survives what clients do.
 
 use lowlat_feed::gateway::{Kind, MESSAGE_BYTES, Message};
+use lowlat_pipeline::ExchangeDocument;
 use lowlat_trade::{
     md::Feed,
     scenario::{Scenario, Speed},
-    wire::exchange::{ExchangeDone, ExchangeEvent, ExchangeFeed, ExchangeOptions, run},
+    wire::exchange::{ExchangeEvent, ExchangeFeed, ExchangeOptions, run},
 };
 use std::{
     io::{Read, Write},
@@ -18,7 +19,7 @@ use std::{
     time::Duration,
 };
 
-fn start() -> (SocketAddr, Arc<AtomicBool>, JoinHandle<ExchangeDone>) {
+fn start() -> (SocketAddr, Arc<AtomicBool>, JoinHandle<ExchangeDocument>) {
     let stop = Arc::new(AtomicBool::new(false));
     let (tell, told) = mpsc::channel();
     let flag = Arc::clone(&stop);
@@ -128,10 +129,10 @@ fn garbage_aborts_and_floods_end_their_connection_and_no_other() {
     drop((good, half_open));
     stop.store(true, Ordering::Relaxed);
     let done = thread.join().unwrap();
-    let reasons = done.served.refused.join("\n");
+    let reasons = done.refused.join("\n");
     for said in ["version", "Order is unexpected", "found order 2, expected 1", "in the middle of a message"]
     {
         assert!(reasons.contains(said), "{said}: {reasons}");
     }
-    assert!(done.served.refused.len() <= 20 && done.served.refused_total > 60, "{reasons}");
+    assert!(done.refused.len() <= 20 && done.refused_total > 60, "{reasons}");
 }

@@ -62,7 +62,7 @@ fn read_by(master: &MasterThread, role: &'static str) -> u64 {
 fn check_run(master: &MasterThread) {
     let stages = StageRecorder::new(area(master, roles::STAGES_AREA)).unwrap();
     for stage in Stage::ALL {
-        assert_eq!(stages.count(stage), QUOTES, "{stage:?}");
+        assert_eq!(stages.histogram(stage).len(), QUOTES, "{stage:?}");
     }
     for node in master.with(|master, _| master.nodes()) {
         let figures = node.figures;

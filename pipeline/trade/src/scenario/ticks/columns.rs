@@ -18,15 +18,13 @@ pub enum TickColumn {
 impl TickColumn {
     /// Describes the fault of a value in this column.
     pub fn fault(self, raw: &str) -> Fault {
-        let (what, expected) = match self {
-            Self::Time => ("time", "a number without an exponent, not finer than 1 ns"),
-            Self::Instrument => ("instrument", "its name"),
-            Self::Bid => ("bid", "a price with up to 4 decimals"),
-            Self::Ask => ("ask", "a price with up to 4 decimals"),
-            Self::Last => ("last", "a price with up to 4 decimals"),
-            Self::BidSize => ("bid_size", "a whole number of 32 bits"),
-            Self::AskSize => ("ask_size", "a whole number of 32 bits"),
+        let expected = match self {
+            Self::Time => "a number without an exponent, not finer than 1 ns",
+            Self::Instrument => "its name",
+            Self::Bid | Self::Ask | Self::Last => "a price with up to 4 decimals",
+            Self::BidSize | Self::AskSize => "a whole number of 32 bits",
         };
+        let what = NAMES.iter().find(|(_, column, _)| *column == self).map_or("", |(name, ..)| *name);
         Fault::new(format!("{what} '{raw}'"), expected, super::CORRECT)
     }
 }
@@ -53,7 +51,8 @@ const REQUIRED: [TickColumn; 4] =
 #[derive(Debug)]
 pub struct Columns {
     places: Vec<(TickColumn, usize)>,
-    time_decimals: u32,
+    /// Number of decimals that turn the time into nanoseconds.
+    pub time_decimals: u32,
     /// In an export of lowlat: the column with the kind of each record.
     kinds: Option<usize>,
 }
@@ -101,11 +100,6 @@ impl Columns {
     pub fn get<'r>(&self, record: &'r csv::StringRecord, column: TickColumn) -> Option<&'r str> {
         let (_, at) = self.places.iter().find(|(known, _)| *known == column)?;
         record.get(*at)
-    }
-
-    /// Number of decimals that turn the time into nanoseconds.
-    pub fn time_decimals(&self) -> u32 {
-        self.time_decimals
     }
 }
 

@@ -39,15 +39,7 @@ impl Ticks {
                 return true;
             };
             if let Some(quote) = books.apply(&message) {
-                ticks.push(Tick {
-                    after_ns: after_ns(&ticks, &mut first_ns, message.time_ns),
-                    instrument: quote.instrument,
-                    bid: quote.bid,
-                    ask: quote.ask,
-                    last: quote.last,
-                    bid_size: quote.bid_size,
-                    ask_size: quote.ask_size,
-                });
+                ticks.push(Tick { after_ns: after_ns(&ticks, &mut first_ns, message.time_ns), quote });
             }
             is_full = ticks.len() >= TICKS_MAX;
             !is_full

@@ -17,13 +17,11 @@ mod recording;
 mod tests;
 
 use super::INSTRUMENTS_MAX;
-use crate::{
-    records::{Price, Quote},
-    refusal::Refusal,
-};
+use crate::refusal::Refusal;
 use columns::{Columns, TickColumn, parse_decimal};
 use flate2::read::MultiGzDecoder;
 pub(crate) use itch::{not_itch, symbols_of};
+use lowlat_feed::quotes::FeedQuote;
 use std::{
     collections::HashMap,
     fmt,
@@ -41,30 +39,7 @@ const BYTES_MAX: u64 = 16 << 30;
 pub struct Tick {
     /// Time, ns after the file's first tick.
     pub after_ns: u64,
-    pub instrument: u32,
-    /// Best bid; 0: none.
-    pub bid: Price,
-    /// Best offer; 0: none.
-    pub ask: Price,
-    /// Price of the last trade.
-    pub last: Price,
-    pub bid_size: u32,
-    pub ask_size: u32,
-}
-
-impl Tick {
-    /// The quote that it makes.
-    pub fn quote(&self, scheduled_ns: u64) -> Quote {
-        Quote {
-            scheduled_ns,
-            bid: self.bid,
-            ask: self.ask,
-            last: self.last,
-            bid_size: self.bid_size,
-            ask_size: self.ask_size,
-            ..Quote::default()
-        }
-    }
+    pub quote: FeedQuote,
 }
 
 /// A file of ticks, in memory.
@@ -266,14 +241,14 @@ impl TickCollector {
         let last = price(TickColumn::Last)?.unwrap_or_else(|| bid.midpoint(ask));
         let (bid_size, ask_size) = (size(TickColumn::BidSize)?, size(TickColumn::AskSize)?);
         let instrument = self.instrument(columns.get(record, TickColumn::Instrument).unwrap_or_default())?;
-        self.ticks.push(Tick { after_ns, instrument, bid, ask, last, bid_size, ask_size });
+        let quote = FeedQuote { instrument, bid_size, ask_size, bid, ask, last };
+        self.ticks.push(Tick { after_ns, quote });
         Ok(())
     }
 
     fn after_ns(&mut self, columns: &Columns, record: &csv::StringRecord) -> Result<u64, Fault> {
         let raw = columns.get(record, TickColumn::Time).unwrap_or_default();
-        let time_ns =
-            parse_decimal(raw, columns.time_decimals()).ok_or_else(|| TickColumn::Time.fault(raw))?;
+        let time_ns = parse_decimal(raw, columns.time_decimals).ok_or_else(|| TickColumn::Time.fault(raw))?;
         let first_ns = *self.first_ns.get_or_insert(time_ns);
         let after_ns = time_ns.checked_sub(first_ns).and_then(|ns| u64::try_from(ns).ok());
         let before = self.ticks.last().map_or(0, |tick| tick.after_ns);

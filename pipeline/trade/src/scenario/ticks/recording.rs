@@ -32,11 +32,10 @@ impl Ticks {
                         continue;
                     };
                     let after_ns = after_ns(&made.ticks, &mut first_ns, stamp.generated);
-                    let Quote { bid, ask, last, bid_size, ask_size, .. } = quote;
                     let instrument = made
                         .instrument(&stamp.instrument.to_string())
                         .map_err(|fault| wrong(&fault.found))?;
-                    made.ticks.push(Tick { after_ns, instrument, bid, ask, last, bid_size, ask_size });
+                    made.ticks.push(Tick { after_ns, quote: quote.in_feed(instrument) });
                     is_full = made.ticks.len() >= TICKS_MAX;
                 }
                 JournalRead::Record(_) => {}

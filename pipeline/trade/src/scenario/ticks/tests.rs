@@ -1,4 +1,5 @@
 use super::*;
+use crate::records::Quote;
 use proptest::prelude::*;
 
 mod captures;
@@ -28,7 +29,7 @@ md,1,8,900,,quote,,3500.2,3500.4,3500.2,1,2,
     )
     .unwrap();
     assert_eq!((ticks.names(), ticks.count()), (&["7".to_owned(), "8".to_owned()][..], 2));
-    assert_eq!((ticks.as_slice()[1].after_ns, ticks.as_slice()[1].bid), (400, 35_002_000));
+    assert_eq!((ticks.as_slice()[1].after_ns, ticks.as_slice()[1].quote.bid), (400, 35_002_000));
     assert!(error_of("time_ns,instrument,bid,ask,record\n").contains("the column 'record'"));
     assert!(error_of("generated_ns,instrument,bid,ask,record\n1,2,,,order\n").contains("no ticks"));
 }
@@ -55,7 +56,7 @@ fn the_quotes_of_a_recording_are_ticks() {
     recorder.stop().unwrap();
     let ticks = Ticks::read(folder.path(), &[], None).unwrap();
     assert_eq!(ticks.names(), ["7"]);
-    let found: Vec<_> = ticks.as_slice().iter().map(|tick| (tick.after_ns, tick.bid)).collect();
+    let found: Vec<_> = ticks.as_slice().iter().map(|tick| (tick.after_ns, tick.quote.bid)).collect();
     assert_eq!(found, [(0, 10_000), (400, 10_001), (700, 10_005), (700, 10_006)]);
     let doubts: Vec<_> = ticks.doubts().iter().map(|doubt| doubt.split_once(": ").unwrap().1).collect();
     assert_eq!(
@@ -72,11 +73,14 @@ fn recorded_ticks_are_read() {
     let ticks = read(GOOD).unwrap();
     assert_eq!(ticks.names(), ["600000", "IF2312"]);
     let [first, second, third] = ticks.as_slice() else { panic!("{ticks:?}") };
-    assert_eq!((first.after_ns, first.bid, first.ask, first.bid_size), (0, 100_100, 100_200, 300));
-    assert_eq!((second.instrument, second.last, second.ask_size), (1, 35_002_000, 2));
-    assert_eq!((third.after_ns, third.instrument, third.bid), (2000, 0, 100_000));
     assert_eq!(
-        third.quote(5),
+        (first.after_ns, first.quote.bid, first.quote.ask, first.quote.bid_size),
+        (0, 100_100, 100_200, 300)
+    );
+    assert_eq!((second.quote.instrument, second.quote.last, second.quote.ask_size), (1, 35_002_000, 2));
+    assert_eq!((third.after_ns, third.quote.instrument, third.quote.bid), (2000, 0, 100_000));
+    assert_eq!(
+        Quote::of(&third.quote, 5),
         Quote {
             scheduled_ns: 5,
             bid: 100_000,
@@ -93,7 +97,7 @@ fn recorded_ticks_are_read() {
 fn columns_stand_in_any_order_and_some_may_miss() {
     let ticks = read("ask,bid, instrument ,time_s\n2,1,a,0.5\n4,2,b,0.500000001\n").unwrap();
     let [first, second] = ticks.as_slice() else { panic!("{ticks:?}") };
-    assert_eq!((first.last, first.bid_size), (15_000, 0));
+    assert_eq!((first.quote.last, first.quote.bid_size), (15_000, 0));
     assert_eq!(second.after_ns, 1);
 }
 

@@ -1,6 +1,6 @@
 //! The thread that publishes.
 
-use super::{ExchangeDone, ExchangeEvent, ItchMessages, Served, Shared};
+use super::{ExchangeEvent, ItchMessages, Shared};
 use crate::{
     clock::{now_ns, sleep_until},
     md::{DueQuote, Feed, Pacer, PacerStep},
@@ -9,8 +9,9 @@ use crate::{
 };
 use lowlat_feed::{
     Content, DATAGRAM_BYTES_MAX, Head, itch,
-    quotes::{FeedQuote, QUOTES_MAX, write_head, write_quote},
+    quotes::{QUOTES_MAX, write_head, write_quote},
 };
+use lowlat_pipeline::ExchangeDocument;
 use rustix::time::{ClockId, clock_gettime};
 use socket2::{Domain, InterfaceIndexOrAddress, Protocol, Socket, Type};
 use std::{
@@ -32,7 +33,6 @@ const SLEEP_NS_MAX: u64 = 50_000_000;
 
 pub(super) struct FeedPublisher {
     socket: Option<Socket>,
-    quotes: Option<Feed>,
     /// Messages of ITCH, which are published in place of quotes.
     messages: Option<ItchMessages>,
     bytes: [u8; DATAGRAM_BYTES_MAX],
@@ -52,7 +52,6 @@ impl FeedPublisher {
     pub(super) fn open(
         feed: Option<FeedAddress>,
         interface: Option<&str>,
-        quotes: Feed,
         messages: Option<ItchMessages>,
     ) -> Result<Self, Refusal> {
         let hint = "check the address, and the interface (--feed-interface)";
@@ -61,7 +60,6 @@ impl FeedPublisher {
         let now = clock_gettime(ClockId::Realtime);
         Ok(Self {
             socket: socket.transpose()?,
-            quotes: Some(quotes),
             messages,
             length: 0,
             bytes: [0; DATAGRAM_BYTES_MAX],
@@ -78,11 +76,12 @@ impl FeedPublisher {
 
     pub(super) fn run(
         mut self,
+        quotes: Feed,
         shared: &Shared,
         is_spinning: bool,
         stop: &AtomicBool,
         on_event: &(dyn Fn(&ExchangeEvent) + Sync),
-    ) -> ExchangeDone {
+    ) -> ExchangeDocument {
         // Relaxed: a lone flag.
         let is_stopped = || stop.load(Ordering::Relaxed);
         while !Shared::is_raised(&shared.has_started) && !is_stopped() {
@@ -90,9 +89,7 @@ impl FeedPublisher {
             sleep_until(now_ns() + HEARTBEAT_NS / 2);
         }
         on_event(&ExchangeEvent::Starts);
-        let start_ns = now_ns() + LEAD_NS;
-        let Some(quotes) = self.quotes.take() else { unreachable!("it runs once") };
-        let mut pacer = Pacer::new(quotes, start_ns);
+        let mut pacer = Pacer::new(quotes, now_ns() + LEAD_NS);
         let mut announced_ns = 0;
         while !is_stopped() {
             let now_ns = now_ns();
@@ -119,12 +116,14 @@ impl FeedPublisher {
             self.announce(Content::End);
             sleep_until(now_ns() + ENDS_APART_NS);
         }
-        ExchangeDone {
+        let lateness = pacer.lateness();
+        ExchangeDocument {
             published: self.next - 1,
             datagrams: self.datagrams,
-            published_ns: self.last_ns - self.first_ns,
-            lateness: pacer.lateness(),
-            served: Served::default(),
+            published_s: (self.last_ns - self.first_ns) as f64 / 1e9,
+            behind: lateness.behind,
+            late_ns_max: lateness.max_ns,
+            ..ExchangeDocument::default()
         }
     }
 
@@ -141,15 +140,7 @@ impl FeedPublisher {
             }
             return;
         }
-        let quote = FeedQuote {
-            instrument: due.instrument,
-            bid_size: due.quote.bid_size,
-            ask_size: due.quote.ask_size,
-            bid: due.quote.bid,
-            ask: due.quote.ask,
-            last: due.quote.last,
-        };
-        write_quote(usize::from(self.filled), &quote, &mut self.bytes);
+        write_quote(usize::from(self.filled), &due.quote.in_feed(due.instrument), &mut self.bytes);
         self.filled += 1;
         if usize::from(self.filled) == QUOTES_MAX {
             self.send(shared);

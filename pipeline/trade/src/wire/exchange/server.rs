@@ -4,7 +4,7 @@
 //! few seconds is closed, as is one that breaks the protocol or does not read its answers. One turn reads a limited
 //! number of bytes of each.
 
-use super::{Served, Shared};
+use super::Shared;
 use crate::{
     clock::now_ns,
     records::{Order, Outcome, SCHEMA, Side, kind},
@@ -12,8 +12,10 @@ use crate::{
     td::{Decision, Exchange, Limits, ReadOrder, Rules, ledger},
     wire::{GatewayAddress, logged_on, refused},
 };
+use hdrhistogram::Histogram;
 use lowlat_feed::gateway::{Kind, MESSAGE_BYTES, Message};
 use lowlat_ipc::{region::Heap, stream::Stamp};
+use lowlat_pipeline::{ExchangeDocument, StageFigures};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use socket2::{Domain, Protocol, Socket, Type};
 use std::{
@@ -37,27 +39,29 @@ const TURN_NS: i64 = 50_000_000;
 const REASONS_MAX: usize = 20;
 const BACKLOG: i32 = 64;
 
-impl Default for Served {
-    fn default() -> Self {
-        Self {
-            orders: 0,
-            accepted: 0,
-            rejected: 0,
-            fills: 0,
-            connections: 0,
-            refused: Vec::new(),
-            refused_total: 0,
-            quote_to_order: crate::stages::empty(),
-        }
-    }
+/// Results of the connections.
+struct Served {
+    counts: ExchangeDocument,
+    quote_to_order: Histogram<u64>,
 }
 
 impl Served {
     /// Keeps each reason once, with the first peer that it applied to.
     fn refuse(&mut self, peer: &str, why: &str) {
-        self.refused_total += 1;
-        if self.refused.len() < REASONS_MAX && !self.refused.iter().any(|known| known.ends_with(why)) {
-            self.refused.push(format!("{peer}: {why}"));
+        let ExchangeDocument { refused, refused_total, .. } = &mut self.counts;
+        *refused_total += 1;
+        if refused.len() < REASONS_MAX && !refused.iter().any(|known| known.ends_with(why)) {
+            refused.push(format!("{peer}: {why}"));
+        }
+    }
+
+    fn document(self) -> ExchangeDocument {
+        ExchangeDocument {
+            document: ExchangeDocument::DOCUMENT.to_owned(),
+            schema_version: ExchangeDocument::SCHEMA_VERSION,
+            lowlat_version: env!("CARGO_PKG_VERSION").to_owned(),
+            quote_to_order: StageFigures::of(&self.quote_to_order),
+            ..self.counts
         }
     }
 }
@@ -83,9 +87,9 @@ pub(super) fn serve(
     instruments: u32,
     shared: &Shared,
     stop: &AtomicBool,
-) -> Served {
-    let mut served = Served::default();
-    let Some(listener) = listener else { return served };
+) -> ExchangeDocument {
+    let mut served = Served { counts: ExchangeDocument::default(), quote_to_order: crate::stages::empty() };
+    let Some(listener) = listener else { return served.document() };
     let mut clients: Vec<ExchangeClient> = Vec::with_capacity(CLIENTS_MAX);
     let mut until_ns = u64::MAX;
     loop {
@@ -95,7 +99,7 @@ pub(super) fn serve(
         let is_over = until_ns < u64::MAX && (clients.is_empty() || now_ns() >= until_ns);
         // Relaxed: a lone flag.
         if is_over || stop.load(Ordering::Relaxed) {
-            return served;
+            return served.document();
         }
         wait(&listener, &clients);
         accept(&listener, &mut clients, instruments, &mut served);
@@ -124,7 +128,7 @@ fn wait(listener: &Socket, clients: &[ExchangeClient]) {
 fn accept(listener: &Socket, clients: &mut Vec<ExchangeClient>, instruments: u32, served: &mut Served) {
     for _ in 0..CLIENTS_MAX {
         let Ok((socket, peer)) = listener.accept() else { return };
-        served.connections += 1;
+        served.counts.connections += 1;
         let peer = peer.as_socket().map_or_else(|| "a client".to_owned(), |peer| peer.to_string());
         if clients.len() >= CLIENTS_MAX {
             served.refuse(&peer, &format!("{CLIENTS_MAX} clients are connected already"));
@@ -232,7 +236,7 @@ impl ExchangeClient {
     }
 
     fn order(&mut self, message: &Message, read_ns: u64, shared: &Shared, served: &mut Served) {
-        served.orders += 1;
+        served.counts.orders += 1;
         // Pairs with the release of the publisher.
         let sent_ns = shared.place(message.quote).map_or(0, |place| place.load(Ordering::Acquire));
         if message.quote > 0 && sent_ns > 0 {
@@ -252,15 +256,15 @@ impl ExchangeClient {
         let order = Order { number, price, quantity, side, ..Order::default() };
         let taken = ReadOrder { writer: 0, sequence: id, stamp, order };
         let Decision::Answers(pending) = self.exchange.begin(0, &taken, read_ns, 0) else {
-            served.rejected += 1;
+            served.counts.rejected += 1;
             let reason = code(Outcome::Rejected(crate::records::Reject::UnknownInstrument));
             return self.answer(&Message { kind: Kind::Rejected, reason, ..*message });
         };
         for (_, answer) in pending.answers() {
             let (kind, counted, reason) = match answer.outcome {
-                Outcome::Accepted => (Kind::Accepted, &mut served.accepted, 0),
-                Outcome::Filled => (Kind::Filled, &mut served.fills, 0),
-                Outcome::Rejected(_) => (Kind::Rejected, &mut served.rejected, code(answer.outcome)),
+                Outcome::Accepted => (Kind::Accepted, &mut served.counts.accepted, 0),
+                Outcome::Filled => (Kind::Filled, &mut served.counts.fills, 0),
+                Outcome::Rejected(_) => (Kind::Rejected, &mut served.counts.rejected, code(answer.outcome)),
             };
             *counted += 1;
             let (price, quantity) = (answer.price, answer.quantity);
