@@ -185,7 +185,7 @@ impl Master {
         owner: Owner,
         writes: &Writes,
     ) -> Result<Stream, String> {
-        let before = self.member(number).and_then(|member| member.stream.as_ref());
+        let before = self.stream(number);
         let first_sequence = before.map_or(1, Stream::next_sequence);
         let published = before.map_or(0, |before| before.published(epoch - 1));
         let markers = first_sequence - 1 - published;

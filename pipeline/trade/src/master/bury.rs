@@ -43,7 +43,7 @@ impl Master {
 
     /// A writer died between its record and its deliveries: interested readers get the record now.
     fn finish_last_record(&self, number: u32) {
-        let Some(stream) = self.member(number).and_then(|member| member.stream.as_ref()) else { return };
+        let Some(stream) = self.stream(number) else { return };
         let (Some(last), Some(interest)) = (stream.last(), stream.interest()) else { return };
         interest.each(last.stamp.instrument, |reader| {
             let Some(way) = self.links.get(number, reader).and_then(|link| link.active()) else { return };
@@ -63,8 +63,7 @@ impl Master {
     /// Removes a reader from the tables and its publishers.
     fn forget_reader(&mut self, number: u32) {
         for publisher in self.links.publishers(number) {
-            let stream = self.member(publisher).and_then(|member| member.stream.as_ref());
-            if let Some(interest) = stream.and_then(Stream::interest) {
+            if let Some(interest) = self.stream(publisher).and_then(Stream::interest) {
                 interest.forget(number);
             }
             self.links.remove(publisher, number);

@@ -322,26 +322,23 @@ impl Master {
     /// Refuses a connection, and closes it once the reason is sent.
     pub(super) fn refuse(&mut self, id: u64, reason: &str) {
         let reason: String = reason.chars().take(REASON_CHARACTERS_MAX).collect();
-        if let Some(connection) = self.connections.get_mut(&id) {
-            self.happened.push(Happened::Refused { name: connection.name.clone(), reason: reason.clone() });
-            let number =
-                if let ConnectionPhase::Member(number) = connection.phase { Some(number) } else { None };
-            connection.phase = ConnectionPhase::Refused { since_ns: now_ns() };
-            // A peer that does not read sees the close.
-            connection.socket.send(&ToNode::Refused { reason: reason.clone() }, Vec::new()).ok();
-            self.ready_list.follow(id, connection);
-            if let Some(number) = number {
-                // No state is kept of a node that was never a member.
-                let is_new = self
-                    .member(number)
-                    .is_some_and(|member| member.standing == Standing::Joining && member.epoch == 1);
-                let standing = if is_new { Standing::Left } else { Standing::Dead };
-                if is_new {
-                    self.claims.forget(number);
-                }
-                self.bury(number, &format!("it was refused: {reason}"), standing);
-            }
+        let Some(connection) = self.connections.get_mut(&id) else { return };
+        self.happened.push(Happened::Refused { name: connection.name.clone(), reason: reason.clone() });
+        let refused = ConnectionPhase::Refused { since_ns: now_ns() };
+        let before = std::mem::replace(&mut connection.phase, refused);
+        // A peer that does not read sees the close.
+        connection.socket.send(&ToNode::Refused { reason: reason.clone() }, Vec::new()).ok();
+        self.ready_list.follow(id, connection);
+        let ConnectionPhase::Member(number) = before else { return };
+        // No state is kept of a node that was never a member.
+        let is_new = self
+            .member(number)
+            .is_some_and(|member| member.standing == Standing::Joining && member.epoch == 1);
+        let standing = if is_new { Standing::Left } else { Standing::Dead };
+        if is_new {
+            self.claims.forget(number);
         }
+        self.bury(number, &format!("it was refused: {reason}"), standing);
     }
 
     /// Closes connections that are silent, and refused ones.

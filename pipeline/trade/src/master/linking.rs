@@ -123,7 +123,7 @@ impl Master {
     }
 
     fn add_channel(&mut self, writer: u32, reader: u32, keys: &Keys) -> Result<LinkChannel, String> {
-        let stream = self.member(writer).and_then(|member| member.stream.as_ref()).ok_or("no stream")?;
+        let stream = self.stream(writer).ok_or("no stream")?;
         let asked = self.member(reader).ok_or("gone")?.overrun(&stream.writes.stream);
         let overrun = asked.of_writer(stream.writes.gives_credit);
         let most = if *keys == Keys::All { ENTRIES_ALL_MAX } else { ENTRIES_SOME_MAX };
@@ -192,9 +192,7 @@ impl Master {
     /// Sets what a reader wants of a writer's stream.
     fn want(&mut self, writer: u32, reader: u32, keys: &Keys) -> Result<(), String> {
         let name = self.member(reader).map_or_else(String::new, |member| member.name.clone());
-        let Some(stream) = self.member(writer).and_then(|member| member.stream.as_ref()) else {
-            return Ok(());
-        };
+        let Some(stream) = self.stream(writer) else { return Ok(()) };
         if stream.set_wanted(reader, keys) {
             return Ok(());
         }
@@ -209,7 +207,7 @@ impl Master {
     /// sequence; with `None`, up to the segment's first record.
     fn tell_missed(&mut self, writer: u32, reader: u32, to: Option<(u64, u64)>, keys: &Keys) {
         let unread = self.member_mut(reader).and_then(|member| member.unread.remove(&writer));
-        let stream = self.member(writer).and_then(|member| member.stream.as_ref());
+        let stream = self.stream(writer);
         let Some((unread, stream)) = unread.zip(stream) else { return };
         let (position, sequence) = to.unwrap_or((0, stream.first_sequence));
         let count = stream.count(unread, position, sequence, keys);
@@ -280,9 +278,7 @@ impl Master {
         ReconnectRequest { after, first }: ReconnectRequest,
         now_ns: u64,
     ) -> Result<(), String> {
-        let Some(stream) = self.member(writer).and_then(|member| member.stream.as_ref()) else {
-            return Ok(());
-        };
+        let Some(stream) = self.stream(writer) else { return Ok(()) };
         let unread = after
             .map(|after| after.saturating_add(1))
             .or_else(|| stream.sequence_at(first))
@@ -314,6 +310,6 @@ impl Master {
     }
 
     fn stream_name(&self, number: u32) -> Option<String> {
-        Some(self.member(number)?.stream.as_ref()?.writes.stream.clone())
+        self.stream(number).map(|stream| stream.writes.stream.clone())
     }
 }

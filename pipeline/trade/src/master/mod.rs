@@ -42,7 +42,7 @@ use claims::Claims;
 use connection::{Connection, ConnectionPhase};
 use links::Links;
 use lowlat_ipc::region::{Memfd, Region};
-use member::Member;
+use member::{Member, Stream};
 use memory::{Maker, WrittenBy};
 use ready::{EventTag, ReadyList};
 use rustix::{
@@ -289,6 +289,11 @@ impl Master {
 
     fn member(&self, number: u32) -> Option<&Member> {
         self.members.get(usize::try_from(number).ok()?)
+    }
+
+    /// The stream of a node, if it writes one.
+    fn stream(&self, number: u32) -> Option<&Stream> {
+        self.member(number)?.stream.as_ref()
     }
 
     fn member_mut(&mut self, number: u32) -> Option<&mut Member> {

@@ -6,7 +6,7 @@ use crate::{
     node::{Memory, Node, Wait},
     records::{Origin, Quote},
     refusal::Refusal,
-    run::tally::{self, FeedCounts, Tally},
+    run::tally::{self, Tally},
     scenario::symbols_of,
     wire::{FeedSocket, Format, Packet, ReceiverOptions, WireClock},
 };
@@ -15,6 +15,7 @@ use lowlat_feed::{
     quotes::{self, FeedQuote},
     sequence::{Counts, Tracker},
 };
+use lowlat_pipeline::FeedFigures;
 
 /// Datagrams between two polls of the master's messages, and empty polls of a spinning md.
 const DATAGRAMS_PER_POLL: u32 = 64;
@@ -33,14 +34,6 @@ pub struct LiveOptions {
     pub duration_ns: u64,
 }
 
-/// Result of md with a feed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct LiveDone {
-    /// Counts of the feed's datagrams and sequence.
-    pub counts: Counts,
-    pub beside: FeedCounts,
-}
-
 impl LiveOptions {
     /// Options whose symbols are these; empty: the first ones of the feed. `None` if one is no symbol.
     pub fn with_symbols(self, symbols: &[String]) -> Option<Self> {
@@ -54,7 +47,7 @@ impl LiveOptions {
 
 /// Publishes the feed's quotes from the begin message on, until the feed ends, the duration has passed, or it is
 /// stopped. Quotes before the begin message only show the position in the sequence.
-pub fn run(node: Node, mut socket: FeedSocket, options: &LiveOptions) -> Result<LiveDone, Refusal> {
+pub fn run(node: Node, mut socket: FeedSocket, options: &LiveOptions) -> Result<(), Refusal> {
     let mut live = Live::new(node, options);
     while !live.is_over() {
         if live.until_poll == 0 {
@@ -79,7 +72,7 @@ struct Live {
     tracker: Tracker,
     /// Follows the sequence before the begin message.
     before: Tracker,
-    beside: FeedCounts,
+    beside: FeedFigures,
     /// Books of ITCH; `None` for a feed of quotes.
     books: Option<itch::Books>,
     unapplied_before: u64,
@@ -247,12 +240,11 @@ impl Live {
         Ok(())
     }
 
-    fn end(self) -> Result<LiveDone, Refusal> {
-        let done = LiveDone { counts: *self.tracker.counts(), beside: self.beside };
+    fn end(self) -> Result<(), Refusal> {
         if let Some(tally) = &self.tally {
-            tally.set_scheduled(done.beside.published);
-            tally.set_feed(&done.counts, &done.beside);
+            tally.set_scheduled(self.beside.published);
+            tally.set_feed(self.tracker.counts(), &self.beside);
         }
-        self.node.result(done)
+        self.node.result(())
     }
 }

@@ -26,22 +26,6 @@ const NOT_ORDERS: usize = 17;
 const FEED: usize = 32;
 const GATEWAY: usize = 32;
 
-/// Counts of a feed beside those of its sequence.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct FeedCounts {
-    pub published: u64,
-    /// Quotes of instruments that the run does not have.
-    pub foreign: u64,
-    /// Datagrams without a receive stamp.
-    pub unstamped: u64,
-    /// Messages of ITCH that the books could not apply.
-    pub unapplied: u64,
-    /// Steps of the kernel's clock.
-    pub clock_steps: u64,
-    /// Datagrams that arrived over lo.
-    pub over_loopback: u64,
-}
-
 /// A run's counts. Each word has one writer.
 #[derive(Debug, Clone, Copy)]
 pub struct Tally<R> {
@@ -106,30 +90,31 @@ impl<R: Region> Tally<R> {
         Some(self.get(LAST).saturating_sub(first))
     }
 
-    /// md: sets its counts of a feed, and those beside its sequence.
-    pub fn set_feed(&self, counts: &Counts, beside: &FeedCounts) {
-        let FeedCounts { published, foreign, unstamped, unapplied, clock_steps, over_loopback } = *beside;
-        let words = counts.words().into_iter().chain([
+    /// md: sets its counts of a feed, and the figures beside its sequence.
+    pub fn set_feed(&self, counts: &Counts, of: &FeedFigures) {
+        let beside = [of.published, of.foreign, of.unstamped, of.unapplied, of.clock_steps, of.over_loopback];
+        (FEED..).zip(counts.words().into_iter().chain(beside)).for_each(|(at, word)| self.set(at, word));
+    }
+
+    /// Returns md's counts of a feed, and the figures beside its sequence.
+    pub fn feed(&self) -> (Counts, FeedFigures) {
+        let word = |at| self.get(FEED + at);
+        let counts = Counts::of(std::array::from_fn(word));
+        let [published, foreign, unstamped, unapplied, clock_steps, over_loopback] =
+            std::array::from_fn(|at| word(Counts::WORDS + at));
+        let beside = FeedFigures {
             published,
             foreign,
             unstamped,
             unapplied,
             clock_steps,
             over_loopback,
-        ]);
-        (FEED..).zip(words).for_each(|(at, word)| self.set(at, word));
+            ..FeedFigures::default()
+        };
+        (counts, beside)
     }
 
-    /// Returns md's counts of a feed, and those beside its sequence.
-    pub fn feed(&self) -> (Counts, FeedCounts) {
-        let word = |at| self.get(FEED + at);
-        let counts = Counts::of(std::array::from_fn(word));
-        let [published, foreign, unstamped, unapplied, clock_steps, over_loopback] =
-            std::array::from_fn(|at| word(Counts::WORDS + at));
-        (counts, FeedCounts { published, foreign, unstamped, unapplied, clock_steps, over_loopback })
-    }
-
-    /// The same for a record.
+    /// All figures of a feed, for a record.
     pub fn feed_figures(&self) -> FeedFigures {
         let (counts, beside) = self.feed();
         let range = |range: lowlat_feed::sequence::Range| {
@@ -139,8 +124,6 @@ impl<R: Region> Tally<R> {
             datagrams: counts.datagrams,
             malformed: counts.malformed,
             received: counts.delivered,
-            published: beside.published,
-            foreign: beside.foreign,
             gaps: counts.gaps,
             missing: counts.missing,
             missing_in_socket: counts.missing_in_socket,
@@ -151,10 +134,7 @@ impl<R: Region> Tally<R> {
             socket_drops: counts.socket_drops,
             sessions: counts.sessions,
             is_ended: counts.ended > 0,
-            unstamped: beside.unstamped,
-            unapplied: beside.unapplied,
-            clock_steps: beside.clock_steps,
-            over_loopback: beside.over_loopback,
+            ..beside
         }
     }
 
