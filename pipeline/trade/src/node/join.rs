@@ -334,7 +334,7 @@ impl JoinDialog<'_> {
             end: None,
             is_told: false,
             polls: 0,
-            dies: false,
+            drop: super::OnDrop::Leave,
         })
     }
 }

@@ -221,6 +221,14 @@ enum End {
     Because(NodeEnded),
 }
 
+/// Message to the master from a node that is dropped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum OnDrop {
+    Leave,
+    /// No message, unless it was stopped: it counts as dead.
+    Die,
+}
+
 #[derive(Debug)]
 pub struct Node {
     number: u32,
@@ -253,8 +261,7 @@ pub struct Node {
     /// True once [`Event::Stop`] was returned.
     is_told: bool,
     polls: u32,
-    /// Dropped without having been stopped, it sends no message, and counts as dead.
-    dies: bool,
+    drop: OnDrop,
 }
 
 impl Node {
@@ -269,7 +276,7 @@ impl Node {
     /// From here on, only a stop request ends the node in order. If it is dropped before, it dies, and what it
     /// has not read is kept for its successor, as it is after a panic. Otherwise a node that is dropped leaves.
     pub fn must_be_stopped(&mut self) {
-        self.dies = true;
+        self.drop = OnDrop::Die;
     }
 
     /// Its number, below 1,024: the same after a restart under the same name.
@@ -544,7 +551,7 @@ impl Drop for Node {
         let leaves = match self.end {
             Some(End::Stopped) => true,
             Some(End::Because(_)) => false,
-            None => !self.dies && !std::thread::panicking(),
+            None => self.drop == OnDrop::Leave && !std::thread::panicking(),
         };
         if self.has_master && leaves {
             // If it fails, the master sees the socket close.

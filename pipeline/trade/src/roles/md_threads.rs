@@ -167,7 +167,9 @@ fn publish(shared: &Shared, interval_ns: u64, instrument: u32, due_ns: u64) {
     let quote = walk.quote(instrument, due_ns);
     match md::publish(node, instrument, &quote) {
         Ok(at_ns) => {
-            tally.iter().for_each(|tally| tally.published(at_ns));
+            if let Some(tally) = tally {
+                tally.published(at_ns);
+            }
             let late_ns = at_ns.saturating_sub(due_ns);
             lateness.quotes += 1;
             lateness.behind += u64::from(late_ns >= interval_ns);

@@ -60,7 +60,7 @@ impl WireClock {
 
     /// The moment of a stamp in the pipeline's clock.
     #[inline]
-    pub fn to_pipeline_ns(&self, realtime_ns: u64) -> u64 {
+    pub fn to_pipeline_ns(self, realtime_ns: u64) -> u64 {
         realtime_ns.saturating_add_signed(self.difference.ns.saturating_neg())
     }
 }
