@@ -2,7 +2,7 @@
 
 use crate::layout::{HeadProblem, VERSION};
 use serde::Serialize;
-use std::{fmt, path::PathBuf};
+use std::{fmt, io, path::PathBuf};
 use thiserror::Error;
 
 /// A damaged place in a recording.
@@ -79,6 +79,13 @@ pub enum Problem {
     /// The system cannot read it.
     #[error("cannot be read: {error}")]
     Unreadable { error: String },
+}
+
+impl Problem {
+    /// The system cannot read it.
+    pub(crate) fn unreadable(error: &io::Error) -> Self {
+        Self::Unreadable { error: error.to_string() }
+    }
 }
 
 fn head_words(why: &HeadProblem) -> String {

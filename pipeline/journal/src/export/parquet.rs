@@ -45,14 +45,13 @@ impl<W: Write + Send> ParquetTable<W> {
         let mut group = self.out.next_row_group()?;
         for (kind, cells) in self.kinds.iter().zip(&mut self.columns) {
             match kind {
-                ColumnKind::Unsigned => write::<Int64Type>(&mut group, cells, |cell| match cell {
-                    Cell::Unsigned(value) => Some(value.cast_signed()),
-                    _ => None,
-                }),
-                ColumnKind::Instant => write::<Int64Type>(&mut group, cells, |cell| match cell {
-                    Cell::Instant(ns) => Some(*ns),
-                    _ => None,
-                }),
+                ColumnKind::Unsigned | ColumnKind::Instant => {
+                    write::<Int64Type>(&mut group, cells, |cell| match cell {
+                        Cell::Unsigned(value) => Some(value.cast_signed()),
+                        Cell::Instant(ns) => Some(*ns),
+                        _ => None,
+                    })
+                }
                 ColumnKind::TenThousandths => write::<DoubleType>(&mut group, cells, |cell| match cell {
                     Cell::TenThousandths(value) => Some(*value as f64 / 1e4),
                     _ => None,

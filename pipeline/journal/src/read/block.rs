@@ -1,6 +1,6 @@
 //! The records of one block.
 
-use super::file::DataFile;
+use super::{JournalRead, file::DataFile};
 use crate::{
     bytes::{is_zero, narrow, wide},
     damage::{DamagedPlace, Problem},
@@ -26,10 +26,7 @@ impl Block {
         self.bytes.resize(narrow(room).min(BLOCK_HEAD_BYTES + BODY_BYTES_MAX + 64), 0);
         let read = match file.read(&mut self.bytes, head.offset) {
             Ok(read) => read,
-            Err(error) => {
-                let problem = Problem::Unreadable { error: error.to_string() };
-                return Some(file.damage(head.offset, head.bytes(), problem));
-            }
+            Err(error) => return Some(file.damage(head.offset, head.bytes(), Problem::unreadable(&error))),
         };
         self.bytes.truncate(read);
         self.rewind(head);
@@ -45,11 +42,6 @@ impl Block {
     /// Discards the records not yet read.
     pub fn clear(&mut self) {
         self.head = None;
-    }
-
-    /// Epoch of the stream's segment; 0 if no block is loaded.
-    pub fn epoch(&self) -> u64 {
-        self.head.map_or(0, |head| head.epoch)
     }
 
     /// The body as far as it was read: for manifests.
@@ -79,6 +71,19 @@ impl Block {
         self.check = check;
         self.done += 1;
         Some(Ok((record, payload)))
+    }
+
+    /// Like [`Block::next`], with the payload in `payload`.
+    pub fn read(&mut self, file: &DataFile, payload: &mut Vec<u8>) -> Option<JournalRead> {
+        let (stream, epoch) = self.head.as_ref().map(|head| (head.stream, head.epoch))?;
+        Some(match self.next(file)? {
+            Ok((record, bytes)) => {
+                payload.clear();
+                payload.extend_from_slice(bytes);
+                JournalRead::Record(super::Record { stream, epoch, record })
+            }
+            Err(damage) => damage.into(),
+        })
     }
 
     /// Damage after the records of a block.

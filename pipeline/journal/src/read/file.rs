@@ -41,15 +41,10 @@ impl DataFile {
     /// Opens the file with this number.
     pub fn open(folder: &Path, number: u64) -> Result<Self, DamagedPlace> {
         let path = folder.join(layout::data_name(number));
-        let unreadable = |error: io::Error| DamagedPlace {
-            file: path.clone(),
-            offset: 0,
-            bytes: 0,
-            problem: if error.kind() == io::ErrorKind::NotFound {
-                Problem::FileMissing
-            } else {
-                Problem::Unreadable { error: error.to_string() }
-            },
+        let unreadable = |error: io::Error| {
+            let is_missing = error.kind() == io::ErrorKind::NotFound;
+            let problem = if is_missing { Problem::FileMissing } else { Problem::unreadable(&error) };
+            DamagedPlace { file: path.clone(), offset: 0, bytes: 0, problem }
         };
         let (file, metadata) = open_regular(&path).map_err(unreadable)?;
         let mut head = vec![0; FILE_HEAD_BYTES];
@@ -237,16 +232,14 @@ pub fn scan(file: &DataFile, recording: Option<u64>, is_growing: bool) -> Scan {
         if is_growing && file.is_unwritten(at) {
             break;
         }
-        let found = match file.block_at(at, recording) {
-            Ok(Some(head)) => Ok(Found { head: Some(head), used: at }),
-            Ok(None) => file.find_block(at, recording),
-            Err(error) => Err(error),
-        };
+        let found = file.block_at(at, recording).and_then(|head| match head {
+            Some(_) => Ok(Found { head, used: at }),
+            None => file.find_block(at, recording),
+        });
         let found = match found {
             Ok(found) => found,
             Err(error) => {
-                let problem = Problem::Unreadable { error: error.to_string() };
-                scan.damages.push(file.damage(at, file.bytes - at, problem));
+                scan.damages.push(file.damage(at, file.bytes - at, Problem::unreadable(&error)));
                 break;
             }
         };

@@ -78,7 +78,7 @@ impl<'r> Inspector<'r> {
     /// Files missing after the last one: a writer creates the next file before an end announces it, and the
     /// index after the file.
     fn behind(&self) -> Vec<DamagedPlace> {
-        let (folder, named) = (self.recording.folder(), self.recording.last_index().saturating_add(1));
+        let (folder, named) = (self.recording.folder(), self.recording.last_index.saturating_add(1));
         let to = if self.goes_on { named.max(self.next_file.saturating_add(1)) } else { named };
         missing(folder, self.next_file..to).filter(|damage| !is_there(&damage.file)).collect()
     }

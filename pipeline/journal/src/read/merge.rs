@@ -13,7 +13,6 @@ struct Source<'r> {
     reader: StreamReader<'r>,
     next: Option<Record>,
     payload: Vec<u8>,
-    is_started: bool,
 }
 
 /// Reads several streams in the order of (generation time, stream, sequence). The order depends only on the
@@ -35,7 +34,7 @@ impl<'r> Merge<'r> {
         let sources = streams.iter().enumerate().map(|(place, stream)| {
             let reader = StreamReader::new(recording, *stream);
             let reader = if place == 0 { reader } else { reader.without_file_damages() };
-            Source { reader, next: None, payload: Vec::new(), is_started: false }
+            Source { reader, next: None, payload: Vec::new() }
         });
         Self { sources: sources.collect(), heap: BinaryHeap::new(), refill: None, started: 0 }
     }
@@ -50,7 +49,7 @@ impl<'r> Merge<'r> {
     pub fn seek_time(&mut self, generated: u64) {
         for source in &mut self.sources {
             source.reader.seek_time(generated);
-            (source.next, source.is_started) = (None, false);
+            source.next = None;
         }
         self.heap.clear();
         (self.refill, self.started) = (None, 0);
@@ -87,13 +86,10 @@ impl<'r> Merge<'r> {
             self.heap.push(Reverse(key));
         }
         let is_filled = matches!(read, JournalRead::Record(_) | JournalRead::Ended | JournalRead::Nothing);
-        if is_filled {
-            self.refill = None;
-            if !source.is_started {
-                source.is_started = true;
-                self.started += 1;
-            }
+        // What is not read again is read for the first time.
+        if is_filled && self.refill.take().is_none() {
+            self.started += 1;
         }
-        if is_filled { None } else { Some(read) }
+        (!is_filled).then_some(read)
     }
 }

@@ -72,7 +72,7 @@ impl Gap {
         if self.is_loss() { 0 } else { self.count() }
     }
 
-    /// The gap that a block says.
+    /// The gap that a block stands for.
     fn of(head: &BlockHead) -> Self {
         let (from, to) = (head.first_sequence, head.last_sequence + 1);
         Self { stream: head.stream, from, to, reason: head.gap_reason() }

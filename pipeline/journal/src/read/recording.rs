@@ -75,7 +75,8 @@ pub struct Recording {
     indexes: Mutex<Vec<Weak<FileIndex>>>,
     /// The index of the last file, which often has no index file and takes long to scan.
     last: OnceLock<Arc<FileIndex>>,
-    last_index: u64,
+    /// The largest number of an index file; 0 if there is none.
+    pub(super) last_index: u64,
     is_live: bool,
 }
 
@@ -230,11 +231,6 @@ impl Recording {
             _ => false,
         };
         self.is_live && is_last
-    }
-
-    /// The largest number of an index file; 0 if there is none.
-    pub(super) fn last_index(&self) -> u64 {
-        self.last_index
     }
 
     /// Offset from generation time to time of day, ns; `None` if no head of a file has both. Only valid for

@@ -241,21 +241,16 @@ impl<'r> StreamReader<'r> {
 
     fn next_of_block(&mut self, payload: &mut Vec<u8>) -> Option<JournalRead> {
         let (data, _) = self.open.as_ref()?;
-        let epoch = self.block.epoch();
         loop {
-            match self.block.next(data)? {
-                Ok((record, bytes)) => {
-                    if record.stamp.generated < self.from_time {
-                        continue;
-                    }
-                    self.from_time = 0;
-                    self.expected = Some(record.sequence + 1);
-                    payload.clear();
-                    payload.extend_from_slice(bytes);
-                    return Some(JournalRead::Record(Record { stream: self.stream, epoch, record }));
+            let read = self.block.read(data, payload)?;
+            if let JournalRead::Record(Record { record, .. }) = &read {
+                if record.stamp.generated < self.from_time {
+                    continue;
                 }
-                Err(damage) => return Some(damage.into()),
+                self.from_time = 0;
+                self.expected = Some(record.sequence + 1);
             }
+            return Some(read);
         }
     }
 }

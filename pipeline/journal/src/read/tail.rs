@@ -4,7 +4,7 @@
 mod tests;
 
 use super::{
-    Block, Gap, JournalRead, Record, Recording,
+    Block, Gap, JournalRead, Recording,
     file::{DataFile, FileEnd, behind_end, is_there, missing},
     inspect::{check_plain, number_damage},
     recording::{list, streams_of},
@@ -39,7 +39,6 @@ pub struct TailReader {
     next_block: Option<u64>,
     offset: u64,
     block: Block,
-    stream: u32,
 }
 
 impl TailReader {
@@ -97,7 +96,6 @@ impl TailReader {
             next_block: None,
             offset,
             block: Block::default(),
-            stream: 0,
         }
     }
 
@@ -127,7 +125,8 @@ impl TailReader {
                 let Some(read) = self.open() else { continue };
                 return read;
             }
-            if let Some(read) = self.next_of_block(payload).or_else(|| self.next_block()) {
+            let read = self.file.as_ref().and_then(|file| self.block.read(file, payload));
+            if let Some(read) = read.or_else(|| self.next_block()) {
                 return read;
             }
         }
@@ -215,19 +214,6 @@ impl TailReader {
         })
     }
 
-    fn next_of_block(&mut self, payload: &mut Vec<u8>) -> Option<JournalRead> {
-        let file = self.file.as_ref()?;
-        let epoch = self.block.epoch();
-        match self.block.next(file)? {
-            Ok((record, bytes)) => {
-                payload.clear();
-                payload.extend_from_slice(bytes);
-                Some(JournalRead::Record(Record { stream: self.stream, epoch, record }))
-            }
-            Err(damage) => Some(damage.into()),
-        }
-    }
-
     /// Loads the next block; returns an item to report instead.
     fn next_block(&mut self) -> Option<JournalRead> {
         // Checked before the bytes: if no writer is left, the bytes seen are final.
@@ -237,8 +223,7 @@ impl TailReader {
         let found = match file.block_at(self.offset, self.recording) {
             Ok(found) => found,
             Err(error) => {
-                let problem = Problem::Unreadable { error: error.to_string() };
-                let damage = file.damage(self.offset, 0, problem);
+                let damage = file.damage(self.offset, 0, Problem::unreadable(&error));
                 self.go_to(self.number + 1, false);
                 return Some(damage.into());
             }
@@ -257,7 +242,6 @@ impl TailReader {
         self.next_block = Some(head.number + 1);
         self.offset += head.bytes();
         if head.kind == BlockKind::Records {
-            self.stream = head.stream;
             return damage.map(JournalRead::from);
         }
         self.block.clear();

@@ -27,7 +27,7 @@ impl BlockBuffer {
     pub fn begin(&mut self, recording: u64, stream: u32, epoch: u64) {
         let body_crc = body_seed(recording, stream, epoch);
         let generated_min = u64::MAX;
-        self.head = BlockHead { recording, stream, epoch, body_crc, generated_min, ..BlockHead::default() };
+        self.head = BlockHead { recording, stream, epoch, generated_min, body_crc, ..BlockHead::default() };
         self.filled = BLOCK_HEAD_BYTES;
     }
 

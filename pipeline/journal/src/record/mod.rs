@@ -121,10 +121,14 @@ impl RecordError {
         move |source| Self(format!("cannot {doing} {}: {source}{}", path.display(), advice(&source)))
     }
 
+    /// Why nothing can be recorded into a directory.
+    fn at(folder: &Path, why: &str) -> Self {
+        Self(format!("cannot record into {}: {why}", folder.display()))
+    }
+
     /// The writing thread has already ended; the first error was reported then.
     fn ended(folder: &Path) -> Self {
-        let folder = folder.display();
-        Self(format!("cannot record into {folder}: the recording has already ended with an error"))
+        Self::at(folder, "the recording has already ended with an error")
     }
 }
 

@@ -89,10 +89,8 @@ impl Recorder {
         let _lock = Self::lock(folder)?;
         let files = read::list(folder).map_err(refused("read directory"))?;
         if !files.data.is_empty() || files.last_index > 0 {
-            return Err(RecordError(format!(
-                "cannot record into {}: it holds a recording\nhint: name a new directory, or remove this recording first",
-                folder.display()
-            )));
+            let why = "it holds a recording\nhint: name a new directory, or remove this recording first";
+            return Err(RecordError::at(folder, why));
         }
         // Readers do not take its name for a file of a recording, and it is removed at once.
         let mut trial = tempfile::NamedTempFile::new_in(folder).map_err(refused("create a file in"))?;
@@ -105,12 +103,8 @@ impl Recorder {
     fn lock(folder: &Path) -> Result<FolderLock, RecordError> {
         storage::make_folder(folder).map_err(RecordError::refused(folder, "create directory"))?;
         let lock = FolderLock::take(folder).map_err(RecordError::refused(folder, "lock directory"))?;
-        lock.ok_or_else(|| {
-            RecordError(format!(
-                "cannot record into {}: another process is recording there\nhint: stop it, or name another directory",
-                folder.display()
-            ))
-        })
+        let why = "another process is recording there\nhint: stop it, or name another directory";
+        lock.ok_or_else(|| RecordError::at(folder, why))
     }
 
     /// Like [`Recorder::open`], with other storage.
@@ -120,29 +114,13 @@ impl Recorder {
         options: Options,
     ) -> Result<Self, RecordError> {
         let lock = Self::lock(folder)?;
-        let (identity, place) = match read::resume(folder)? {
-            Some(resumed) => resumed,
-            None => {
-                let identity = Identity::new().map_err(RecordError::refused(folder, "generate an id for"))?;
-                (identity, Place::start())
-            }
+        let (identity, place) = if let Some(resumed) = read::resume(folder)? {
+            resumed
+        } else {
+            let identity = Identity::new().map_err(RecordError::refused(folder, "generate an id for"))?;
+            (identity, Place::start())
         };
-        let last_file = place.file - 1;
-        let recorder = Self::start(storage, folder, options, lock, identity, place)?;
-        // Now that the next file exists.
-        read::name_next_file(folder, last_file, identity.recording)?;
-        Ok(recorder)
-    }
-
-    fn start<S: Storage + 'static>(
-        storage: S,
-        folder: &Path,
-        options: Options,
-        lock: FolderLock,
-        identity: Identity,
-        place: Place,
-    ) -> Result<Self, RecordError> {
-        let (options, recording) = (options.bounded(), identity.recording);
+        let (options, recording, last_file) = (options.bounded(), identity.recording, place.file - 1);
         let streams: Vec<_> = place.streams.iter().map(Stream::resumed).collect();
         let files = Files::new(storage, folder, identity, options, place)?;
         // Capacity for every block that can exist, so that a send never waits for capacity.
@@ -157,7 +135,7 @@ impl Recorder {
             .name("lowlat-journal".to_owned())
             .spawn(move || disk::run(files, &taken, &emptied))
             .map_err(RecordError::refused(folder, "start the writing thread for"))?;
-        Ok(Self {
+        let recorder = Self {
             folder: folder.to_owned(),
             recording,
             options,
@@ -170,7 +148,10 @@ impl Recorder {
             flushes: 0,
             flushed: Instant::now(),
             _lock: lock,
-        })
+        };
+        // Now that the next file exists.
+        read::name_next_file(folder, last_file, recording)?;
+        Ok(recorder)
     }
 
     /// The number of the stream with this name, which is added if it is new. `first_sequence` is the expected
@@ -225,7 +206,9 @@ impl Recorder {
         let at = crate::bytes::narrow(stream.into());
         let Some(state) = self.streams.get_mut(at) else { return Ok(()) };
         if record.sequence > SEQUENCE_MAX {
-            self.refuse(at);
+            // Damage in shared memory, reported with the next record.
+            self.recorded.lost = self.recorded.lost.saturating_add(1);
+            state.reason = GapReason::DamagedInMemory;
             return Ok(());
         }
         if state.expected != Some(record.sequence) && !self.jump(stream, epoch, record)? {
@@ -239,8 +222,7 @@ impl Recorder {
             && block.head().epoch == epoch
             && block.push(record, payload)
         {
-            state.expected = Some(record.sequence + 1);
-            state.reason = GapReason::Overwritten;
+            state.go_on(record.sequence + 1);
             return Ok(());
         }
         self.hand_over(at)?;
@@ -249,21 +231,10 @@ impl Recorder {
         block.push(record, payload);
         let begun = self.flushes;
         if let Some(state) = self.streams.get_mut(at) {
-            state.block = Some(block);
-            state.begun = begun;
-            state.expected = Some(record.sequence + 1);
-            state.reason = GapReason::Overwritten;
+            (state.block, state.begun) = (Some(block), begun);
+            state.go_on(record.sequence + 1);
         }
         Ok(())
-    }
-
-    /// A record with an impossible sequence: damage in shared memory, reported with the next record.
-    #[cold]
-    fn refuse(&mut self, stream: usize) {
-        self.recorded.lost = self.recorded.lost.saturating_add(1);
-        if let Some(state) = self.streams.get_mut(stream) {
-            state.reason = GapReason::DamagedInMemory;
-        }
     }
 
     /// Sets the reason of missing records before the next one of a stream.
@@ -321,8 +292,7 @@ impl Recorder {
             self.recorded.missed = self.recorded.missed.saturating_add(to - from);
         }
         if let Some(state) = self.streams.get_mut(at) {
-            state.expected = Some(to);
-            state.reason = GapReason::Overwritten;
+            state.go_on(to);
         }
         self.send(WriteJob::Gap(head))
     }
@@ -335,11 +305,7 @@ impl Recorder {
         self.flushed = Instant::now();
         self.flushes += 1;
         for at in 0..self.streams.len() {
-            if self
-                .streams
-                .get(at)
-                .is_some_and(|stream| stream.block.is_some() && stream.begun < self.flushes)
-            {
+            if self.streams.get(at).is_some_and(|stream| stream.begun < self.flushes) {
                 self.hand_over(at)?;
             }
         }
@@ -429,5 +395,11 @@ impl Stream {
             block: None,
             begun: 0,
         }
+    }
+
+    /// The next record has this sequence; a later one is missing records that were overwritten.
+    #[inline]
+    fn go_on(&mut self, expected: u64) {
+        (self.expected, self.reason) = (Some(expected), GapReason::Overwritten);
     }
 }
