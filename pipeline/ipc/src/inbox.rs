@@ -60,6 +60,12 @@ impl<R: Region> Inbox<R> {
         self.memory.words().get(READY..READY + READY_WORDS)
     }
 
+    /// The word with the bit of a stream.
+    #[inline]
+    fn word_of(&self, stream: u32) -> Option<&AtomicU64> {
+        self.ready()?.get(usize::try_from(stream / 64).ok()?)
+    }
+
     /// Publisher: notifies the subscriber about its stream number `stream`. Returns whether it slept and was
     /// woken.
     #[inline]
@@ -71,8 +77,7 @@ impl<R: Region> Inbox<R> {
     /// Publisher: the first half of [`Inbox::notify`], which running subscribers see.
     #[inline]
     pub fn mark(&self, stream: u32) {
-        let word = usize::try_from(stream / 64).unwrap_or(usize::MAX);
-        if let Some(word) = self.ready().and_then(|ready| ready.get(word)) {
+        if let Some(word) = self.word_of(stream) {
             // Pairs with the swap in `take_ready`: whoever takes the bit sees what was put before.
             word.fetch_or(1 << (stream % 64), Ordering::Release);
         }
@@ -83,11 +88,9 @@ impl<R: Region> Inbox<R> {
     /// fence is needed before [`Inbox::claim`].
     #[inline]
     pub fn mark_behind_fence(&self, stream: u32) -> bool {
-        let word = usize::try_from(stream / 64).unwrap_or(usize::MAX);
         let bit = 1 << (stream % 64);
-        let word = self.ready().and_then(|ready| ready.get(word));
         // Relaxed: the fences order it.
-        let is_due = word.filter(|word| word.load(Ordering::Relaxed) & bit == 0);
+        let is_due = self.word_of(stream).filter(|word| word.load(Ordering::Relaxed) & bit == 0);
         if let Some(word) = is_due {
             // Pairs with the change in `take_ready_but`.
             word.fetch_or(bit, Ordering::Release);

@@ -154,13 +154,10 @@ fn place(number: u64) -> usize {
 /// Creates a ring in zeroed memory and returns the publisher's side; `None` if `entries` is not a power of two
 /// or the memory is too small.
 pub fn create<R: Region>(region: R, entries: u64) -> Option<Pusher<R>> {
-    let is_right = entries.is_power_of_two() && has_room(&region, entries);
-    let ring = Ring { memory: CachedWords::new(region), mask: entries.wrapping_sub(1) };
-    is_right.then(|| {
-        // Pairs with the load in `open`.
-        ring.store(CAPACITY, entries, Ordering::Release);
-        Pusher::new(ring)
-    })
+    let ring = ring(region, entries)?;
+    // Pairs with the load in `open`.
+    ring.store(CAPACITY, entries, Ordering::Release);
+    Some(Pusher::new(ring))
 }
 
 /// Opens a ring that the publisher created; `None` if its first word does not fit the memory. A restarted
@@ -168,9 +165,7 @@ pub fn create<R: Region>(region: R, entries: u64) -> Option<Pusher<R>> {
 pub fn open<R: Region>(region: R) -> Option<Taker<R>> {
     // Pairs with the store in `create`.
     let entries = region.words().get(CAPACITY).map_or(0, |word| word.load(Ordering::Acquire));
-    let is_right = entries.is_power_of_two() && has_room(&region, entries);
-    let ring = Ring { memory: CachedWords::new(region), mask: entries.wrapping_sub(1) };
-    is_right.then(|| Taker::new(ring))
+    ring(region, entries).map(Taker::new)
 }
 
 /// Resumes the publisher's side of an existing ring, for the successor of a publisher that died. `None` if the
@@ -180,8 +175,11 @@ pub fn resume<R: Region>(region: R) -> Option<Pusher<R>> {
     Pusher::resume(ring)
 }
 
-fn has_room(region: &impl Region, entries: u64) -> bool {
-    usize::try_from(entries).is_ok_and(|entries| region.words().len().saturating_sub(ENTRIES) >= entries)
+/// A ring of this many entries; `None` if there can be none, or the memory is too small.
+fn ring<R: Region>(region: R, entries: u64) -> Option<Ring<R>> {
+    let room = region.words().len().saturating_sub(ENTRIES);
+    let fits = entries.is_power_of_two() && usize::try_from(entries).is_ok_and(|entries| entries <= room);
+    fits.then(|| Ring { memory: CachedWords::new(region), mask: entries - 1 })
 }
 
 /// A gap that a subscriber took but did not count before it died; its words are still intact.
