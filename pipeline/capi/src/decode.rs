@@ -3,8 +3,7 @@
 use crate::{
     error::{Status, fail, guard, null},
     records::{
-        Answer, LOWLAT_KIND_ANSWER, LOWLAT_KIND_ORDER, LOWLAT_KIND_QUOTE, Order, Quote, Record, outcome_code,
-        side_code,
+        Answer, LOWLAT_KIND_ANSWER, LOWLAT_KIND_ORDER, LOWLAT_KIND_QUOTE, Order, Quote, Record, side_code,
     },
 };
 use lowlat_trade::records::{self, PayloadError};
@@ -93,7 +92,7 @@ fn order_in(record: &Record, payload: &[u8]) -> Result<Order, PayloadError> {
 fn answer_in(_: &Record, payload: &[u8]) -> Result<Answer, PayloadError> {
     let records::Answer { order_number, outcome, received_ns, price, quantity, instrument, side } =
         records::Answer::decode(payload)?;
-    let (outcome, side) = (outcome_code(outcome), side_code(side));
+    let (outcome, side) = (u32::try_from(outcome.code()).unwrap_or(u32::MAX), side_code(side));
     Ok(Answer { order_number, received_ns, price, quantity, outcome, instrument, side })
 }
 

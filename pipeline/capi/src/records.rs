@@ -215,17 +215,3 @@ pub(crate) fn side_code(side: records::Side) -> u32 {
         records::Side::Sell => LOWLAT_SIDE_SELL,
     }
 }
-
-pub(crate) fn outcome_code(outcome: records::Outcome) -> u32 {
-    use records::{Outcome, Reject};
-    match outcome {
-        Outcome::Accepted => LOWLAT_OUTCOME_ACCEPTED,
-        Outcome::Filled => LOWLAT_OUTCOME_FILLED,
-        Outcome::Rejected(Reject::BadPrice) => LOWLAT_OUTCOME_REJECTED,
-        Outcome::Rejected(Reject::UnknownInstrument) => LOWLAT_OUTCOME_REJECTED + 1,
-        Outcome::Rejected(Reject::BadQuantity) => LOWLAT_OUTCOME_REJECTED + 2,
-        Outcome::Rejected(Reject::OverLimit) => LOWLAT_OUTCOME_REJECTED + 3,
-        Outcome::Rejected(Reject::DuplicateNumber) => LOWLAT_OUTCOME_REJECTED + 4,
-        Outcome::Rejected(Reject::NoExchange) => LOWLAT_OUTCOME_REJECTED + 5,
-    }
-}

@@ -13,21 +13,57 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct Record {
     stream: Arc<str>,
+    /// Its sequence number in the stream.
+    #[pyo3(get)]
     sequence: u64,
-    stamp: Stamp,
+    /// Kind of the payload: 1 a quote, 2 an order, 3 an answer, or a custom kind.
+    #[pyo3(get)]
+    kind: u16,
+    /// Version of the payload's format.
+    #[pyo3(get)]
+    schema: u16,
+    /// The instrument, which selects the readers.
+    #[pyo3(get)]
+    instrument: u32,
+    /// Source: the strategy's number for an order, else the node's.
+    #[pyo3(get)]
+    source: u32,
+    /// When it was written, ns.
+    #[pyo3(get)]
+    generated_ns: u64,
+    /// When the record that caused it was written, ns.
+    #[pyo3(get)]
+    trigger_ns: u64,
+    /// Sequence of the record that caused it; 0 without a cause.
+    #[pyo3(get)]
+    cause_sequence: u64,
+    /// When this process had read it, ns; None in a recording.
+    #[pyo3(get)]
     received_ns: Option<u64>,
     payload: Vec<u8>,
 }
 
 impl Record {
     pub fn new(stream: Arc<str>, record: &stream::Record, payload: &[u8], received_ns: Option<u64>) -> Self {
-        let (sequence, stamp) = (record.sequence, record.stamp);
-        Self { stream, sequence, stamp, received_ns, payload: payload.to_vec() }
+        let Stamp { kind, schema, instrument, source, generated, trigger, cause } = record.stamp;
+        Self {
+            stream,
+            sequence: record.sequence,
+            kind,
+            schema,
+            instrument,
+            source,
+            generated_ns: generated,
+            trigger_ns: trigger,
+            cause_sequence: cause,
+            received_ns,
+            payload: payload.to_vec(),
+        }
     }
 
     /// A payload that does not match its kind stays bytes: other streams have custom kinds.
     pub fn into_object(self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        let (kind, payload) = (self.stamp.kind, &self.payload);
+        let (kind, payload) = (self.kind, &self.payload);
         let quote = if kind == kind::QUOTE { records::Quote::decode(payload).ok() } else { None };
         let order = if kind == kind::ORDER { records::Order::decode(payload).ok() } else { None };
         let answer = if kind == kind::ANSWER { records::Answer::decode(payload).ok() } else { None };
@@ -41,7 +77,7 @@ impl Record {
     }
 
     fn cause(&self) -> OrderCause {
-        let generated_ns = self.stamp.generated;
+        let generated_ns = self.generated_ns;
         OrderCause {
             generated_ns,
             scheduled_ns: generated_ns,
@@ -59,7 +95,7 @@ pub fn cause_of(event: &Bound<'_, PyAny>) -> PyResult<(OrderCause, u32)> {
         let text = format!("cause is a {found}, expected the Quote or Answer that caused the order, or None");
         return Err(PyTypeError::new_err(text));
     };
-    let (cause, instrument) = (record.get().cause(), record.get().stamp.instrument);
+    let (cause, instrument) = (record.get().cause(), record.get().instrument);
     if let Ok(quote) = event.cast::<Quote>() {
         let Quote { scheduled_ns, origin, .. } = *quote.get();
         return Ok((OrderCause { scheduled_ns, origin, ..cause }, instrument));
@@ -75,59 +111,14 @@ impl Record {
     fn stream(&self) -> &str {
         &self.stream
     }
-    /// Its sequence number in the stream.
-    #[getter]
-    fn sequence(&self) -> u64 {
-        self.sequence
-    }
-    /// Kind of the payload: 1 a quote, 2 an order, 3 an answer, or a custom kind.
-    #[getter]
-    fn kind(&self) -> u16 {
-        self.stamp.kind
-    }
-    /// Version of the payload's format.
-    #[getter]
-    fn schema(&self) -> u16 {
-        self.stamp.schema
-    }
-    /// The instrument, which selects the readers.
-    #[getter]
-    fn instrument(&self) -> u32 {
-        self.stamp.instrument
-    }
-    /// Source: the strategy's number for an order, else the node's.
-    #[getter]
-    fn source(&self) -> u32 {
-        self.stamp.source
-    }
-    /// When it was written, ns.
-    #[getter]
-    fn generated_ns(&self) -> u64 {
-        self.stamp.generated
-    }
-    /// When the record that caused it was written, ns.
-    #[getter]
-    fn trigger_ns(&self) -> u64 {
-        self.stamp.trigger
-    }
-    /// Sequence of the record that caused it; 0 without a cause.
-    #[getter]
-    fn cause_sequence(&self) -> u64 {
-        self.stamp.cause
-    }
-    /// When this process had read it, ns; None in a recording.
-    #[getter]
-    fn received_ns(&self) -> Option<u64> {
-        self.received_ns
-    }
     /// Its payload.
     #[getter]
     fn payload<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
         PyBytes::new(py, &self.payload)
     }
     fn __repr__(&self) -> String {
-        let Self { stream, sequence, stamp, payload, .. } = self;
-        let (kind, bytes) = (stamp.kind, payload.len());
+        let Self { stream, sequence, kind, payload, .. } = self;
+        let bytes = payload.len();
         format!("Record(stream='{stream}', sequence={sequence}, kind={kind}, payload of {bytes} bytes)")
     }
 }
@@ -174,7 +165,7 @@ impl From<records::Quote> for Quote {
 impl Quote {
     fn __repr__(slf: &Bound<'_, Self>) -> String {
         let Self { bid, ask, .. } = slf.get();
-        let Record { sequence, stamp: Stamp { instrument, .. }, .. } = slf.as_super().get();
+        let Record { sequence, instrument, .. } = slf.as_super().get();
         format!("Quote(instrument={instrument}, bid={bid}, ask={ask}, sequence={sequence})")
     }
 }
@@ -214,7 +205,7 @@ impl From<records::Order> for Order {
 impl Order {
     fn __repr__(slf: &Bound<'_, Self>) -> String {
         let Self { number, price, quantity, side, .. } = slf.get();
-        let instrument = slf.as_super().get().stamp.instrument;
+        let instrument = slf.as_super().get().instrument;
         format!(
             "Order(number={number}, instrument={instrument}, side='{side}', price={price}, quantity={quantity})"
         )
@@ -280,7 +271,7 @@ impl Answer {
     /// Number of the strategy that it is for.
     #[getter]
     fn strategy(slf: &Bound<'_, Self>) -> u32 {
-        slf.as_super().get().stamp.instrument
+        slf.as_super().get().instrument
     }
     fn __repr__(&self) -> String {
         let Self { order_number, outcome, price, quantity, .. } = self;
