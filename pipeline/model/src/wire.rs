@@ -136,12 +136,8 @@ impl WireRecord {
     /// Returns the doubts about the run, one sentence each.
     pub fn doubts(&self) -> Vec<String> {
         let mut doubts = Vec::new();
-        if let Some(feed) = &self.feed {
-            feed.doubts(&mut doubts);
-        }
-        if let Some(gateway) = &self.gateway {
-            gateway.doubts(&mut doubts);
-        }
+        self.feed.iter().for_each(|feed| feed.doubts(&mut doubts));
+        self.gateway.iter().for_each(|gateway| gateway.doubts(&mut doubts));
         doubts
     }
 }
@@ -164,10 +160,9 @@ impl FeedFigures {
             ));
         }
         if !self.is_ended {
-            doubts.push(
-                "The feed did not announce its end, so messages after the last one received may be missing."
-                    .to_owned(),
-            );
+            let end =
+                "The feed did not announce its end, so messages after the last one received may be missing.";
+            doubts.push(end.to_owned());
         }
         for (count, said) in [
             (
@@ -218,20 +213,17 @@ impl GatewayFigures {
         if self.unstamped > 0 {
             doubts.push(format!("{} orders have no send stamp, so no tick to trade.", self.unstamped));
         }
-        let off = self.measured.saturating_sub(self.adding_up);
-        match (self.is_loopback, self.is_same_machine, self.exchange_cpu) {
-            (true, ..) => doubts.push(
+        let near = "The exchange runs on this machine";
+        doubts.extend(match (self.is_loopback, self.is_same_machine, self.exchange_cpu) {
+            (true, ..) => Some(
                 "The orders pass lo, so the figures include no NIC: run the exchange on another host, or in another network namespace."
                     .to_owned(),
             ),
-            (false, true, None) => doubts.push(
-                "The exchange runs on this machine and takes CPU time from the pipeline.".to_owned(),
-            ),
-            (false, true, Some(cpu)) => {
-                doubts.push(format!("The exchange runs on this machine, on CPU {cpu}."));
-            }
-            (false, false, _) => {}
-        }
+            (false, true, None) => Some(format!("{near} and takes CPU time from the pipeline.")),
+            (false, true, Some(cpu)) => Some(format!("{near}, on CPU {cpu}.")),
+            (false, false, _) => None,
+        });
+        let off = self.measured.saturating_sub(self.adding_up);
         // 1 of 100 is allowed.
         if off.saturating_mul(100) > self.measured {
             doubts.push(format!(

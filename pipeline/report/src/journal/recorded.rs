@@ -54,16 +54,12 @@ pub fn journal_recorded_text(recorded: &JournalRecorded, width: usize) -> String
     if recorded.streams == 0 {
         add_wrapped(&mut out, "No stream was found: check --stream and the running processes.", 0, width);
     }
-    if recorded.skipped > 0 {
-        let text = format!("{} already in the recording.", records_were(recorded.skipped));
-        add_wrapped(&mut out, &text, 0, width);
-    }
-    if recorded.missed > 0 {
-        let text = format!(
-            "{} overwritten before the recorder started; the recording has a gap there.",
-            records_were(recorded.missed)
-        );
-        add_wrapped(&mut out, &text, 0, width);
+    let others = [
+        (recorded.skipped, "already in the recording."),
+        (recorded.missed, "overwritten before the recorder started; the recording has a gap there."),
+    ];
+    for (number, what) in others.into_iter().filter(|(number, _)| *number > 0) {
+        add_wrapped(&mut out, &format!("{} {what}", records_were(number)), 0, width);
     }
     let lost = recorded.lost - recorded.missed.min(recorded.lost);
     if lost > 0 {

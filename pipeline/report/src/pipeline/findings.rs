@@ -48,19 +48,14 @@ impl<'r, 'a> MeasuredFinding<'r, 'a> {
     pub fn sentences(&self) -> Vec<String> {
         let [first, others @ ..] = self.finding.groups else { return Vec::new() };
         let measured = self.measured();
-        let firsts = measured.iter().filter(|row| row.row.group == *first);
-        let beside = |row: &&&'r MeasuredRow<'a>, letter: &char| {
-            let scenario = row.row.scenario;
-            measured
-                .iter()
-                .find(|other| other.row.scenario == scenario && other.row.group == *letter)
-                .copied()
-        };
-        firsts
-            .flat_map(|row| {
-                others.iter().filter_map(move |letter| Some(sentence(row, beside(&row, letter)?)))
-            })
-            .collect()
+        let of = |letter: char| measured.iter().filter(move |row| row.row.group == letter);
+        let mut said = Vec::new();
+        for row in of(*first) {
+            let is_beside = |other: &&&MeasuredRow<'_>| other.row.scenario == row.row.scenario;
+            let beside = others.iter().filter_map(|letter| of(*letter).find(is_beside));
+            said.extend(beside.map(|other| sentence(row, other)));
+        }
+        said
     }
 }
 
