@@ -37,10 +37,13 @@ fn every_text_of_a_setting_has_a_translation() {
     let chinese = lowlat_lang::chinese();
     let mut missing = BTreeSet::new();
     for setting in CATALOGUE.settings() {
-        let wanted = [setting.trading, setting.guide].into_iter().filter_map(|want| match want {
-            Want::State(state) => Some(state),
-            _ => None,
-        });
+        let wanted =
+            lowlat_host::Profile::ALL.map(|profile| setting.want(profile)).into_iter().filter_map(|want| {
+                match want {
+                    Want::State(state) => Some(state),
+                    _ => None,
+                }
+            });
         let texts =
             [setting.reason, setting.cost, setting.effective, setting.hazard].into_iter().chain(wanted);
         for text in texts {
@@ -149,11 +152,14 @@ fn firmware_values_stay_as_the_firmware_prints_them() {
     }
     assert!(seen > 150, "{seen} values");
     for setting in CATALOGUE.settings().filter(|setting| setting.layer == lowlat_settings::Layer::Firmware) {
-        let values = [setting.trading, setting.guide].into_iter().flat_map(|want| match want {
-            Want::Value(value) => vec![value],
-            Want::OneOf(values) => values.to_vec(),
-            _ => Vec::new(),
-        });
+        let values =
+            lowlat_host::Profile::ALL.map(|profile| setting.want(profile)).into_iter().flat_map(|want| {
+                match want {
+                    Want::Value(value) => vec![value],
+                    Want::OneOf(values) => values.to_vec(),
+                    _ => Vec::new(),
+                }
+            });
         for value in values {
             assert_eq!(in_chinese(value), format!("<td>{value}</td>"), "{}", setting.id);
         }

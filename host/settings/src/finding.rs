@@ -109,10 +109,13 @@ impl Judgement {
         Self { can_await_reboot: true, ..Self::new(Verdict::Ineffective, observed, because) }
     }
 
-    /// Adds a place where it was seen.
+    /// Adds a place where it was seen, unless it has it.
     #[must_use]
     pub fn at(mut self, path: impl Into<String>) -> Self {
-        self.seen_at.push(path.into());
+        let path = path.into();
+        if !self.seen_at.contains(&path) {
+            self.seen_at.push(path);
+        }
         self
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::{
     Context, Judgement,
-    change::{Proposal, by_layer},
+    change::{Proposal, WhyLeftOut, by_layer},
 };
 use lowlat_host::{Profile, kernel_version::KernelVersion};
 use serde::{Deserialize, Serialize};
@@ -36,6 +36,8 @@ pub struct Setting {
     /// Files (globs with `*` inside components) that the judge reads from the snapshot's knobs. The first exists only
     /// in kernels that have the setting, if `needs` names versions.
     pub reads: &'static [&'static str],
+    /// The wanted value in both profiles, unless one has its own.
+    pub both: Want,
     /// The wanted value for the default profile `trading`.
     pub trading: Want,
     /// The wanted value in the profile `guide-57037`.
@@ -48,6 +50,11 @@ pub struct Setting {
     pub judge: fn(&Context<'_>, &Setting) -> Judgement,
     /// Proposes a change for a row with a fault. By default the layer decides. Pure.
     pub change: fn(&Context<'_>, &Setting) -> Proposal,
+    /// What to do about a fault for which nothing is planned, or what changes it instead; empty for rows that `change`
+    /// decides.
+    pub not_planned: &'static str,
+    /// The reason for `not_planned`.
+    pub why_not: WhyLeftOut,
 }
 
 impl Setting {
@@ -65,20 +72,24 @@ impl Setting {
         needs: Needs::ANY,
         effective: "",
         reads: &[],
+        both: Want::Nothing,
         trading: Want::Nothing,
         guide: Want::Nothing,
         hazard: "",
         sources: &[],
         judge: |_, _| Judgement::unknown("no judge"),
         change: by_layer,
+        not_planned: "",
+        why_not: WhyLeftOut::YourChoice,
     };
 
     /// The value that the profile wants.
     pub fn want(&self, profile: Profile) -> Want {
-        match profile {
+        let own = match profile {
             Profile::Trading => self.trading,
             Profile::Guide57037 => self.guide,
-        }
+        };
+        if let Want::Nothing = own { self.both } else { own }
     }
 }
 

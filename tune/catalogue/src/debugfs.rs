@@ -123,9 +123,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         effective: "The LOC row of /proc/interrupts hardly increases on isolated CPUs while one thread spins \
                     there.",
         reads: &[FAIR_SERVER, FAIR_SERVER_CPU0],
-        trading: Want::Derived(|context| {
-            judge::isolated_list(context).map(|_| format!("0 on {:#}", context.allocation.isolated))
-        }),
+        trading: Want::Derived(off_on_isolated),
         sources: &[
             "kernel commit d741f297bcea \"sched/fair: Fair server interface\" (6.12)",
             "NVIDIA/NV-Kernels pull request 400",
@@ -145,9 +143,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         needs: Needs::since(7, 0).with_config(&["SCHED_CLASS_EXT"]),
         effective: "The LOC row of /proc/interrupts hardly increases on isolated CPUs while one thread spins there.",
         reads: &[EXT_SERVER, EXT_SERVER_CPU0],
-        trading: Want::Derived(|context| {
-            judge::isolated_list(context).map(|_| format!("0 on {:#}", context.allocation.isolated))
-        }),
+        trading: Want::Derived(off_on_isolated),
         sources: &["kernel commit cd959a356205 \"sched_ext: Add a DL server for sched_ext tasks\" (7.0)"],
         judge: ext_server,
         ..DEBUGFS
@@ -167,6 +163,10 @@ pub(super) const SETTINGS: &[Setting] = &[
         ..DEBUGFS
     },
 ];
+
+fn off_on_isolated(context: &Context<'_>) -> Option<String> {
+    judge::isolated_list(context).map(|_| format!("0 on {:#}", context.allocation.isolated))
+}
 
 /// Judges one file of debugfs, and explains why a file is not readable.
 fn knob(context: &Context<'_>, setting: &Setting) -> Judgement {

@@ -1,20 +1,19 @@
 //! Kernel threads and workqueues.
 
+use crate::{CPU_PARTITIONING, HAZARDS};
 use lowlat_host::snapshot::{KernelThread, SchedPolicy};
 use lowlat_settings::{
     Context, Impact, Judgement, Layer, Needs, Risk, Setting, Verdict, Want, change, judge,
 };
 
 const THREADS: &str = "/proc/PID/status";
-const HAZARDS: &str = "docs/guide-57037.md: hazards of guide 57037 on today's hosts";
-const CPU_PARTITIONING: &str = "TuneD 2.28 profile cpu-partitioning";
 const WORKQUEUE_DOC: &str = "kernel Documentation/core-api/workqueue.rst";
 
 /// The guide's real-time priorities (sections 4.3.2.1.1 and 4.3.2.1.2).
 const KSOFTIRQD_PRIORITY: u32 = 2;
 const RCUB_PRIORITY: u32 = 4;
 
-const KTHREAD: Setting = Setting { layer: Layer::Kthread, impact: Impact::Medium, ..Setting::BLANK };
+const KTHREAD: Setting = Setting { layer: Layer::Kthread, ..Setting::BLANK };
 
 pub(super) const SETTINGS: &[Setting] = &[
     Setting {
@@ -25,8 +24,7 @@ pub(super) const SETTINGS: &[Setting] = &[
                  mask, including isolated ones.",
         cost: "The housekeeping CPUs do the work.",
         effective: "The cpumask names no isolated CPU.",
-        trading: Want::Derived(judge::kept_off_isolated),
-        guide: Want::Derived(judge::kept_off_isolated),
+        both: Want::Derived(judge::kept_off_isolated),
         hazard: "The guide writes it before it stops TuneD, whose rollback restores the old mask.",
         sources: &["guide 57037 section 4.3.3.1.2 step 2", HAZARDS, CPU_PARTITIONING, WORKQUEUE_DOC],
         judge: |context, _| {
@@ -60,8 +58,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         cost: "The housekeeping CPUs do the work.",
         impact: Impact::High,
         effective: "The cpumask names no isolated CPU.",
-        trading: Want::Derived(judge::kept_off_isolated),
-        guide: Want::Derived(judge::kept_off_isolated),
+        both: Want::Derived(judge::kept_off_isolated),
         hazard: "Set by TuneD's cpu-partitioning, and reverted when the guide stops TuneD.",
         sources: &["guide 57037 section 4.3.2.1.1", HAZARDS, CPU_PARTITIONING, WORKQUEUE_DOC],
         judge: |context, _| {
@@ -79,8 +76,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         cost: "The housekeeping CPUs do the work.",
         impact: Impact::High,
         effective: "Cpus_allowed_list of each thread names no isolated CPU.",
-        trading: Want::Derived(judge::kept_off_isolated),
-        guide: Want::Derived(judge::kept_off_isolated),
+        both: Want::Derived(judge::kept_off_isolated),
         hazard: "The guide finds them with `pgrep rcu`, which matches any name that contains rcu. Threads \
                  bound to one CPU cannot be moved.",
         sources: &[
@@ -99,8 +95,7 @@ pub(super) const SETTINGS: &[Setting] = &[
                  of its node.",
         cost: "With one housekeeping CPU for several nodes, a distant CPU frees the pages.",
         effective: "Cpus_allowed_list of each kswapd names no isolated CPU.",
-        trading: Want::Derived(judge::kept_off_isolated),
-        guide: Want::Derived(judge::kept_off_isolated),
+        both: Want::Derived(judge::kept_off_isolated),
         hazard: "`pgrep kswapd?` is a pattern that also matches other names, and the guide moves the thread \
                  of one socket to CPUs of the other as well. The setting is lost when memory or CPUs are \
                  hot-plugged.",

@@ -32,6 +32,11 @@ use lowlat_settings::{Catalogue, Setting};
 /// Every setting that lowlat knows.
 pub const CATALOGUE: Catalogue = Catalogue::new(FAMILIES);
 
+/// Sources of several families.
+const HAZARDS: &str = "docs/guide-57037.md: hazards of guide 57037 on today's hosts";
+const CPU_PARTITIONING: &str = "TuneD 2.28 profile cpu-partitioning";
+const NETWORK_LATENCY: &str = "TuneD 2.28 profile network-latency";
+
 const FAMILIES: &[&[Setting]] = &[
     boot::clock::SETTINGS,
     boot::idle::SETTINGS,

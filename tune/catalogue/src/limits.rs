@@ -1,11 +1,7 @@
 //! Limits of user processes: locked memory, real-time priority, and core dumps.
 
 use lowlat_host::Reading;
-use lowlat_settings::{
-    Context, Impact, Judgement, Layer, Setting, Want,
-    change::{Proposal, WhyLeftOut},
-    judge,
-};
+use lowlat_settings::{Context, Judgement, Layer, Setting, Want, judge};
 
 const LIMITS: &str = "/etc/security/limits.conf";
 const MORE_LIMITS: &str = "/etc/security/limits.d/*.conf";
@@ -14,7 +10,6 @@ const PATTERN: &str = "/proc/sys/kernel/core_pattern";
 /// A limit of users, by its name in limits.conf(5).
 const LIMIT: Setting = Setting {
     layer: Layer::Service,
-    impact: Impact::Medium,
     reads: &[LIMITS, MORE_LIMITS],
     sources: &["limits.conf(5)", "systemd.exec(5): LimitMEMLOCK=, LimitRTPRIO="],
     ..Setting::BLANK
@@ -23,13 +18,8 @@ const LIMIT: Setting = Setting {
 pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         id: "service.limits.memlock",
-        change: |_, _| {
-            Proposal::not(
-                WhyLeftOut::YourChoice,
-                "which user trades is unknown: add \"USER - memlock unlimited\" to a file in /etc/security/limits.d, or \
-                 LimitMEMLOCK=infinity to the unit",
-            )
-        },
+        not_planned: "which user trades is unknown: add \"USER - memlock unlimited\" to a file in \
+                      /etc/security/limits.d, or LimitMEMLOCK=infinity to the unit",
         name: "memlock",
         reason: "A user other than root can lock only so much memory. mlockall of a larger program fails, and its pages can \
                  be moved or swapped out.",
@@ -40,13 +30,8 @@ pub(super) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "service.limits.rtprio",
-        change: |_, _| {
-            Proposal::not(
-                WhyLeftOut::YourChoice,
-                "which user trades is unknown: add \"USER - rtprio 99\" to a file in /etc/security/limits.d, or \
-                 LimitRTPRIO=99 to the unit",
-            )
-        },
+        not_planned: "which user trades is unknown: add \"USER - rtprio 99\" to a file in /etc/security/limits.d, or \
+                      LimitRTPRIO=99 to the unit",
         name: "rtprio",
         reason: "A user other than root cannot give a thread SCHED_FIFO with a priority above this limit. The default is \
                  0: none.",
@@ -57,12 +42,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "sysctl.kernel.core_pattern",
-        change: |_, _| {
-            Proposal::not(
-                WhyLeftOut::YourChoice,
-                "set ProcessSizeMax= in /etc/systemd/coredump.conf, or LimitCORE=0 for the trading processes",
-            )
-        },
+        not_planned: "set ProcessSizeMax= in /etc/systemd/coredump.conf, or LimitCORE=0 for the trading processes",
         layer: Layer::Sysctl,
         name: "kernel.core_pattern",
         reason: "A crash handler reads all memory of the process that crashed and compresses it. With gigabytes of huge \

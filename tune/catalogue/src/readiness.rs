@@ -1,9 +1,10 @@
 //! The current state of the host, which the guide checks before measuring.
 
+use crate::HAZARDS;
 use lowlat_host::{CpuSet, Reading};
 use lowlat_settings::{
     Context, Impact, Judgement, Layer, Setting, Verdict, Want,
-    change::{self, Proposal, WhyLeftOut},
+    change::{self, WhyLeftOut},
     judge,
 };
 
@@ -34,11 +35,10 @@ pub(super) const SETTINGS: &[Setting] = &[
         impact: Impact::Medium,
         effective: "Cpus_allowed_list in /proc/self/status names housekeeping CPUs only, and so do systemd.cpu_affinity=, \
                     CPUAffinity= in system.conf, and AllowedCPUs= of system.slice, user.slice and init.scope.",
-        trading: Want::Derived(judge::housekeeping_list),
-        guide: Want::Derived(judge::housekeeping_list),
+        both: Want::Derived(judge::housekeeping_list),
         hazard: "The guide's measuring script relies on this: its own threads avoid the measured CPUs only \
                  because the shell does.",
-        sources: &[SECTION_1_8, "docs/guide-57037.md: hazards of guide 57037 on today's hosts"],
+        sources: &[SECTION_1_8, HAZARDS],
         judge: affinity,
         ..READINESS
     },
@@ -51,25 +51,20 @@ pub(super) const SETTINGS: &[Setting] = &[
         effective: "`tuned-adm active` says that the daemon is not running and names the preset profile.",
         guide: Want::State("TuneD stopped, HPELowLatency preset"),
         hazard: "A stopped TuneD has rolled its profile back; see service.tuned and service.tuned.rollback.",
-        sources: &[SECTION_1_8, "docs/guide-57037.md: hazards of guide 57037 on today's hosts"],
+        sources: &[SECTION_1_8, HAZARDS],
         judge: tuned,
         ..READINESS
     },
     Setting {
         id: "readiness.cmdline",
-        change: |_, _| {
-            Proposal::not(
-                WhyLeftOut::ByAnother,
-                "it summarizes the boot settings, which are planned one by one",
-            )
-        },
+        not_planned: "it summarizes the boot settings, which are planned one by one",
+        why_not: WhyLeftOut::ByAnother,
         name: "/proc/cmdline",
         reason: "Every parameter of the profile must be on the kernel's actual command line. A boot loader \
                  that lost one reports nothing.",
         impact: Impact::Medium,
         effective: "Every boot setting is good or does not apply.",
-        trading: Want::State("no boot setting is wrong"),
-        guide: Want::State("no boot setting is wrong"),
+        both: Want::State("no boot setting is wrong"),
         hazard: "The guide checks it by eye.",
         sources: &[SECTION_1_8],
         judge: cmdline,
@@ -143,9 +138,7 @@ fn tuned(context: &Context<'_>, _: &Setting) -> Judgement {
 
 /// Good if no boot row has a fault.
 fn cmdline(context: &Context<'_>, _: &Setting) -> Judgement {
-    if let Err(judgement) = judge::command_line(context.host) {
-        return judgement;
-    }
+    let Some(_) = judge::command_line(context.host) else { return judge::no_command_line(context.host) };
     let boot = context.catalogue.settings().filter(|setting| setting.layer == Layer::Boot);
     let findings: Vec<_> = boot.map(|setting| lowlat_settings::judge_one(context, setting)).collect();
     let faults: Vec<String> = findings

@@ -1,6 +1,6 @@
 //! Services that the guide stops, and services that must run. irqbalance has its row among the interrupts.
 
-use crate::netfilter;
+use crate::{HAZARDS, netfilter};
 use lowlat_host::{
     Reading,
     snapshot::{Service, ServiceSource},
@@ -8,7 +8,6 @@ use lowlat_host::{
 use lowlat_settings::{Context, Impact, Judgement, Layer, Risk, Setting, Verdict, Want, change, judge};
 
 const STEP_9: &str = "guide 57037 section 4.3.3.1.2 step 9";
-const HAZARDS: &str = "docs/guide-57037.md: hazards of guide 57037 on today's hosts";
 const PLACE: &str = "systemd";
 
 /// Common values of the rows for step 9: the guide wants the service stopped.
@@ -283,6 +282,12 @@ fn is_running(state: &str) -> bool {
     matches!(state, "active" | "activating" | "reloading")
 }
 
+/// The names of the units that are running.
+fn running<'a>(units: &[(&'a str, &Service)]) -> Vec<&'a str> {
+    let running = units.iter().filter(|(_, unit)| unit.active.known().is_some_and(|state| is_running(state)));
+    running.map(|(name, _)| *name).collect()
+}
+
 /// The unit is installed, but its state is unknown.
 fn state_unknown(unit: &Service, name: &str) -> Judgement {
     match &unit.active {
@@ -312,12 +317,7 @@ fn stopped(context: &Context<'_>, setting: &Setting) -> Judgement {
     if found.is_empty() {
         return Judgement::not_applicable("this host has no such unit").at(PLACE);
     }
-    let running: Vec<&str> = found
-        .iter()
-        .filter(|(_, unit)| unit.active.known().is_some_and(|state| is_running(state)))
-        .map(|(name, _)| *name)
-        .collect();
-    let unread = found.iter().find(|(_, unit)| !unit.active.is_known());
+    let (running, unread) = (running(&found), found.iter().find(|(_, unit)| !unit.active.is_known()));
     let is_service_stopped = running.iter().all(|name| name.ends_with(".socket"));
     let has_service = found.iter().any(|(name, _)| !name.ends_with(".socket"));
     let judgement = match (running.is_empty(), unread) {
@@ -374,20 +374,10 @@ fn clock_discipline(context: &Context<'_>, _: &Setting) -> Judgement {
         let plain = name.split(['@', '.']).next().unwrap_or(name);
         PTP.contains(&plain)
     };
-    let clocks: Vec<_> = context
-        .host
-        .services
-        .units
-        .iter()
-        .filter(|(name, _)| SETTERS.contains(&name.as_str()) || is_ptp(name))
-        .collect();
-    let running: Vec<String> = clocks
-        .iter()
-        .filter(|(_, unit)| unit.active.known().is_some_and(|state| is_running(state)))
-        .map(|(name, _)| (*name).clone())
-        .collect();
-    let setters = running.iter().filter(|name| SETTERS.contains(&name.as_str())).count();
-    let unread = clocks.iter().find(|(_, unit)| !unit.active.is_known());
+    let units = context.host.services.units.iter().map(|(name, unit)| (name.as_str(), unit));
+    let clocks: Vec<_> = units.filter(|(name, _)| SETTERS.contains(name) || is_ptp(name)).collect();
+    let (running, unread) = (running(&clocks), clocks.iter().find(|(_, unit)| !unit.active.is_known()));
+    let setters = running.iter().filter(|name| SETTERS.contains(name)).count();
     let judgement = match (setters, running.is_empty(), unread) {
         (2.., _, _) => Judgement::new(
             Verdict::Conflicting,

@@ -1,5 +1,6 @@
 //! TuneD: its profile, its boot parameters, and the effects of stopping it.
 
+use crate::HAZARDS;
 use lowlat_host::{CpuSet, Reading, cmdline::CommandLine};
 use lowlat_settings::{
     Context, Impact, Judgement, Layer, Needs, Risk, Setting, Verdict, Want, change,
@@ -14,7 +15,6 @@ const VERSION: &str = "/usr/lib/python3*/*-packages/tuned/version.py";
 const ROLLBACK_SINCE: (u32, u32) = (2, 21);
 const SECTION_1_2: &str = "guide 57037 section 4.3.2.1.1";
 const SECTION_1_4: &str = "guide 57037 section 4.3.2.1.3";
-const HAZARDS: &str = "docs/guide-57037.md: hazards of guide 57037 on today's hosts";
 
 /// Profiles of TuneD that are not meant for low latency. They set their own governors and sysctls whenever
 /// the daemon starts.
@@ -84,8 +84,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         risk: Risk::Availability,
         impact: Impact::High,
         effective: "After `systemctl stop tuned` the settings are unchanged.",
-        trading: Want::Derived(rollback),
-        guide: Want::Derived(rollback),
+        both: Want::Derived(rollback),
         hazard: "The guide stops TuneD with its default. IRQ, scheduler and workqueue settings are reverted, \
                  and the next boot can come up without nohz_full= and rcu_nocbs=.",
         reads: &[VERSION],
@@ -119,8 +118,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         needs_reboot: true,
         effective: "Every word of TUNED_BOOT_CMDLINE in /etc/tuned/bootcmdline is in /proc/cmdline.",
         reads: &[change::tuned::BOOTCMDLINE],
-        trading: Want::State("every parameter that TuneD requests is in force"),
-        guide: Want::State("every parameter that TuneD requests is in force"),
+        both: Want::State("every parameter that TuneD requests is in force"),
         hazard: "TuneD's GRUB support has failed without an error on EFI hosts, on other boot entries, and \
                  with a full grubenv.",
         sources: &[SECTION_1_2, HAZARDS, "TuneD issues 81, 174, 528, 704 and 706"],
@@ -298,10 +296,7 @@ fn bootloader(context: &Context<'_>, _: &Setting) -> Judgement {
         Ok(asked) => asked,
         Err(judgement) => return judgement,
     };
-    let line = match judge::command_line(context.host) {
-        Ok(line) => line,
-        Err(judgement) => return judgement,
-    };
+    let Some(line) = judge::command_line(context.host) else { return judge::no_command_line(context.host) };
     let lost: Vec<String> =
         asked.tokens().iter().filter(|token| !is_on_line(token, line)).map(spell).collect();
     let all = asked.tokens().len();

@@ -120,7 +120,10 @@ pub(crate) const BOOT_VALUE: Grammar = Grammar {
 impl Setting {
     /// The row's proposal on this host, without names and values that do not fit their types.
     pub fn proposal(&self, context: &Context<'_>) -> Proposal {
-        let mut proposal = (self.change)(context, self);
+        let mut proposal = match self.not_planned {
+            "" => (self.change)(context, self),
+            text => Proposal::not(self.why_not, text),
+        };
         let mut reasons = Vec::new();
         proposal.steps.retain(|step| is_kept(step.target.kind().misfit(&step.after), &mut reasons));
         proposal.tokens.retain(|token| is_kept(token.misfit(), &mut reasons));

@@ -22,6 +22,12 @@ pub enum ParameterInForce {
     Unseen,
 }
 
+impl ParameterInForce {
+    pub fn no(observed: String, because: &str) -> Self {
+        Self::No { observed, because: because.to_owned() }
+    }
+}
+
 /// Request for one parameter on the command line.
 enum Asked {
     Missing,
@@ -32,9 +38,13 @@ enum Asked {
     Contrary(String),
 }
 
-/// Returns the command line, or a judgement with the reason why it is unknown.
-pub fn command_line(host: &HostSnapshot) -> Result<&CommandLine, Judgement> {
-    host.kernel.command_line.known().ok_or_else(|| missing(&host.kernel.command_line, "/proc/cmdline"))
+pub fn command_line(host: &HostSnapshot) -> Option<&CommandLine> {
+    host.kernel.command_line.known()
+}
+
+/// The judgement for a host whose command line is unknown.
+pub fn no_command_line(host: &HostSnapshot) -> Judgement {
+    missing(&host.kernel.command_line, "/proc/cmdline")
 }
 
 /// The parameter's name without its equals sign.
@@ -55,10 +65,7 @@ pub fn boot_token_in_force(
     setting: &Setting,
     in_force: ParameterInForce,
 ) -> Judgement {
-    let line = match command_line(context.host) {
-        Ok(line) => line,
-        Err(judgement) => return judgement,
-    };
+    let Some(line) = command_line(context.host) else { return no_command_line(context.host) };
     let key = boot_key(setting);
     let is_trading = context.profile == Profile::Trading;
     let judgement = match (asked(context, &setting.want(context.profile), line, key), in_force) {
@@ -131,9 +138,7 @@ fn shown(context: &Context<'_>, path: &str, wanted: &str, because: &str) -> Para
         Reading::Known(value) if same_meaning(&value, wanted) => {
             ParameterInForce::Yes(format!("{path} is {value}"))
         }
-        Reading::Known(value) => {
-            ParameterInForce::No { observed: format!("{path} is {value}"), because: because.to_owned() }
-        }
+        Reading::Known(value) => ParameterInForce::no(format!("{path} is {value}"), because),
         _ => ParameterInForce::Unseen,
     }
 }

@@ -1,6 +1,6 @@
 //! Judges of command-line parameters that contain a CPU list: compared as sets, never as text.
 
-use super::{boot_key, command_line, good_because};
+use super::{boot_key, command_line, good_because, no_command_line};
 use crate::{Context, Judgement, Setting, Verdict};
 use lowlat_host::{
     CPU_ID_MAX, CpuSet, ListError, Profile, Reading,
@@ -19,10 +19,7 @@ pub fn boot_cpus_in_force(
     kernel_set: &Reading<CpuSet>,
     path: &str,
 ) -> Judgement {
-    let line = match command_line(context.host) {
-        Ok(line) => line,
-        Err(judgement) => return judgement,
-    };
+    let Some(line) = command_line(context.host) else { return no_command_line(context.host) };
     let key = boot_key(setting);
     let wanted_line = CommandLine::parse(&format!(
         "{key}={}",

@@ -58,14 +58,14 @@ pub fn list(names: &[String]) -> String {
     }
 }
 
-/// Returns the CPUs to isolate, or the judgement for a host without any.
-pub fn isolated<'a>(context: &Context<'a>) -> Result<&'a CpuSet, Judgement> {
-    let isolated = &context.allocation.isolated;
-    if isolated.is_empty() {
-        Err(Judgement::not_applicable("no CPU is isolated on this host"))
-    } else {
-        Ok(isolated)
-    }
+/// The CPUs to isolate; none if the host has none.
+pub fn isolated<'a>(context: &Context<'a>) -> Option<&'a CpuSet> {
+    Some(&context.allocation.isolated).filter(|isolated| !isolated.is_empty())
+}
+
+/// The judgement for a host without CPUs to isolate.
+pub fn none_isolated() -> Judgement {
+    Judgement::not_applicable("no CPU is isolated on this host")
 }
 
 #[cfg(test)]

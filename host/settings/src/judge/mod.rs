@@ -9,7 +9,9 @@ mod idle;
 mod sysctl;
 
 pub use boot::boot_key;
-pub use boot::{ParameterInForce, boot_token, boot_token_in_force, boot_token_shown, command_line};
+pub use boot::{
+    ParameterInForce, boot_token, boot_token_in_force, boot_token_shown, command_line, no_command_line,
+};
 pub use boot_cpus::{boot_cpus, boot_cpus_in_force, cpus_on_line};
 pub use cpus::{
     boot_irq_list, housekeeping_list, isolated_list, kept_off_isolated, off_isolated, tickless_list,

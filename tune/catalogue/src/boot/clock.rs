@@ -70,10 +70,7 @@ fn reliable_tsc(context: &Context<'_>) -> Option<String> {
 
 /// `nowatchdog` has the same effect without the additional trust that `reliable` implies.
 fn tsc(context: &Context<'_>, setting: &Setting) -> Judgement {
-    let line = match judge::command_line(context.host) {
-        Ok(line) => line,
-        Err(judgement) => return judgement,
-    };
+    let Some(line) = judge::command_line(context.host) else { return judge::no_command_line(context.host) };
     if line.last("tsc") == Some("nowatchdog") && !matches!(setting.want(context.profile), Want::Value(_)) {
         return judge::good_because("tsc=nowatchdog", "the watchdog is off").at("/proc/cmdline");
     }
@@ -81,20 +78,16 @@ fn tsc(context: &Context<'_>, setting: &Setting) -> Judgement {
     let in_force = match in_use {
         // A guest may have a reason to use its hypervisor's clock, which is based on the counter.
         "" | "tsc" | "kvm-clock" | "hyperv_clocksource_tsc_page" | "xen" => judge::ParameterInForce::Unseen,
-        other => judge::ParameterInForce::No {
-            observed: format!("the clock source in use is {other}"),
-            because: "the kernel does not use the time stamp counter, so the parameter does nothing"
-                .to_owned(),
-        },
+        other => judge::ParameterInForce::no(
+            format!("the clock source in use is {other}"),
+            "the kernel does not use the time stamp counter, so the parameter does nothing",
+        ),
     };
     judge::boot_token_in_force(context, setting, in_force)
 }
 
 fn clocksource(context: &Context<'_>, _: &Setting) -> Judgement {
-    let line = match judge::command_line(context.host) {
-        Ok(line) => line,
-        Err(judgement) => return judgement,
-    };
+    let Some(line) = judge::command_line(context.host) else { return judge::no_command_line(context.host) };
     let in_use = context.host.cpu.clocksource.text();
     let judgement = match line.last("clocksource") {
         None => Judgement::good("not on the command line"),

@@ -2,9 +2,7 @@
 
 use super::{BOOT, GUIDE, HAZARDS, PARAMETERS, REALTIME};
 use lowlat_settings::{
-    Context, Impact, Judgement, Needs, Risk, Setting, Verdict, Want,
-    change::{Proposal, WhyLeftOut},
-    judge,
+    Context, Impact, Judgement, Needs, Risk, Setting, Verdict, Want, change::WhyLeftOut, judge,
 };
 
 const INTEL_IDLE_DOC: &str = "kernel Documentation/admin-guide/pm/intel_idle.rst";
@@ -90,12 +88,8 @@ pub(crate) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "boot.amd_pstate",
-        change: |_, _| {
-            Proposal::not(
-                WhyLeftOut::ByAnother,
-                "the performance governor keeps the frequency up with any driver; see sysfs.cpufreq.governor",
-            )
-        },
+        not_planned: "the performance governor keeps the frequency up with any driver; see sysfs.cpufreq.governor",
+        why_not: WhyLeftOut::ByAnother,
         name: "amd_pstate=",
         reason: "Chooses AMD's frequency driver. Any choice works as long as the frequency stays up. disable \
                  leaves it to acpi-cpufreq; active and passive need the performance governor.",
@@ -134,11 +128,7 @@ fn idle_in_force(context: &Context<'_>, because: &str) -> judge::ParameterInForc
     if states.is_empty() {
         return judge::ParameterInForce::Unseen;
     }
-    let watched = if context.allocation.isolated.is_empty() {
-        &context.host.topology.online
-    } else {
-        &context.allocation.isolated
-    };
+    let watched = judge::each::isolated(context).unwrap_or(&context.host.topology.online);
     let deep: Vec<String> = states
         .iter()
         .filter(|state| !judge::is_shallow(context.host, state) && !state.cpus_enabled.is_disjoint(watched))
@@ -149,10 +139,7 @@ fn idle_in_force(context: &Context<'_>, because: &str) -> judge::ParameterInForc
             "no idle state beyond C1 is enabled on isolated CPUs".to_owned(),
         );
     }
-    judge::ParameterInForce::No {
-        observed: format!("isolated CPUs may enter {}", deep.join(", ")),
-        because: because.to_owned(),
-    }
+    judge::ParameterInForce::no(format!("isolated CPUs may enter {}", deep.join(", ")), because)
 }
 
 /// Returns "not applicable" if another parameter or the hypervisor decides how CPUs idle.
@@ -193,10 +180,7 @@ fn intel_max_cstate(context: &Context<'_>, setting: &Setting) -> Judgement {
     if let Some(judgement) = decided_elsewhere(context) {
         return judgement;
     }
-    let line = match judge::command_line(context.host) {
-        Ok(line) => line,
-        Err(judgement) => return judgement,
-    };
+    let Some(line) = judge::command_line(context.host) else { return judge::no_command_line(context.host) };
     if line.last("intel_idle.max_cstate") == Some("0") {
         return match line.last("processor.max_cstate") {
             Some("0" | "1") => Judgement::good("intel_idle.max_cstate=0 with processor.max_cstate"),

@@ -65,10 +65,7 @@ fn isolcpus(context: &Context<'_>) -> Option<String> {
 }
 
 fn judge_isolcpus(context: &Context<'_>, setting: &Setting) -> Judgement {
-    let line = match judge::command_line(context.host) {
-        Ok(line) => line,
-        Err(judgement) => return judgement,
-    };
+    let Some(line) = judge::command_line(context.host) else { return judge::no_command_line(context.host) };
     if let Some(because) = isolates_nothing(context, line) {
         let token = format!("isolcpus={}", line.in_force("isolcpus").unwrap_or_default());
         return Judgement::new(Verdict::Ineffective, token, because).at("/proc/cmdline");
@@ -120,10 +117,7 @@ fn is_partitioned(context: &Context<'_>) -> bool {
 
 /// Conflicting if the command line isolates CPUs and also sends interrupts to them.
 fn irqaffinity(context: &Context<'_>, setting: &Setting) -> Judgement {
-    let line = match judge::command_line(context.host) {
-        Ok(line) => line,
-        Err(judgement) => return judgement,
-    };
+    let Some(line) = judge::command_line(context.host) else { return judge::no_command_line(context.host) };
     let cpus_of = |key| judge::cpus_on_line(context, line, key).and_then(Result::ok).unwrap_or_default();
     let irqs = cpus_of("irqaffinity");
     for key in ["isolcpus", "nohz_full"] {

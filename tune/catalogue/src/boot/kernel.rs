@@ -65,13 +65,9 @@ pub(crate) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "boot.efi_runtime",
-        change: |_, _| {
-            Proposal::not(
-                WhyLeftOut::ByAnother,
-                "kthread.workqueue.global keeps the calls off isolated CPUs; efi=noruntime prevents them, and with them \
-                 changes of the boot entries",
-            )
-        },
+        not_planned: "kthread.workqueue.global keeps the calls off isolated CPUs; efi=noruntime prevents them, and \
+                      with them changes of the boot entries",
+        why_not: WhyLeftOut::ByAnother,
         name: "efi=noruntime",
         reason: "A call of the firmware's run-time services keeps its CPU for milliseconds: to read or set its clock, or a \
                  boot variable. The kernel makes them from an unbound work queue, on any CPU of the mask.",
@@ -105,12 +101,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "boot.console_serial",
-        change: |_, _| {
-            Proposal::not(
-                WhyLeftOut::YourChoice,
-                "a serial console may be the only way in after a failure; sysctl.kernel.printk keeps it silent",
-            )
-        },
+        not_planned: "a serial console may be the only way in after a failure; sysctl.kernel.printk keeps it silent",
         name: "console=ttyS",
         reason: "The kernel writes messages to a serial console with interrupts off, at 115,200 baud about 90 us for each \
                  character. The CPU that logged one cannot do anything else.",
@@ -135,10 +126,7 @@ pub(crate) fn serial_consoles(line: &CommandLine) -> Vec<String> {
 
 /// The mode in parentheses in "full (lazy)", otherwise the one on the command line.
 fn preempt(context: &Context<'_>, _: &Setting) -> Judgement {
-    let line = match judge::command_line(context.host) {
-        Ok(line) => line,
-        Err(judgement) => return judgement,
-    };
+    let Some(line) = judge::command_line(context.host) else { return judge::no_command_line(context.host) };
     let shown = context.host.file(PREEMPT);
     let mode = match &shown {
         Reading::Known(text) => {
@@ -165,10 +153,7 @@ fn preempt(context: &Context<'_>, _: &Setting) -> Judgement {
 
 /// Off without the parameter only in kernels that are built so.
 fn psi(context: &Context<'_>, _: &Setting) -> Judgement {
-    let line = match judge::command_line(context.host) {
-        Ok(line) => line,
-        Err(judgement) => return judgement,
-    };
+    let Some(line) = judge::command_line(context.host) else { return judge::no_command_line(context.host) };
     let is_off_by_default = context.host.kernel.config_option("PSI_DEFAULT_DISABLED");
     let judgement = match (line.last("psi"), is_off_by_default) {
         (Some("0" | "n" | "off"), _) => Judgement::good("psi=0"),
@@ -183,10 +168,7 @@ fn psi(context: &Context<'_>, _: &Setting) -> Judgement {
 }
 
 fn split_lock_detect(context: &Context<'_>, _: &Setting) -> Judgement {
-    let line = match judge::command_line(context.host) {
-        Ok(line) => line,
-        Err(judgement) => return judgement,
-    };
+    let Some(line) = judge::command_line(context.host) else { return judge::no_command_line(context.host) };
     let judgement = match line.last("split_lock_detect") {
         Some("off") => Judgement::wrong("split_lock_detect=off", ""),
         Some(mode) => Judgement::good(format!("split_lock_detect={mode}")),
@@ -197,10 +179,7 @@ fn split_lock_detect(context: &Context<'_>, _: &Setting) -> Judgement {
 
 fn efi_runtime(context: &Context<'_>, _: &Setting) -> Judgement {
     let host = context.host;
-    let line = match judge::command_line(host) {
-        Ok(line) => line,
-        Err(judgement) => return judgement,
-    };
+    let Some(line) = judge::command_line(host) else { return judge::no_command_line(host) };
     if host.firmware.is_uefi == Reading::Known(false) {
         return Judgement::not_applicable("the host was not started by UEFI").at("/sys/firmware/efi");
     }
@@ -228,10 +207,7 @@ fn efi_runtime(context: &Context<'_>, _: &Setting) -> Judgement {
 }
 
 fn iommu_pt(context: &Context<'_>, _: &Setting) -> Judgement {
-    let line = match judge::command_line(context.host) {
-        Ok(line) => line,
-        Err(judgement) => return judgement,
-    };
+    let Some(line) = judge::command_line(context.host) else { return judge::no_command_line(context.host) };
     if context.host.firmware.iommu_count == Reading::Known(0) {
         return Judgement::not_applicable("the kernel uses no IOMMU").at("/sys/class/iommu");
     }
@@ -250,10 +226,7 @@ fn iommu_pt(context: &Context<'_>, _: &Setting) -> Judgement {
 
 fn console_serial(context: &Context<'_>, _: &Setting) -> Judgement {
     const PRINTK: &str = "/proc/sys/kernel/printk";
-    let line = match judge::command_line(context.host) {
-        Ok(line) => line,
-        Err(judgement) => return judgement,
-    };
+    let Some(line) = judge::command_line(context.host) else { return judge::no_command_line(context.host) };
     let consoles = serial_consoles(line);
     if consoles.is_empty() {
         return Judgement::good("none").at("/proc/cmdline");

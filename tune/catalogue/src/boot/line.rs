@@ -3,11 +3,7 @@
 use super::super::tuned;
 use super::{BOOT, GUIDE, HAZARDS};
 use lowlat_host::{CpuSet, Profile, Reading};
-use lowlat_settings::{
-    Context, Impact, Judgement, Setting, Verdict, Want,
-    change::{Proposal, WhyLeftOut},
-    judge,
-};
+use lowlat_settings::{Context, Impact, Judgement, Setting, Verdict, Want, judge};
 
 /// Size of GRUB's environment block. It cannot grow, and a write that does not fit fails.
 const GRUBENV_BYTES: usize = 1024;
@@ -27,21 +23,14 @@ pub(crate) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "boot.first_token",
-        change: |_, _| {
-            Proposal::not(
-                WhyLeftOut::YourChoice,
-                "add the lost word to the command line manually, after another word: the plan does not use \
-                 TuneD",
-            )
-        },
+        not_planned: "add the lost word to the command line manually, after another word: the plan does not use TuneD",
         name: "first word of TuneD's command line",
         reason: "TuneD and grubby have been seen to join the first parameter that they add to the word \
                  before it. That parameter then has no effect, and nothing reports it.",
         impact: Impact::Medium,
         effective: "The first word of TUNED_BOOT_CMDLINE in /etc/tuned/bootcmdline is in /proc/cmdline.",
         reads: &[lowlat_settings::change::tuned::BOOTCMDLINE],
-        trading: Want::State("not lost"),
-        guide: Want::State("not lost"),
+        both: Want::State("not lost"),
         hazard: "The guide's workaround is to put \"quiet\" first, or to add the lost word to \
                  GRUB_CMDLINE_LINUX.",
         sources: &[GUIDE, HAZARDS, "TuneD issue 268"],
@@ -50,12 +39,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "boot.grubenv_limit",
-        change: |_, _| {
-            Proposal::not(
-                WhyLeftOut::YourChoice,
-                "free some space in grubenv, or set the command line in the boot loader's own configuration",
-            )
-        },
+        not_planned: "free some space in grubenv, or set the command line in the boot loader's own configuration",
         name: "grubenv",
         reason: "GRUB's environment block has 1,024 bytes in total. A command line that names each CPU \
                  does not fit on a large host, and the write fails. The host then boots with the old \
@@ -78,10 +62,7 @@ fn first_token(context: &Context<'_>, _: &Setting) -> Judgement {
         Ok(asked) => asked,
         Err(judgement) => return judgement,
     };
-    let line = match judge::command_line(context.host) {
-        Ok(line) => line,
-        Err(judgement) => return judgement,
-    };
+    let Some(line) = judge::command_line(context.host) else { return judge::no_command_line(context.host) };
     let Some(first) = asked.tokens().first() else {
         return Judgement::not_applicable("TuneD requests no boot parameters")
             .at(lowlat_settings::change::tuned::BOOTCMDLINE);

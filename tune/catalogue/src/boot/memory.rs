@@ -56,8 +56,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         cost: "Processes that do not ask for huge pages use more of the translation cache.",
         impact: Impact::Low,
         effective: "/sys/kernel/mm/transparent_hugepage/enabled shows [never].",
-        trading: Want::Value("never"),
-        guide: Want::Value("never"),
+        both: Want::Value("never"),
         sources: &[GUIDE, "kernel Documentation/admin-guide/mm/transhuge.rst"],
         judge: transparent_hugepage,
         ..BOOT
@@ -66,10 +65,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
 
 /// The command line may name several sizes, each before its own count.
 fn hugepagesz(context: &Context<'_>, _: &Setting) -> Judgement {
-    let line = match judge::command_line(context.host) {
-        Ok(line) => line,
-        Err(judgement) => return judgement,
-    };
+    let Some(line) = judge::command_line(context.host) else { return judge::no_command_line(context.host) };
     let sizes: Vec<&str> = line.all("hugepagesz").map(Option::unwrap_or_default).collect();
     let spelled = sizes.iter().map(|size| format!("hugepagesz={size}")).collect::<Vec<_>>().join(" ");
     let judgement = match sizes.iter().any(|size| compare::size_bytes(size) == Some(GUIDE_PAGE_BYTES)) {
@@ -104,10 +100,7 @@ fn count_of_pages(value: &str) -> Option<u64> {
 }
 
 fn hugepages(context: &Context<'_>, setting: &Setting) -> Judgement {
-    let line = match judge::command_line(context.host) {
-        Ok(line) => line,
-        Err(judgement) => return judgement,
-    };
+    let Some(line) = judge::command_line(context.host) else { return judge::no_command_line(context.host) };
     let Want::Value(wanted) = setting.want(context.profile) else {
         return Judgement::not_applicable("no count is wanted");
     };
@@ -149,10 +142,10 @@ fn default_hugepagesz(context: &Context<'_>, setting: &Setting) -> Judgement {
         Reading::Known(bytes) if *bytes == GUIDE_PAGE_BYTES => {
             judge::ParameterInForce::Yes(format!("the default huge page has {bytes} bytes"))
         }
-        Reading::Known(bytes) => judge::ParameterInForce::No {
-            observed: format!("the default huge page has {bytes} bytes"),
-            because: "the kernel ignored the size".to_owned(),
-        },
+        Reading::Known(bytes) => judge::ParameterInForce::no(
+            format!("the default huge page has {bytes} bytes"),
+            "the kernel ignored the size",
+        ),
         _ => judge::ParameterInForce::Unseen,
     };
     judge::boot_token_in_force(context, setting, in_force)
@@ -162,10 +155,10 @@ fn transparent_hugepage(context: &Context<'_>, setting: &Setting) -> Judgement {
     let path = "/sys/kernel/mm/transparent_hugepage/enabled";
     let in_force = match &context.host.memory.thp_enabled {
         Reading::Known(word) if word == "never" => judge::ParameterInForce::Yes(format!("{path} is never")),
-        Reading::Known(word) => judge::ParameterInForce::No {
-            observed: format!("{path} is {word}"),
-            because: "transparent huge pages were switched on again after boot".to_owned(),
-        },
+        Reading::Known(word) => {
+            let because = "transparent huge pages were switched on again after boot";
+            judge::ParameterInForce::no(format!("{path} is {word}"), because)
+        }
         Reading::Absent if context.host.kernel.version.is_known() => {
             return Judgement::not_applicable(format!("{path} does not exist on this host")).at(path);
         }

@@ -10,6 +10,7 @@ pub(super) mod memory;
 pub(super) mod protection;
 pub(super) mod ticks;
 
+use crate::{CPU_PARTITIONING, HAZARDS, NETWORK_LATENCY};
 use lowlat_settings::{Impact, Layer, Setting, judge};
 
 /// A command-line parameter, judged by its last value.
@@ -23,8 +24,5 @@ const BOOT: Setting = Setting {
 };
 
 const GUIDE: &str = "guide 57037 section 4.3.2.1.1";
-const HAZARDS: &str = "docs/guide-57037.md: hazards of guide 57037 on today's hosts";
 const PARAMETERS: &str = "kernel Documentation/admin-guide/kernel-parameters.txt";
-const CPU_PARTITIONING: &str = "TuneD 2.28 profile cpu-partitioning";
-const NETWORK_LATENCY: &str = "TuneD 2.28 profile network-latency";
 const REALTIME: &str = "TuneD 2.28 profile realtime";

@@ -143,10 +143,7 @@ fn selinux(context: &Context<'_>, setting: &Setting) -> Judgement {
 
 /// Reported but never advised: the row is neither good nor wrong.
 fn mitigations(context: &Context<'_>, _: &Setting) -> Judgement {
-    let line = match judge::command_line(context.host) {
-        Ok(line) => line,
-        Err(judgement) => return judgement,
-    };
+    let Some(line) = judge::command_line(context.host) else { return judge::no_command_line(context.host) };
     let token =
         line.last("mitigations").map_or("not on the command line".to_owned(), |v| format!("mitigations={v}"));
     let exposed: Vec<String> = context

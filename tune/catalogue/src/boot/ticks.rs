@@ -34,8 +34,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         impact: Impact::High,
         effective: "/sys/devices/system/cpu/nohz_full lists the CPUs. The LOC row of /proc/interrupts hardly \
                     increases on them while one thread runs.",
-        trading: Want::Derived(judge::tickless_list),
-        guide: Want::Derived(judge::tickless_list),
+        both: Want::Derived(judge::tickless_list),
         hazard: "The guide writes every CPU out. Ranges are shorter, and grubenv has only 1,024 bytes. \
                  Since kernel 6.12 the fair server can start the tick again; see debugfs.sched.fair_server.",
         sources: &[GUIDE, CPU_PARTITIONING, PARAMETERS, NO_HZ_DOC],
@@ -52,8 +51,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         impact: Impact::High,
         effective: "Kernel threads named rcuop or rcuos exist for the CPUs, and the RCU row of \
                     /proc/softirqs hardly increases on them.",
-        trading: Want::Derived(judge::isolated_list),
-        guide: Want::Derived(judge::isolated_list),
+        both: Want::Derived(judge::isolated_list),
         sources: &[GUIDE, CPU_PARTITIONING, PARAMETERS],
         judge: rcu_nocbs,
         ..BOOT
@@ -67,8 +65,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         risk: Risk::Power,
         impact: Impact::Medium,
         needs: Needs::ANY.with_config(&["RCU_NOCB_CPU"]),
-        trading: Want::State("present"),
-        guide: Want::State("present"),
+        both: Want::State("present"),
         sources: &[GUIDE, PARAMETERS],
         ..BOOT
     },
@@ -141,10 +138,7 @@ fn rcu_nocbs(context: &Context<'_>, setting: &Setting) -> Judgement {
     if let Some(judgement) = cannot(context, "rcu_nocbs", "RCU_NOCB_CPU", "it cannot offload callbacks") {
         return judgement;
     }
-    let line = match judge::command_line(context.host) {
-        Ok(line) => line,
-        Err(judgement) => return judgement,
-    };
+    let Some(line) = judge::command_line(context.host) else { return judge::no_command_line(context.host) };
     let on_line = |key| judge::cpus_on_line(context, line, key);
     let shown = context.host.topology.nohz_full.known().cloned();
     let tickless = shown.or_else(|| on_line("nohz_full")?.ok()).unwrap_or_default();

@@ -3,32 +3,18 @@
 use lowlat_host::{CpuSet, Reading, kernel_version::KernelVersion};
 use lowlat_settings::{
     Context, Judgement, Setting, Verdict,
-    judge::{command_line, is_polling, is_shallow, is_virtual, missing, satisfies},
+    judge::{command_line, is_polling, is_shallow, is_virtual, missing, no_command_line, satisfies},
 };
 
-/// A firmware setting as the operating system sees it: the vendor's word for the value, and the evidence for
-/// it.
-pub(super) struct FirmwareValue {
-    value: &'static str,
-    by: String,
-    path: &'static str,
+/// Judges the vendor's word for the value that the operating system sees, by the evidence for it.
+pub(super) fn seen(context: &Context<'_>, setting: &Setting, value: &str, by: &str) -> Judgement {
+    let is_wanted = satisfies(context, &setting.want(context.profile), value);
+    Judgement::new(if is_wanted { Verdict::Good } else { Verdict::Wrong }, value, by)
 }
 
-impl FirmwareValue {
-    pub(super) fn new(value: &'static str, by: impl Into<String>, path: &'static str) -> Self {
-        Self { value, by: by.into(), path }
-    }
-
-    pub(super) fn switch(is_on: bool, by: impl Into<String>, path: &'static str) -> Self {
-        Self::new(if is_on { "Enabled" } else { "Disabled" }, by, path)
-    }
-
-    /// Good if the profile wants the value that was seen.
-    pub(super) fn judge(self, context: &Context<'_>, setting: &Setting) -> Judgement {
-        let is_wanted = satisfies(context, &setting.want(context.profile), self.value);
-        let verdict = if is_wanted { Verdict::Good } else { Verdict::Wrong };
-        Judgement::new(verdict, self.value, self.by).at(self.path)
-    }
+/// Judges a switch by its state.
+pub(super) fn switch(context: &Context<'_>, setting: &Setting, is_on: bool, by: &str) -> Judgement {
+    seen(context, setting, if is_on { "Enabled" } else { "Disabled" }, by)
 }
 
 /// An unknown judgement. Its reason is `why`, or in a virtual machine that fact.
@@ -68,15 +54,14 @@ pub(super) fn between_packages(context: &Context<'_>, setting: &Setting) -> Judg
 pub(super) fn boot_mode(context: &Context<'_>, setting: &Setting) -> Judgement {
     const PATH: &str = "/sys/firmware/efi";
     match context.host.firmware.is_uefi {
-        Reading::Known(true) => FirmwareValue::new("UEFI Mode", "", PATH).judge(context, setting),
+        Reading::Known(true) => seen(context, setting, "UEFI Mode", ""),
         Reading::Known(false) if is_aarch64(context) => Judgement::not_applicable(
             "started by a device tree without UEFI, so the host has no legacy BIOS mode",
-        )
-        .at(PATH),
-        Reading::Known(false) => FirmwareValue::new("Legacy BIOS Mode", "/sys/firmware/efi is missing", PATH)
-            .judge(context, setting),
+        ),
+        Reading::Known(false) => seen(context, setting, "Legacy BIOS Mode", "/sys/firmware/efi is missing"),
         ref other => missing(other, PATH),
     }
+    .at(PATH)
 }
 
 pub(super) fn bios_version(context: &Context<'_>, _: &Setting) -> Judgement {
@@ -86,32 +71,28 @@ pub(super) fn bios_version(context: &Context<'_>, _: &Setting) -> Judgement {
         Reading::Known(version) => {
             let parts = [firmware.bios_vendor.text(), version, firmware.bios_date.text()];
             let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
-            Judgement::good(parts.join(" ")).at(PATH)
+            Judgement::good(parts.join(" "))
         }
-        Reading::Absent => Judgement::not_applicable("this host has no SMBIOS tables").at(PATH),
+        Reading::Absent => Judgement::not_applicable("this host has no SMBIOS tables"),
         other => missing(other, PATH),
     }
+    .at(PATH)
 }
 
 pub(super) fn hpet(context: &Context<'_>, setting: &Setting) -> Judgement {
     const PATH: &str = "/sys/devices/system/clocksource/clocksource0/available_clocksource";
-    let line = match command_line(context.host) {
-        Ok(line) => line,
-        Err(judgement) => return judgement,
-    };
+    let Some(line) = command_line(context.host) else { return no_command_line(context.host) };
     match &context.host.cpu.clocksources_available {
         Reading::Known(sources) if sources.iter().any(|source| source == "hpet") => {
-            FirmwareValue::switch(true, "the kernel lists the clock source hpet", PATH)
-                .judge(context, setting)
+            switch(context, setting, true, "the kernel lists the clock source hpet")
         }
         Reading::Known(_) if line.has("nohpet") || line.last("hpet") == Some("disable") => {
             Judgement::unknown("the command line switches the HPET off, which hides the firmware's setting")
-                .at(PATH)
         }
-        Reading::Known(_) => FirmwareValue::switch(false, "the kernel lists no clock source hpet", PATH)
-            .judge(context, setting),
+        Reading::Known(_) => switch(context, setting, false, "the kernel lists no clock source hpet"),
         other => missing(other, PATH),
     }
+    .at(PATH)
 }
 
 pub(super) fn x2apic(context: &Context<'_>, _: &Setting) -> Judgement {
@@ -133,27 +114,17 @@ pub(super) fn x2apic(context: &Context<'_>, _: &Setting) -> Judgement {
 pub(super) fn smt(context: &Context<'_>, setting: &Setting) -> Judgement {
     const PATH: &str = "/sys/devices/system/cpu/smt/control";
     let topology = &context.host.topology;
-    let seen = match &context.host.cpu.smt_control {
+    let (is_on, by) = match &context.host.cpu.smt_control {
         Reading::Known(control) => match control.as_str() {
-            "notsupported" => FirmwareValue::new(
-                "Disabled",
-                "off in the firmware, or the processor has one thread per core",
-                PATH,
-            ),
-            "off" | "forceoff" => {
-                FirmwareValue::new("Disabled", "switched off by the kernel; the firmware offers it", PATH)
-            }
+            "notsupported" => (false, "off in the firmware, or the processor has one thread per core".into()),
+            "off" | "forceoff" => (false, "switched off by the kernel; the firmware offers it".into()),
             _ if topology.cores.is_empty() => return Judgement::unknown("the cores are not known").at(PATH),
-            control => {
-                FirmwareValue::switch(topology.has_smt(), format!("smt/control reads {control}"), PATH)
-            }
+            control => (topology.has_smt(), format!("smt/control reads {control}")),
         },
-        Reading::Absent if !topology.cores.is_empty() => {
-            FirmwareValue::switch(topology.has_smt(), "as the topology shows", PATH)
-        }
+        Reading::Absent if !topology.cores.is_empty() => (topology.has_smt(), "as the topology shows".into()),
         other => return missing(other, PATH),
     };
-    seen.judge(context, setting)
+    switch(context, setting, is_on, &by).at(PATH)
 }
 
 pub(super) fn enabled_cores(context: &Context<'_>, _: &Setting) -> Judgement {
@@ -174,17 +145,12 @@ pub(super) fn iommu(context: &Context<'_>, setting: &Setting) -> Judgement {
     if is_virtual(context) {
         return unseen(context, "").at(PATH);
     }
-    let count = match &context.host.firmware.iommu_count {
-        Reading::Known(count) => *count,
-        other => return missing(other, PATH),
-    };
-    if count > 0 {
-        return FirmwareValue::switch(true, format!("IOMMUs in use: {count}"), PATH).judge(context, setting);
+    let reading = &context.host.firmware.iommu_count;
+    let Reading::Known(count) = reading else { return missing(reading, PATH) };
+    if *count > 0 {
+        return switch(context, setting, true, &format!("IOMMUs in use: {count}")).at(PATH);
     }
-    let line = match command_line(context.host) {
-        Ok(line) => line,
-        Err(judgement) => return judgement,
-    };
+    let Some(line) = command_line(context.host) else { return no_command_line(context.host) };
     let is_off = ["iommu", "amd_iommu"].iter().any(|name| line.all(name).any(|v| v == Some("off")));
     if is_off {
         return Judgement::unknown(
@@ -192,7 +158,7 @@ pub(super) fn iommu(context: &Context<'_>, setting: &Setting) -> Judgement {
         )
         .at(PATH);
     }
-    FirmwareValue::switch(false, "the kernel found no IOMMU", PATH).judge(context, setting)
+    switch(context, setting, false, "the kernel found no IOMMU").at(PATH)
 }
 
 /// The flag of AMD-V. Current kernels clear it when the firmware disables the feature; older ones keep it.
@@ -200,30 +166,27 @@ pub(super) fn virtualization_flag(context: &Context<'_>, setting: &Setting) -> J
     const PATH: &str = "/proc/cpuinfo";
     let drops_since = KernelVersion::new(6, 8);
     match context.host.cpu.has_flag("svm") {
-        Reading::Known(false) => {
-            FirmwareValue::switch(false, "the flag svm is missing", PATH).judge(context, setting)
-        }
+        Reading::Known(false) => switch(context, setting, false, "the flag svm is missing"),
         Reading::Known(true) if context.host.kernel.version.known().is_some_and(|v| *v >= drops_since) => {
-            FirmwareValue::switch(true, "the flag svm is present", PATH).judge(context, setting)
+            switch(context, setting, true, "the flag svm is present")
         }
         Reading::Known(true) => Judgement::unknown(format!(
             "kernels before {drops_since} show the flag svm even when the firmware disables it"
-        ))
-        .at(PATH),
+        )),
         other => missing(&other, PATH),
     }
+    .at(PATH)
 }
 
 /// Judges memory encryption by its flag, which the kernel clears unless the firmware has enabled encryption.
 pub(super) fn sme(context: &Context<'_>, setting: &Setting) -> Judgement {
     const PATH: &str = "/proc/cpuinfo";
     match context.host.cpu.has_flag("sme") {
-        Reading::Known(is_on) => {
-            let by = if is_on { "the flag sme is present" } else { "the flag sme is missing" };
-            FirmwareValue::switch(is_on, by, PATH).judge(context, setting)
-        }
+        Reading::Known(true) => switch(context, setting, true, "the flag sme is present"),
+        Reading::Known(false) => switch(context, setting, false, "the flag sme is missing"),
         other => missing(&other, PATH),
     }
+    .at(PATH)
 }
 
 pub(super) fn power_regulator(context: &Context<'_>, _: &Setting) -> Judgement {
@@ -239,10 +202,7 @@ pub(super) fn power_regulator(context: &Context<'_>, _: &Setting) -> Judgement {
 pub(super) fn idle_states(context: &Context<'_>, setting: &Setting) -> Judgement {
     const PATH: &str = "/sys/devices/system/cpu/cpu*/cpuidle";
     let cpu = &context.host.cpu;
-    let line = match command_line(context.host) {
-        Ok(line) => line,
-        Err(judgement) => return judgement,
-    };
+    let Some(line) = command_line(context.host) else { return no_command_line(context.host) };
     if line.last("cpuidle.off") == Some("1") || line.last("idle").is_some() {
         return Judgement::unknown(
             "the command line controls the idle loop, which hides the firmware's setting",
@@ -263,33 +223,27 @@ pub(super) fn idle_states(context: &Context<'_>, setting: &Setting) -> Judgement
         () => "C6 State",
     };
     let by = if names.is_empty() { "no idle states".into() } else { format!("states {}", names.join(", ")) };
-    FirmwareValue::new(value, by, PATH).judge(context, setting)
+    seen(context, setting, value, &by).at(PATH)
 }
 
 pub(super) fn boost(context: &Context<'_>, setting: &Setting) -> Judgement {
     const PATH: &str = "/sys/devices/system/cpu/cpufreq/boost";
     let cpu = &context.host.cpu;
     match (&cpu.boost, cpu.has_flag("cpb")) {
-        (Reading::Known(is_on), _) => {
-            FirmwareValue::switch(*is_on, "as set in the kernel", PATH).judge(context, setting)
-        }
+        (Reading::Known(is_on), _) => switch(context, setting, *is_on, "as set in the kernel"),
         (Reading::Absent, Reading::Known(false)) => {
-            FirmwareValue::switch(false, "the flag cpb is missing from /proc/cpuinfo", PATH)
-                .judge(context, setting)
+            switch(context, setting, false, "the flag cpb is missing from /proc/cpuinfo")
         }
         (other, _) => missing(other, PATH),
     }
+    .at(PATH)
 }
 
 pub(super) fn collaborative_power(context: &Context<'_>, setting: &Setting) -> Judgement {
     let is_pcc = |policy: &lowlat_host::snapshot::CpuFreq| policy.driver.text() == "pcc-cpufreq";
     if context.host.cpu.frequency.iter().any(is_pcc) {
-        return FirmwareValue::switch(
-            true,
-            "the frequency driver is pcc-cpufreq",
-            "/sys/devices/system/cpu/cpufreq",
-        )
-        .judge(context, setting);
+        return switch(context, setting, true, "the frequency driver is pcc-cpufreq")
+            .at("/sys/devices/system/cpu/cpufreq");
     }
     not_visible(context, setting)
 }

@@ -2,7 +2,7 @@
 
 use super::{
     NODES,
-    judges::{FirmwareValue, unseen},
+    judges::{seen, switch, unseen},
 };
 use lowlat_host::{
     CpuSet, Reading, Topology,
@@ -24,10 +24,8 @@ pub(super) fn wanted_memory_frequency(context: &Context<'_>) -> Option<String> {
 
 pub(super) fn memory_frequency(context: &Context<'_>, setting: &Setting) -> Judgement {
     const PATH: &str = "SMBIOS type 17";
-    let modules = match &context.host.memory.modules {
-        Reading::Known(modules) => modules,
-        other => return missing(other, PATH),
-    };
+    let reading = &context.host.memory.modules;
+    let Reading::Known(modules) = reading else { return missing(reading, PATH) };
     let speeds: Vec<(u32, u32)> =
         modules.iter().filter_map(|m| Some((m.configured_mts?, m.speed_mts.unwrap_or(0)))).collect();
     let (Some(slowest), Some(rated)) = (speeds.iter().map(|s| s.0).min(), speeds.iter().map(|s| s.1).max())
@@ -39,23 +37,21 @@ pub(super) fn memory_frequency(context: &Context<'_>, setting: &Setting) -> Judg
     // SMBIOS rounds: 2933 and 2934 mean the same speed.
     let is_2933 = (2_932..=2_934).contains(&slowest);
     match (wants_2933, is_2933) {
-        (true, true) => Judgement::good(observed).at(PATH),
+        (true, true) => Judgement::good(observed),
         (true, false) if slowest < 2_932 => {
-            Judgement::wrong(observed, "slower than the fabric; see memory.module_speed").at(PATH)
+            Judgement::wrong(observed, "slower than the fabric; see memory.module_speed")
         }
-        (true, false) => {
-            Judgement::wrong(observed, "out of step with the Infinity Fabric of EPYC 7002").at(PATH)
-        }
-        (false, _) if rated > 0 && slowest >= rated => Judgement::good(observed).at(PATH),
+        (true, false) => Judgement::wrong(observed, "out of step with the Infinity Fabric of EPYC 7002"),
+        (false, _) if rated > 0 && slowest >= rated => Judgement::good(observed),
         (false, _) => Judgement {
             observed,
             ..Judgement::unknown(
                 "below the modules' rating: because of this setting, the processor, or the number of modules \
                  per channel",
             )
-        }
-        .at(PATH),
+        },
     }
+    .at(PATH)
 }
 
 fn cpu_nodes(topology: &Topology) -> Vec<&Node> {
@@ -128,7 +124,7 @@ pub(super) fn numa_domains(context: &Context<'_>, setting: &Setting) -> Judgemen
         }
     };
     let by = format!("nodes with CPUs: {}, packages: {packages}", nodes.len());
-    FirmwareValue::new(value, by, PATH).judge(context, setting)
+    seen(context, setting, value, &by).at(PATH)
 }
 
 pub(super) fn llc_as_node(context: &Context<'_>, setting: &Setting) -> Judgement {
@@ -146,14 +142,14 @@ pub(super) fn llc_as_node(context: &Context<'_>, setting: &Setting) -> Judgement
         .at(PATH);
     }
     if !nodes_are_llcs(&nodes, &llcs) {
-        return FirmwareValue::switch(false, by, PATH).judge(context, setting);
+        return switch(context, setting, false, &by).at(PATH);
     }
     // Two or four nodes per package may also be memory domains that happen to contain one cache each.
     if matches!(llcs.len() / packages, 2 | 4) {
         return Judgement::unknown("each node is one last-level cache; memory domains would look the same")
             .at(PATH);
     }
-    FirmwareValue::switch(true, by, PATH).judge(context, setting)
+    switch(context, setting, true, &by).at(PATH)
 }
 
 pub(super) fn slit(context: &Context<'_>, setting: &Setting) -> Judgement {
@@ -170,17 +166,18 @@ pub(super) fn slit(context: &Context<'_>, setting: &Setting) -> Judgement {
     distances.sort_unstable();
     distances.dedup();
     let words: Vec<String> = distances.iter().map(u32::to_string).collect();
+    let observed = format!("distances {}", words.join(", "));
     // The kernel uses 10 and 20 if the firmware has no table.
     if distances.iter().all(|distance| [10, 20].contains(distance)) {
         return Judgement {
-            observed: format!("distances {}", words.join(", ")),
+            observed,
             ..Judgement::unknown(
                 "these are the kernel's default values; the firmware's table may have the same ones",
             )
         }
         .at(PATH);
     }
-    FirmwareValue::switch(true, format!("distances {}", words.join(", ")), PATH).judge(context, setting)
+    switch(context, setting, true, &observed).at(PATH)
 }
 
 pub(super) fn io_proximity(context: &Context<'_>, setting: &Setting) -> Judgement {
@@ -197,13 +194,13 @@ pub(super) fn io_proximity(context: &Context<'_>, setting: &Setting) -> Judgemen
         return Judgement::unknown("no NIC or disk of this host reports its node").at(PATH);
     }
     if nodes.iter().any(|node| *node >= 0) {
-        return FirmwareValue::switch(true, "a device reports its node", PATH).judge(context, setting);
+        return switch(context, setting, true, "a device reports its node").at(PATH);
     }
     // One that was not read may report it.
     let listed = host.listed("/sys/class/net", ()).and_then(|()| host.listed("/sys/block", ()));
     match unread.next() {
         Some(node) => missing(node, PATH),
         None if !listed.is_known() => missing(&listed, "/sys/class/net and /sys/block"),
-        None => FirmwareValue::switch(false, "no device reports its node", PATH).judge(context, setting),
+        None => switch(context, setting, false, "no device reports its node").at(PATH),
     }
 }

@@ -11,8 +11,7 @@ pub const SETTINGS: &[Setting] = &[
                  often and delays more accesses.",
         cost: "Some modules need the double rate as protection in a hot server.",
         risk: Risk::Ras,
-        trading: Want::Value("1x Refresh"),
-        guide: Want::Value("1x Refresh"),
+        both: Want::Value("1x Refresh"),
         sources: &[GUIDE, "HPE BIOS attribute registry: MemRefreshRate"],
         ..ROW
     },
@@ -35,10 +34,8 @@ pub const SETTINGS: &[Setting] = &[
         id: "firmware.memory_interleave_size",
         name: "Memory Interleave Size",
         reason: "How many bytes stay on one channel before the next one is used.",
-        trading: Want::Value("256 Bytes"),
-        guide: Want::Value("256 Bytes"),
+        both: Want::Value("256 Bytes"),
         hazard: "Has no effect while Memory Interleaving Mode is Disabled, as in the guide.",
-        sources: &[GUIDE],
         ..EPYC
     },
     Setting {
@@ -49,8 +46,7 @@ pub const SETTINGS: &[Setting] = &[
         cost: "More idle power.",
         risk: Risk::Power,
         impact: Impact::Medium,
-        trading: Want::Value("Disabled"),
-        guide: Want::Value("Disabled"),
+        both: Want::Value("Disabled"),
         sources: &[GUIDE, "HPE BIOS attribute registry: AmdMemPStates"],
         ..EPYC
     },
@@ -59,8 +55,7 @@ pub const SETTINGS: &[Setting] = &[
         name: "AMD Periodic Directory Rinse",
         reason: "Clears old entries from the directory that tracks which cache holds which line. This keeps \
                  the directory from filling up when many cores share data.",
-        trading: Want::Value("Enabled"),
-        guide: Want::Value("Enabled"),
+        both: Want::Value("Enabled"),
         sources: &[GUIDE, "HPE BIOS attribute registry: AmdPeriodicDirectoryRinse"],
         ..EPYC
     },
@@ -101,8 +96,7 @@ pub const SETTINGS: &[Setting] = &[
         reason: "Hours for one pass of patrol scrubbing over all memory. With a longer pass, fewer of its \
                  reads compete with those of programs.",
         risk: Risk::Ras,
-        trading: Want::Value("24"),
-        guide: Want::Value("24"),
+        both: Want::Value("24"),
         hazard: "Has no effect while Memory Patrol Scrubbing is Disabled, as in the guide.",
         sources: &[GUIDE, "HPE BIOS attribute registry: PatrolScrubDuration"],
         ..ROW
@@ -115,8 +109,7 @@ pub const SETTINGS: &[Setting] = &[
         cost: "Anyone with physical access to the modules can read their contents.",
         risk: Risk::Security,
         impact: Impact::Medium,
-        trading: Want::Value("Disabled"),
-        guide: Want::Value("Disabled"),
+        both: Want::Value("Disabled"),
         hazard: "A security decision: some data centres require encrypted memory.",
         sources: &[GUIDE, "kernel Documentation/arch/x86/amd-memory-encryption.rst"],
         ..EPYC
@@ -129,8 +122,7 @@ pub const SETTINGS: &[Setting] = &[
         cost: "The kernel cannot encrypt memory.",
         risk: Risk::Security,
         effective: "the flag sme is missing from /proc/cpuinfo.",
-        trading: Want::Value("Disabled"),
-        guide: Want::Value("Disabled"),
+        both: Want::Value("Disabled"),
         hazard: "A security decision: some data centres require encrypted memory.",
         judge: judges::sme,
         sources: &[
@@ -148,8 +140,7 @@ pub const SETTINGS: &[Setting] = &[
         cost: "More idle power.",
         risk: Risk::Power,
         impact: Impact::Medium,
-        trading: Want::Value("Disabled"),
-        guide: Want::Value("Disabled"),
+        both: Want::Value("Disabled"),
         sources: &[GUIDE, "HPE BIOS attribute registry: DramControllerPowerDown"],
         ..EPYC
     },
@@ -162,8 +153,7 @@ pub const SETTINGS: &[Setting] = &[
         cost: "One domain: accesses have the average distance to memory, never the shortest.",
         effective: "numactl -H: nodes with CPUs per package.",
         reads: NODES,
-        trading: Want::Value("One memory domain per socket"),
-        guide: Want::Value("One memory domain per socket"),
+        both: Want::Value("One memory domain per socket"),
         hazard: "The guide tested only this value. Four domains have the shortest distance to local memory. \
                  Measure both if you place every thread manually.",
         judge: judges_memory::numa_domains,
@@ -177,8 +167,7 @@ pub const SETTINGS: &[Setting] = &[
                  boundaries. Tools that count nodes, spread huge pages or place memory see many small nodes \
                  for the same memory.",
         effective: "the host has fewer nodes with CPUs than last-level caches.",
-        trading: Want::Value("Disabled"),
-        guide: Want::Value("Disabled"),
+        both: Want::Value("Disabled"),
         judge: judges_memory::llc_as_node,
         sources: &[GUIDE, "HPE BIOS attribute registry: LastLevelCacheAsNUMANode"],
         ..ROW
@@ -190,8 +179,7 @@ pub const SETTINGS: &[Setting] = &[
                  which reduces capacity or bandwidth.",
         risk: Risk::Ras,
         effective: "the start-up screen shows Advanced ECC Support.",
-        trading: Want::Value("Advanced ECC Support"),
-        guide: Want::Value("Advanced ECC Support"),
+        both: Want::Value("Advanced ECC Support"),
         sources: &["guide 57037 section 3.2.2, start-up screen"],
         ..ROW
     },

@@ -17,7 +17,7 @@ pub use platform::SETTINGS as PLATFORM;
 pub use power::SETTINGS as POWER;
 pub use processor::SETTINGS as PROCESSOR;
 
-use lowlat_settings::{Impact, Layer, Needs, Setting, Want};
+use lowlat_settings::{Impact, Layer, Needs, Setting};
 
 /// The part of the guide that contains the setup tables.
 const GUIDE: &str = "guide 57037 section 3.2.2";
@@ -32,15 +32,10 @@ const ROW: Setting = Setting {
     impact: Impact::Low,
     effective: "read it back in the BIOS setup or over Redfish after a full restart; a change stays pending \
                 until then.",
+    sources: &[GUIDE],
     judge: judges::not_visible,
     ..Setting::BLANK
 };
 
-/// Rows that the guide sets but that do not affect a running host: the default profile has no preference.
-const INERT: Setting = Setting { trading: Want::Nothing, ..ROW };
-
 /// Rows for settings of AMD's EPYC processors only.
 const EPYC: Setting = Setting { needs: Needs::AMD, ..ROW };
-
-/// Rows for which both apply.
-const EPYC_INERT: Setting = Setting { trading: Want::Nothing, ..EPYC };

@@ -1,6 +1,6 @@
 //! Workload profile, startup, diagnostics, boot, advanced, thermal and debug menus.
 
-use super::{GUIDE, INERT, ROW, judges};
+use super::{GUIDE, ROW, judges};
 use lowlat_settings::{Impact, Needs, Risk, Setting, Want};
 
 const DYNAMIC_POWER_CAPPING: &[&str] = &[GUIDE, "HPE BIOS attribute registry: DynamicPowerCapping"];
@@ -15,8 +15,7 @@ pub const SETTINGS: &[Setting] = &[
                  off. Custom keeps the current values and unlocks each of them.",
         cost: "In Custom the firmware no longer keeps the settings consistent with each other.",
         impact: Impact::Medium,
-        trading: Want::Value("Custom"),
-        guide: Want::Value("Custom"),
+        both: Want::Value("Custom"),
         hazard: "Custom alone sets nothing. Choose Low Latency first, then Custom; no restart is needed \
                  between the two. A change of profile rewrites the settings that depend on it, and a return \
                  to the old profile does not restore them. Save every setting first.",
@@ -30,8 +29,7 @@ pub const SETTINGS: &[Setting] = &[
                  can later keep it below a limit. Keeping the limit means lowering clocks under load.",
         cost: "The management controller can no longer cap the server's power.",
         risk: Risk::Power,
-        trading: Want::Value("Disabled"),
-        guide: Want::Value("Disabled"),
+        both: Want::Value("Disabled"),
         sources: DYNAMIC_POWER_CAPPING,
         ..ROW
     },
@@ -42,8 +40,7 @@ pub const SETTINGS: &[Setting] = &[
         cost: "Bad memory is found only later, by its errors in use.",
         risk: Risk::Ras,
         guide: Want::Value("Disabled"),
-        sources: &[GUIDE],
-        ..INERT
+        ..ROW
     },
     Setting {
         id: "firmware.uefi_post_discovery_mode",
@@ -52,7 +49,7 @@ pub const SETTINGS: &[Setting] = &[
                  affects the time to start, not the running host.",
         guide: Want::Value("Auto"),
         sources: &[GUIDE, "HPE BIOS attribute registry: PostDiscoveryMode"],
-        ..INERT
+        ..ROW
     },
     Setting {
         id: "firmware.embedded_diagnostics",
@@ -60,8 +57,7 @@ pub const SETTINGS: &[Setting] = &[
         reason: "Offers the built-in hardware tests in the startup menu. It does not affect a running host.",
         cost: "Hardware tests need a separate boot medium.",
         guide: Want::Value("Disabled"),
-        sources: &[GUIDE],
-        ..INERT
+        ..ROW
     },
     Setting {
         id: "firmware.boot_mode",
@@ -69,10 +65,8 @@ pub const SETTINGS: &[Setting] = &[
         reason: "UEFI startup. The legacy mode hides UEFI variables and Secure Boot from the operating \
                  system.",
         effective: "/sys/firmware/efi exists.",
-        trading: Want::Value("UEFI Mode"),
-        guide: Want::Value("UEFI Mode"),
+        both: Want::Value("UEFI Mode"),
         judge: judges::boot_mode,
-        sources: &[GUIDE],
         ..ROW
     },
     Setting {
@@ -81,8 +75,7 @@ pub const SETTINGS: &[Setting] = &[
         reason: "Makes the firmware start through its native UEFI drivers. It affects the start, not the \
                  running host.",
         guide: Want::Value("Enabled"),
-        sources: &[GUIDE],
-        ..INERT
+        ..ROW
     },
     Setting {
         id: "firmware.boot_order_policy",
@@ -91,7 +84,7 @@ pub const SETTINGS: &[Setting] = &[
                  automatically after an outage of its boot network or storage.",
         guide: Want::Value("Retry Boot Order Indefinitely"),
         sources: &[GUIDE, "HPE BIOS attribute registry: BootOrderPolicy"],
-        ..INERT
+        ..ROW
     },
     Setting {
         id: "firmware.rom_selection",
@@ -99,16 +92,14 @@ pub const SETTINGS: &[Setting] = &[
         reason: "Which of the two stored BIOS versions starts next. Compare firmware.bios_version between \
                  servers that should behave alike.",
         guide: Want::Value("Use Current ROM"),
-        sources: &[GUIDE],
-        ..INERT
+        ..ROW
     },
     Setting {
         id: "firmware.embedded_video_connection",
         name: "Embedded Video Connection",
         reason: "Whether the built-in video output stays powered when no screen is attached.",
         guide: Want::Value("Auto"),
-        sources: &[GUIDE],
-        ..INERT
+        ..ROW
     },
     Setting {
         id: "firmware.consistent_device_naming",
@@ -117,7 +108,7 @@ pub const SETTINGS: &[Setting] = &[
                  to the same port after a card is added.",
         guide: Want::Value("CDN Support for LOMs and Slots"),
         sources: &[GUIDE, "HPE BIOS attribute registry: ConsistentDevNaming"],
-        ..INERT
+        ..ROW
     },
     Setting {
         id: "firmware.mixed_power_supply_reporting",
@@ -126,7 +117,7 @@ pub const SETTINGS: &[Setting] = &[
                  host.",
         guide: Want::Value("Enabled"),
         sources: &[GUIDE, "HPE BIOS attribute registry: MixedPowerSupplyReporting"],
-        ..INERT
+        ..ROW
     },
     Setting {
         id: "firmware.hpet_acpi_support",
@@ -135,8 +126,7 @@ pub const SETTINGS: &[Setting] = &[
                  second clock a drifting TSC goes unnoticed. Reading time from the HPET itself is slow, so \
                  it must not be the current clock source (sysfs.clocksource).",
         effective: "hpet is listed in /sys/devices/system/clocksource/clocksource0/available_clocksource.",
-        trading: Want::Value("Enabled"),
-        guide: Want::Value("Enabled"),
+        both: Want::Value("Enabled"),
         judge: judges::hpet,
         sources: &[
             GUIDE,
@@ -152,9 +142,7 @@ pub const SETTINGS: &[Setting] = &[
         reason: "Balanced mode loads all power supplies equally, so none has to wake up when another fails.",
         cost: "Slightly more power lost in the supplies at low load.",
         risk: Risk::Power,
-        trading: Want::Value("Balanced Mode"),
-        guide: Want::Value("Balanced Mode"),
-        sources: &[GUIDE],
+        both: Want::Value("Balanced Mode"),
         ..ROW
     },
     Setting {
@@ -178,8 +166,7 @@ pub const SETTINGS: &[Setting] = &[
         reason: "Shuts the server down cleanly when it gets too hot. When off, the hardware eventually cuts \
                  the power, and data is lost.",
         risk: Risk::Availability,
-        trading: Want::Value("Enabled"),
-        guide: Want::Value("Enabled"),
+        both: Want::Value("Enabled"),
         sources: THERMAL_SHUTDOWN,
         ..ROW
     },
@@ -188,9 +175,7 @@ pub const SETTINGS: &[Setting] = &[
         name: "Fan Installation Requirements",
         reason: "Reports missing fans. A missing fan later causes lower clocks.",
         risk: Risk::Ras,
-        trading: Want::Value("Enable Messaging"),
-        guide: Want::Value("Enable Messaging"),
-        sources: &[GUIDE],
+        both: Want::Value("Enable Messaging"),
         ..ROW
     },
     Setting {
@@ -199,9 +184,7 @@ pub const SETTINGS: &[Setting] = &[
         reason: "What the server does when too few fans are running to cool it.",
         cost: "The server stops when critical fans fail.",
         risk: Risk::Availability,
-        trading: Want::Value("Shutdown/Halt on Critical Fan Failures"),
-        guide: Want::Value("Shutdown/Halt on Critical Fan Failures"),
-        sources: &[GUIDE],
+        both: Want::Value("Shutdown/Halt on Critical Fan Failures"),
         ..ROW
     },
     Setting {
@@ -209,9 +192,7 @@ pub const SETTINGS: &[Setting] = &[
         name: "Extended Ambient Temperature Support",
         reason: "Lets the server run in a hotter room than it was designed for. A hotter processor lowers \
                  its clock sooner.",
-        trading: Want::Value("Disabled"),
-        guide: Want::Value("Disabled"),
-        sources: &[GUIDE],
+        both: Want::Value("Disabled"),
         ..ROW
     },
     Setting {
@@ -221,7 +202,7 @@ pub const SETTINGS: &[Setting] = &[
                  start.",
         guide: Want::Value("Errors Only"),
         sources: &[GUIDE, "HPE BIOS attribute registry: UefiSerialDebugLevel"],
-        ..INERT
+        ..ROW
     },
     Setting {
         id: "firmware.post_verbose_boot_progress",
@@ -229,15 +210,14 @@ pub const SETTINGS: &[Setting] = &[
         reason: "Shows more messages while the server starts. It does not affect a running host.",
         guide: Want::Value("Disabled"),
         sources: &[GUIDE, "HPE BIOS attribute registry: PostBootProgress"],
-        ..INERT
+        ..ROW
     },
     Setting {
         id: "firmware.advanced_crash_dump_mode",
         name: "Advanced Crash Dump Mode",
         reason: "Logs more data when the server crashes. HPE advises to switch it on only when HPE support \
                  asks for it.",
-        trading: Want::Value("Disabled"),
-        guide: Want::Value("Disabled"),
+        both: Want::Value("Disabled"),
         sources: &[GUIDE, "HPE BIOS attribute registry: AdvCrashDumpMode"],
         ..ROW
     },
@@ -247,8 +227,7 @@ pub const SETTINGS: &[Setting] = &[
         reason: "Firmware versions change timing and defaults. Two servers are comparable only if their \
                  versions are known. The guide's figures belong to BIOS A42 1.24 of 04/29/2020.",
         effective: "xsos --bios, or the decoded SMBIOS type 0.",
-        trading: Want::State("known"),
-        guide: Want::State("known"),
+        both: Want::State("known"),
         judge: judges::bios_version,
         sources: &["guide 57037 section 3.3", "SMBIOS specification (DMTF DSP0134) type 0"],
         ..ROW

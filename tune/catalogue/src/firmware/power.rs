@@ -1,7 +1,7 @@
 //! Power and performance menu, advanced power options.
 
-use super::{EPYC, EPYC_INERT, GUIDE, INERT, ROW, judges};
-use lowlat_settings::{Impact, Needs, Risk, Setting, Want};
+use super::{EPYC, GUIDE, ROW, judges};
+use lowlat_settings::{Impact, Risk, Setting, Want};
 
 pub const SETTINGS: &[Setting] = &[
     Setting {
@@ -63,9 +63,7 @@ pub const SETTINGS: &[Setting] = &[
         cost: "More power at low load.",
         risk: Risk::Power,
         impact: Impact::Medium,
-        trading: Want::Value("Disabled"),
-        guide: Want::Value("Disabled"),
-        sources: &[GUIDE],
+        both: Want::Value("Disabled"),
         ..EPYC
     },
     Setting {
@@ -79,14 +77,12 @@ pub const SETTINGS: &[Setting] = &[
         risk: Risk::Power,
         impact: Impact::Medium,
         effective: "/sys/devices/system/cpu/cpufreq/boost, or the inverse of intel_pstate/no_turbo.",
-        trading: Want::Nothing,
         guide: Want::Value("Disabled"),
         hazard: "The guide itself offers Enabled as an option, if the clock is monitored under load. Measure \
                  both: the answer depends on the processor and on how many cores are busy.",
         judge: judges::boost,
         sources: &[GUIDE, "guide 57037 section 3.1", "kernel Documentation/admin-guide/pm/cpufreq.rst"],
-        needs: Needs::AMD,
-        ..ROW
+        ..EPYC
     },
     Setting {
         id: "firmware.amd_fmax_boost_limit_control",
@@ -94,8 +90,7 @@ pub const SETTINGS: &[Setting] = &[
         reason: "Manual makes AMD Fmax Boost Limit take effect; Auto leaves the highest boost clock to the processor.",
         guide: Want::Value("Manual"),
         hazard: "Holds the clock below the processor's maximum. It has no effect while boost is disabled.",
-        sources: &[GUIDE],
-        ..EPYC_INERT
+        ..EPYC
     },
     Setting {
         id: "firmware.amd_fmax_boost_limit",
@@ -107,15 +102,14 @@ pub const SETTINGS: &[Setting] = &[
         hazard: "3700 MHz is the base clock of the EPYC 7F32. Other processors have another base clock, so \
                  copying the value may slow the host down. It has no effect while boost is disabled.",
         sources: &[GUIDE, "guide 57037 section 3.1"],
-        ..EPYC_INERT
+        ..EPYC
     },
     Setting {
         id: "firmware.collaborative_power_control",
         name: "Collaborative Power Control",
         reason: "Lets the operating system request clock changes from the firmware over the PCC interface \
                  (Linux: pcc-cpufreq). Each request goes through the firmware and one shared buffer.",
-        trading: Want::Value("Disabled"),
-        guide: Want::Value("Disabled"),
+        both: Want::Value("Disabled"),
         effective: "the frequency driver is not pcc-cpufreq.",
         judge: judges::collaborative_power,
         sources: &[GUIDE, "HPE BIOS attribute registry: CollabPowerControl"],
@@ -128,20 +122,16 @@ pub const SETTINGS: &[Setting] = &[
                  accesses to the other processor wait for the change.",
         cost: "More power in the links, and slightly less for boost.",
         risk: Risk::Power,
-        trading: Want::Value("x16"),
-        guide: Want::Value("x16"),
+        both: Want::Value("x16"),
         judge: judges::between_packages,
-        sources: &[GUIDE],
         ..EPYC
     },
     Setting {
         id: "firmware.xgmi_max_link_width",
         name: "XGMI Max Link Width",
         reason: "The maximum width of the links between two processors.",
-        trading: Want::Value("x16"),
-        guide: Want::Value("x16"),
+        both: Want::Value("x16"),
         judge: judges::between_packages,
-        sources: &[GUIDE],
         ..EPYC
     },
     Setting {
@@ -167,7 +157,7 @@ pub const SETTINGS: &[Setting] = &[
                  no such groups.",
         guide: Want::Value("Clustered"),
         sources: &[GUIDE, "HPE BIOS attribute registry: NumaGroupSizeOpt"],
-        ..INERT
+        ..ROW
     },
     Setting {
         id: "firmware.infinity_fabric_power_management",

@@ -1,6 +1,6 @@
 //! Processor, virtualization, prefetcher and I/O menus.
 
-use super::{EPYC, EPYC_INERT, GUIDE, INERT, ROW, judges, judges_memory};
+use super::{EPYC, GUIDE, ROW, judges, judges_memory};
 use lowlat_settings::{
     Context, Impact, Makers, Needs, Risk, Setting, Want,
     change::{Proposal, WhyLeftOut},
@@ -17,8 +17,7 @@ const SMT: Setting = Setting {
     risk: Risk::Power,
     impact: Impact::High,
     effective: "/sys/devices/system/cpu/smt/control reads notsupported, off or forceoff.",
-    trading: Want::Value("Disabled"),
-    guide: Want::Value("Disabled"),
+    both: Want::Value("Disabled"),
     judge: judges::smt,
     change: smt,
     sources: &[GUIDE, "kernel Documentation/ABI/testing/sysfs-devices-system-cpu: smt/control"],
@@ -49,10 +48,8 @@ pub const SETTINGS: &[Setting] = &[
         id: "firmware.enabled_cores_per_processor",
         name: "Enabled Cores per Processor",
         reason: "0 keeps every core. With fewer cores, each has more cache and power. The guide keeps all.",
-        trading: Want::Value("0"),
-        guide: Want::Value("0"),
+        both: Want::Value("0"),
         judge: judges::enabled_cores,
-        sources: &[GUIDE],
         ..ROW
     },
     Setting {
@@ -61,8 +58,7 @@ pub const SETTINGS: &[Setting] = &[
         reason: "Auto uses the mode fused into the processor. Manual makes Performance Determinism take \
                  effect.",
         impact: Impact::Medium,
-        trading: Want::Value("Manual"),
-        guide: Want::Value("Manual"),
+        both: Want::Value("Manual"),
         sources: &[GUIDE, "HPE BIOS attribute registry: DeterminismControl"],
         ..EPYC
     },
@@ -74,8 +70,7 @@ pub const SETTINGS: &[Setting] = &[
                  processors differ.",
         cost: "Better parts lose the higher clock that they could reach.",
         impact: Impact::Medium,
-        trading: Want::Value("Performance Deterministic"),
-        guide: Want::Value("Performance Deterministic"),
+        both: Want::Value("Performance Deterministic"),
         sources: &[
             GUIDE,
             "AMD: Power/Performance Determinism (2017)",
@@ -87,8 +82,7 @@ pub const SETTINGS: &[Setting] = &[
         id: "firmware.page_table_entry_speculative_lock_scheduling",
         name: "Page Table Entry Speculative Lock Scheduling",
         reason: "Lets the processor schedule the locks of a page table walk speculatively. Disabled costs performance.",
-        trading: Want::Value("Enabled"),
-        guide: Want::Value("Enabled"),
+        both: Want::Value("Enabled"),
         sources: &[GUIDE, "HPE BIOS attribute registry: SpeculativeLockScheduling"],
         ..EPYC
     },
@@ -114,8 +108,7 @@ pub const SETTINGS: &[Setting] = &[
             "kernel Documentation/admin-guide/kernel-parameters.txt: iommu=, amd_iommu=",
             "kernel Documentation/driver-api/vfio.rst",
         ],
-        needs: Needs::AMD,
-        ..ROW
+        ..EPYC
     },
     Setting {
         id: "firmware.amd_virtualization_technology",
@@ -126,9 +119,7 @@ pub const SETTINGS: &[Setting] = &[
         guide: Want::Value("Disabled"),
         effective: "the flag svm is missing from /proc/cpuinfo on recent kernels.",
         judge: judges::virtualization_flag,
-        sources: &[GUIDE],
-        needs: Needs::AMD,
-        ..INERT
+        ..EPYC
     },
     Setting {
         id: "firmware.access_control_service",
@@ -137,8 +128,7 @@ pub const SETTINGS: &[Setting] = &[
                  through the IOMMU. It makes IOMMU groups small enough to assign one device to user space.",
         cost: "Direct traffic between devices takes the longer path through the root port.",
         risk: Risk::Security,
-        trading: Want::Value("Enabled"),
-        guide: Want::Value("Enabled"),
+        both: Want::Value("Enabled"),
         hazard: "Has no effect with the IOMMU off, as in the guide.",
         sources: &[GUIDE, "HPE BIOS attribute registry: AccessControlService"],
         ..ROW
@@ -151,7 +141,7 @@ pub const SETTINGS: &[Setting] = &[
         guide: Want::Value("Disabled"),
         hazard: "Virtual functions of a NIC are then unavailable to Onload, DPDK and containers.",
         sources: &[GUIDE, "HPE BIOS attribute registry: Sriov"],
-        ..INERT
+        ..ROW
     },
     Setting {
         id: "firmware.minimum_sev_asid",
@@ -159,39 +149,34 @@ pub const SETTINGS: &[Setting] = &[
         reason: "Divides the IDs of encrypted virtual machines. It has no effect on a host that runs none.",
         guide: Want::Value("1"),
         sources: &[GUIDE, "HPE BIOS attribute registry: MinimumSevAsid"],
-        ..EPYC_INERT
+        ..EPYC
     },
     Setting {
         id: "firmware.maximum_sev_asid",
         name: "Maximum SEV ASID",
         reason: "How many encrypted virtual machines can run. It has no effect on a host that runs none.",
         guide: Want::Value("509"),
-        sources: &[GUIDE],
-        ..EPYC_INERT
+        ..EPYC
     },
     Setting {
         id: "firmware.l1_stream_hw_prefetcher",
         name: "L1 Stream HW Prefetcher",
         reason: "Fetches the next lines of a sequential access into the L1 cache. Most programs gain. HPE \
                  advises to switch it off only after measuring your own program.",
-        trading: Want::Value("Enabled"),
-        guide: Want::Value("Enabled"),
+        both: Want::Value("Enabled"),
         judge: judges::prefetcher,
         sources: &[GUIDE, "HPE BIOS attribute registry: AmdL1Prefetcher"],
-        needs: Needs::AMD,
-        ..ROW
+        ..EPYC
     },
     Setting {
         id: "firmware.l2_stream_hw_prefetcher",
         name: "L2 Stream HW Prefetcher",
         reason: "Fetches the next lines of a sequential access into the L2 cache. Most programs gain. HPE \
                  advises to switch it off only after measuring your own program.",
-        trading: Want::Value("Enabled"),
-        guide: Want::Value("Enabled"),
+        both: Want::Value("Enabled"),
         judge: judges::prefetcher,
         sources: &[GUIDE, "HPE BIOS attribute registry: AmdL2Prefetcher"],
-        needs: Needs::AMD,
-        ..ROW
+        ..EPYC
     },
     Setting {
         id: "firmware.acpi_slit",
@@ -200,8 +185,7 @@ pub const SETTINGS: &[Setting] = &[
                  nodes are equally far away.",
         effective: "/sys/devices/system/node/node*/distance differs from the kernel's default values 10 and \
                     20.",
-        trading: Want::Value("Enabled"),
-        guide: Want::Value("Enabled"),
+        both: Want::Value("Enabled"),
         judge: judges_memory::slit,
         sources: &[GUIDE, "HPE BIOS attribute registry: AcpiSlit", "ACPI specification: SLIT"],
         ..ROW
@@ -213,8 +197,7 @@ pub const SETTINGS: &[Setting] = &[
                  threads cannot be placed near their NIC, and drivers allocate their rings on any node.",
         impact: Impact::Medium,
         effective: "numa_node of the NICs in /sys/bus/pci/devices is not -1.",
-        trading: Want::Value("Enabled"),
-        guide: Want::Value("Enabled"),
+        both: Want::Value("Enabled"),
         judge: judges_memory::io_proximity,
         sources: &[
             GUIDE,
@@ -230,15 +213,14 @@ pub const SETTINGS: &[Setting] = &[
                  that carries the orders at the expense of other devices, so measure it.",
         guide: Want::Value("Disabled"),
         sources: &[GUIDE, "Lenovo Press: Tuning UEFI Settings on AMD Processor-Based ThinkSystem Servers"],
-        ..EPYC_INERT
+        ..EPYC
     },
     Setting {
         id: "firmware.preferred_io_bus_number",
         name: "Preferred IO Bus Number",
         reason: "The bus that Preferred IO Bus prefers. It has no effect while that is disabled.",
         guide: Want::Value("0"),
-        sources: &[GUIDE],
-        ..EPYC_INERT
+        ..EPYC
     },
 ];
 

@@ -1,5 +1,6 @@
 //! Targets of device interrupts.
 
+use crate::HAZARDS;
 use lowlat_host::{CpuSet, Profile, Reading, snapshot::Irq};
 use lowlat_settings::{Context, Impact, Judgement, Layer, Setting, Verdict, Want, change, judge};
 
@@ -18,14 +19,13 @@ pub(crate) const SETTINGS: &[Setting] = &[Setting {
     impact: Impact::High,
     effective: "/proc/irq/N/effective_affinity_list names no isolated CPU, and the rows of /proc/interrupts \
                 do not increase on isolated CPUs.",
-    trading: Want::Derived(judge::kept_off_isolated),
-    guide: Want::Derived(judge::kept_off_isolated),
+    both: Want::Derived(judge::kept_off_isolated),
     hazard: "The guide's loop hides every error. Writing the affinity of managed interrupts fails with EIO, \
              and IO-APIC interrupts move only when they next fire. Drivers loaded later use their old CPUs \
              again. irqbalance, which the guide does not stop, moves everything back.",
     sources: &[
         "guide 57037 section 4.3.3.1.2 step 7",
-        "docs/guide-57037.md: hazards of guide 57037 on today's hosts",
+        HAZARDS,
         "kernel Documentation/core-api/irq/irq-affinity.rst",
     ],
     judge: affinity,

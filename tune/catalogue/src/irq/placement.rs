@@ -5,7 +5,7 @@ use lowlat_host::{CpuSet, Reading, snapshot::Irq};
 use lowlat_settings::{
     Context, Impact, Judgement, Layer, Setting, Want, change,
     judge::{
-        each::{One, isolated, judge_each, list},
+        each::{One, isolated, judge_each, list, none_isolated},
         missing,
     },
 };
@@ -23,8 +23,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
                  mask. If the mask contains isolated CPUs, the interrupt may reach one.",
         effective: "irqaffinity= on the command line sets it from boot; new interrupts show it in \
                     smp_affinity_list.",
-        trading: Want::Derived(housekeeping),
-        guide: Want::Derived(housekeeping),
+        both: Want::Derived(housekeeping),
         hazard: "The guide moves the interrupts that exist and leaves the default, so those of drivers loaded later go \
                  to isolated CPUs.",
         judge: default_affinity,
@@ -38,8 +37,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         reason: "irqbalance moves interrupts repeatedly. Unless it is configured to exclude them, isolated \
                  CPUs get some, regardless of any manual affinity.",
         effective: "irqbalance --debug prints the banned CPUs; interrupts stay in place.",
-        trading: Want::State("irqbalance stopped, or every isolated CPU banned"),
-        guide: Want::State("irqbalance stopped, or every isolated CPU banned"),
+        both: Want::State("irqbalance stopped, or every isolated CPU banned"),
         hazard: "The guide neither stops nor configures irqbalance, which moves the interrupts back.",
         judge: irqbalance_banned,
         sources: &["irqbalance(1): IRQBALANCE_BANNED_CPULIST, IRQBALANCE_BANNED_CPUS", DOC],
@@ -57,7 +55,6 @@ pub(crate) const SETTINGS: &[Setting] = &[
         needs_reboot: true,
         effective: "/proc/irq/N/effective_affinity_list of managed interrupts contains no isolated CPU.",
         trading: Want::State("no managed interrupt reaches an isolated CPU"),
-        guide: Want::Nothing,
         judge: managed,
         sources: &[
             "kernel Documentation/admin-guide/kernel-parameters.txt: isolcpus=managed_irq",
@@ -74,7 +71,6 @@ pub(crate) const SETTINGS: &[Setting] = &[
         cost: "Housekeeping CPUs run the network stack.",
         effective: "/proc/irq/N/effective_affinity_list for each of the NIC's interrupts.",
         trading: Want::State("on housekeeping CPUs of the NIC's node, spread over them"),
-        guide: Want::Nothing,
         judge: spread_nic_queues,
         sources: &["kernel Documentation/networking/scaling.rst: RSS IRQ configuration", DOC],
         ..ROW
@@ -88,27 +84,22 @@ fn housekeeping(context: &Context<'_>) -> Option<String> {
 
 fn default_affinity(context: &Context<'_>, _: &Setting) -> Judgement {
     const PATH: &str = "/proc/irq/default_smp_affinity";
-    let isolated = match isolated(context) {
-        Ok(isolated) => isolated,
-        Err(judgement) => return judgement,
-    };
+    let Some(isolated) = isolated(context) else { return none_isolated() };
     match &context.host.interrupts.default_affinity {
         // The file may keep bits of CPUs that are offline or never existed. Only isolated ones do harm.
-        Reading::Known(cpus) if cpus.is_disjoint(isolated) => Judgement::good(cpus.to_list()).at(PATH),
+        Reading::Known(cpus) if cpus.is_disjoint(isolated) => Judgement::good(cpus.to_list()),
         Reading::Known(cpus) => {
             let hit = format!("{:#}", &cpus.intersection(isolated));
-            Judgement::wrong(cpus.to_list(), format!("contains isolated {hit}")).at(PATH)
+            Judgement::wrong(cpus.to_list(), format!("contains isolated {hit}"))
         }
         other => missing(other, PATH),
     }
+    .at(PATH)
 }
 
 fn irqbalance_banned(context: &Context<'_>, _: &Setting) -> Judgement {
     const UNIT: &str = "irqbalance.service";
-    let isolated = match isolated(context) {
-        Ok(isolated) => isolated,
-        Err(judgement) => return judgement,
-    };
+    let Some(isolated) = isolated(context) else { return none_isolated() };
     let services = &context.host.services;
     let Some(unit) = services.units.get(UNIT) else {
         if let Some(judgement) = crate::service::unknown_services(context) {
@@ -160,10 +151,7 @@ fn irqbalance_banned(context: &Context<'_>, _: &Setting) -> Judgement {
 
 fn managed(context: &Context<'_>, _: &Setting) -> Judgement {
     const PATH: &str = "/sys/kernel/debug/irq/irqs";
-    let isolated = match isolated(context) {
-        Ok(isolated) => isolated,
-        Err(judgement) => return judgement,
-    };
+    let Some(isolated) = isolated(context) else { return none_isolated() };
     let irqs = &context.host.interrupts.irqs;
     if irqs.is_empty() {
         return Judgement::unknown("the interrupts of this host are not known").at("/proc/interrupts");
@@ -206,10 +194,7 @@ fn lands_on(irq: &Irq, isolated: &CpuSet) -> One {
 }
 
 fn spread_nic_queues(context: &Context<'_>, _: &Setting) -> Judgement {
-    let isolated = match isolated(context) {
-        Ok(isolated) => isolated,
-        Err(judgement) => return judgement,
-    };
+    let Some(isolated) = isolated(context) else { return none_isolated() };
     let topology = &context.host.topology;
     let house = &context.allocation.housekeeping;
     each_nic(context, |nic| {

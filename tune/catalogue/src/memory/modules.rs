@@ -4,7 +4,7 @@ use crate::firmware::is_epyc_7002;
 use lowlat_host::{Reading, snapshot::MemoryModule, topology::Node};
 use lowlat_settings::{
     Context, Impact, Judgement, Layer, Needs, Setting, Want,
-    change::{Proposal, WhyLeftOut},
+    change::WhyLeftOut,
     judge::{each::list, files, missing},
 };
 use std::collections::BTreeMap;
@@ -14,52 +14,46 @@ const SPEC: &str = "SMBIOS specification (DMTF DSP0134) type 17";
 /// The kernel reserves a share of each node, so equal nodes never show equal sizes.
 const NODE_DIFFERENCE_PERCENT_MAX: u64 = 10;
 
-const ROW: Setting =
-    Setting { layer: Layer::Memory, impact: Impact::Medium, needs_reboot: true, ..Setting::BLANK };
+const ROW: Setting = Setting { layer: Layer::Memory, needs_reboot: true, ..Setting::BLANK };
 
 pub(crate) const SETTINGS: &[Setting] = &[
     Setting {
         id: "memory.module_speed",
-        change: |_, _| {
-            Proposal::not(
-                WhyLeftOut::Hardware,
-                "memory modules, their slots, or the firmware's memory settings",
-            )
-        },
+        not_planned: "memory modules, their slots, or the firmware's memory settings",
+        why_not: WhyLeftOut::Hardware,
         name: "Configured Memory Speed",
         reason: "Memory that runs below its rating has higher latency and less bandwidth. Causes are mixed \
                  modules, two modules on a channel, a processor that supports less, or a limit in the BIOS.",
         effective: "dmidecode -t17: Configured Memory Speed equals Speed.",
-        trading: Want::State("every module at its rated speed, or 2933 MT/s on EPYC 7002"),
-        guide: Want::State("every module at its rated speed, or 2933 MT/s on EPYC 7002"),
+        both: Want::State("every module at its rated speed, or 2933 MT/s on EPYC 7002"),
         judge: module_speed,
         sources: &["guide 57037 chapter 2", "guide 57037 section 3.3.3", SPEC],
         ..ROW
     },
     Setting {
         id: "memory.module_uniform",
-        change: |_, _| Proposal::not(WhyLeftOut::Hardware, "memory modules must be replaced"),
+        not_planned: "memory modules must be replaced",
+        why_not: WhyLeftOut::Hardware,
         name: "Memory Device",
         reason: "Modules of different size, rank or speed prevent even interleaving over the channels. Part \
                  of the memory is then behind fewer channels, and the slowest module sets the speed of all.",
         effective: "dmidecode -t17 shows one size, rank and part number.",
-        trading: Want::State("modules of one kind"),
-        guide: Want::State("modules of one kind"),
+        both: Want::State("modules of one kind"),
         judge: module_uniform,
         sources: &["guide 57037 chapter 2", SPEC],
         ..ROW
     },
     Setting {
         id: "memory.population_balance",
-        change: |_, _| Proposal::not(WhyLeftOut::Hardware, "memory modules must be moved or added"),
+        not_planned: "memory modules must be moved or added",
+        why_not: WhyLeftOut::Hardware,
         name: "memory per NUMA node",
         reason: "A node with less memory than the others fills up first, and its threads then get remote \
                  memory. A node without memory uses remote memory from the start. The guide asks for even \
                  memory over the nodes.",
         impact: Impact::High,
         effective: "numactl -H: the nodes have the same size.",
-        trading: Want::State("the same on every node with CPUs"),
-        guide: Want::State("the same on every node with CPUs"),
+        both: Want::State("the same on every node with CPUs"),
         judge: population_balance,
         sources: &["guide 57037 chapter 2", "kernel Documentation/mm/numa.rst"],
         ..ROW
@@ -76,7 +70,6 @@ pub(crate) const SETTINGS: &[Setting] = &[
         effective: "pgdemote_kswapd and pgdemote_direct in /proc/vmstat do not increase.",
         reads: &["/sys/kernel/mm/numa/demotion_enabled"],
         trading: Want::OneOf(&["false", "0"]),
-        guide: Want::Nothing,
         judge: far_node_demotion,
         sources: &[
             "kernel Documentation/ABI/testing/sysfs-kernel-mm-numa",
@@ -147,12 +140,10 @@ fn population_balance(context: &Context<'_>, _: &Setting) -> Judgement {
     if nodes.len() < 2 {
         return Judgement::not_applicable("fewer than two NUMA nodes with CPUs");
     }
-    let size = |node: &&Node| node.memory_bytes.known().copied();
-    let sizes: Vec<u64> = nodes.iter().filter_map(size).collect();
-    if sizes.len() < nodes.len() {
-        let unread = nodes.iter().find(|node| !node.memory_bytes.is_known());
-        return unread.map_or_else(|| Judgement::unknown(""), |node| missing(&node.memory_bytes, PATH));
+    if let Some(node) = nodes.iter().find(|node| !node.memory_bytes.is_known()) {
+        return missing(&node.memory_bytes, PATH);
     }
+    let sizes: Vec<u64> = nodes.iter().filter_map(|node| node.memory_bytes.known().copied()).collect();
     let words: Vec<String> = nodes
         .iter()
         .zip(&sizes)

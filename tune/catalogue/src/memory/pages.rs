@@ -3,7 +3,7 @@
 use lowlat_host::{Profile, Reading, snapshot::HugePages};
 use lowlat_settings::{
     Context, Impact, Judgement, Layer, Needs, Risk, Setting, Want,
-    change::{self, Proposal, WhyLeftOut},
+    change::{self, WhyLeftOut},
     judge::{
         each::{One, judge_each, list},
         missing, satisfies,
@@ -32,7 +32,6 @@ pub(crate) const SETTINGS: &[Setting] = &[
                  flush their TLBs.",
         cost: "Programs that neither request huge pages nor map them get small ones and miss the TLB more \
                often.",
-        impact: Impact::Medium,
         effective: "AnonHugePages in /proc/PID/smaps_rollup; thp_fault_alloc in /proc/vmstat does not \
                     increase.",
         trading: Want::OneOf(&["never", "madvise"]),
@@ -50,10 +49,8 @@ pub(crate) const SETTINGS: &[Setting] = &[
         reason: "With always, a page fault that finds no free huge page blocks the thread until memory is \
                  reclaimed and compacted.",
         cost: "Fewer huge pages on a host whose memory is fragmented.",
-        impact: Impact::Medium,
         effective: "compact_stall in /proc/vmstat does not increase.",
         trading: Want::OneOf(&["never", "defer", "defer+madvise", "madvise"]),
-        guide: Want::Nothing,
         judge: thp_defrag,
         sources: &[THP],
         ..THP_ROW
@@ -64,11 +61,9 @@ pub(crate) const SETTINGS: &[Setting] = &[
         reason: "khugepaged compacts memory to collapse small pages of running programs into huge ones. It \
                  locks their memory map meanwhile, and flushes TLBs on every CPU that runs them.",
         cost: "Memory that was faulted in as small pages stays so.",
-        impact: Impact::Medium,
         effective: "thp_collapse_alloc in /proc/vmstat does not increase.",
         reads: &["/sys/kernel/mm/transparent_hugepage/khugepaged/defrag"],
         trading: Want::Value("0"),
-        guide: Want::Nothing,
         judge: khugepaged_defrag,
         sources: &[THP],
         ..THP_ROW
@@ -96,19 +91,12 @@ pub(crate) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "memory.huge_pages_spread",
-        change: |_, _| {
-            Proposal::not(
-                WhyLeftOut::YourChoice,
-                "lowlat cannot know how many pages each node needs; hugepages=0:N,1:N reserves them per node",
-            )
-        },
+        not_planned: "lowlat cannot know how many pages each node needs; hugepages=0:N,1:N reserves them per node",
         name: "node*/hugepages/nr_hugepages",
         reason: "A thread takes huge pages from its own node. If the node has none, its threads get remote \
                  memory, or their mapping fails.",
-        impact: Impact::Medium,
         effective: "numastat -m: HugePages_Total of every node that runs trading threads.",
-        trading: Want::State("some on every node with isolated CPUs"),
-        guide: Want::State("some on every node with isolated CPUs"),
+        both: Want::State("some on every node with isolated CPUs"),
         judge: huge_pages_spread,
         sources: &[HUGETLB],
         ..ROW
@@ -120,11 +108,9 @@ pub(crate) const SETTINGS: &[Setting] = &[
         reason: "Kernel samepage merging scans memory in the background and merges identical pages. A write \
                  to a merged page faults and copies it.",
         cost: "Identical pages of virtual machines take their full size.",
-        impact: Impact::Medium,
         needs: Needs::ANY.with_config(&["KSM"]),
         effective: "full_scans in /sys/kernel/mm/ksm does not increase.",
-        trading: Want::OneOf(&["0", "2"]),
-        guide: Want::OneOf(&["0", "2"]),
+        both: Want::OneOf(&["0", "2"]),
         hazard: "The guide stops the ksm service, which only starts the merging. Pages that are already \
                  merged stay merged until 2 is written.",
         judge: ksm,
@@ -136,12 +122,8 @@ pub(crate) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "memory.swap_used",
-        change: |_, _| {
-            Proposal::not(
-                WhyLeftOut::StateOfTheMoment,
-                "swapoff -a brings the pages back, which takes a while: run it while nothing trades",
-            )
-        },
+        not_planned: "swapoff -a brings the pages back, which takes a while: run it while nothing trades",
+        why_not: WhyLeftOut::StateOfTheMoment,
         name: "/proc/swaps",
         reason: "A page that was swapped out must be read from a disk, and the thread that touches it waits \
                  that long. Lock the memory of trading processes (mlockall), and disable swap on the host.",
@@ -149,8 +131,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         risk: Risk::Availability,
         impact: Impact::High,
         effective: "pswpin and pswpout in /proc/vmstat do not increase.",
-        trading: Want::State("no swap in use"),
-        guide: Want::State("no swap in use"),
+        both: Want::State("no swap in use"),
         hazard: "The guide sets vm.swappiness=0 and leaves swap on. Pages can still be swapped when memory \
                  runs short.",
         judge: swap_used,
@@ -170,12 +151,13 @@ const THP_DEFRAG: &str = "/sys/kernel/mm/transparent_hugepage/defrag";
 fn value(context: &Context<'_>, setting: &Setting, reading: &Reading<String>, path: &str) -> Judgement {
     match reading {
         Reading::Known(value) if satisfies(context, &setting.want(context.profile), value) => {
-            Judgement::good(value.as_str()).at(path)
+            Judgement::good(value.as_str())
         }
-        Reading::Known(value) => Judgement::wrong(value.as_str(), "").at(path),
-        Reading::Absent => Judgement::not_applicable(format!("{path} does not exist on this host")).at(path),
+        Reading::Known(value) => Judgement::wrong(value.as_str(), ""),
+        Reading::Absent => Judgement::not_applicable(format!("{path} does not exist on this host")),
         other => missing(other, path),
     }
+    .at(path)
 }
 
 fn thp_enabled(context: &Context<'_>, setting: &Setting) -> Judgement {
@@ -232,6 +214,12 @@ fn totals(pools: &[HugePages]) -> Vec<(u64, u64)> {
     totals
 }
 
+/// The sizes of which pages are reserved, as text.
+fn reserved(totals: &[(u64, u64)]) -> Vec<String> {
+    let some = totals.iter().filter(|(_, pages)| *pages > 0);
+    some.map(|(size, pages)| pages_in_words(*pages, *size)).collect()
+}
+
 /// The first pool that could not be read.
 fn unread(pools: &[HugePages]) -> Option<&Reading<u64>> {
     pools.iter().map(|pool| &pool.total).find(|total| !total.is_known())
@@ -247,11 +235,7 @@ fn huge_pages(context: &Context<'_>, _: &Setting) -> Judgement {
         return Judgement::not_applicable("this kernel has no pools of huge pages");
     }
     let all = totals(pools);
-    let reserved: Vec<String> = all
-        .iter()
-        .filter(|(_, pages)| *pages > 0)
-        .map(|(size, pages)| pages_in_words(*pages, *size))
-        .collect();
+    let reserved = reserved(&all);
     let is_enough = match context.profile {
         Profile::Guide57037 => all.iter().any(|(size, pages)| *size == TWO_MIB && *pages >= GUIDE_PAGES),
         Profile::Trading => !reserved.is_empty(),
@@ -271,9 +255,8 @@ fn huge_pages(context: &Context<'_>, _: &Setting) -> Judgement {
 
 fn huge_pages_spread(context: &Context<'_>, _: &Setting) -> Judgement {
     let (pools, topology) = (&context.host.memory.huge_pages, &context.host.topology);
-    let isolated = match lowlat_settings::judge::each::isolated(context) {
-        Ok(isolated) => isolated,
-        Err(judgement) => return judgement,
+    let Some(isolated) = lowlat_settings::judge::each::isolated(context) else {
+        return lowlat_settings::judge::each::none_isolated();
     };
     if totals(pools).iter().all(|(_, pages)| *pages == 0) {
         let listed = context.host.listed(MM, ());
@@ -289,11 +272,7 @@ fn huge_pages_spread(context: &Context<'_>, _: &Setting) -> Judgement {
     }
     let judge = |node: &&lowlat_host::topology::Node| {
         let own: Vec<HugePages> = pools.iter().filter(|pool| pool.node == Some(node.id)).cloned().collect();
-        let reserved: Vec<String> = totals(&own)
-            .iter()
-            .filter(|t| t.1 > 0)
-            .map(|(size, pages)| pages_in_words(*pages, *size))
-            .collect();
+        let reserved = reserved(&totals(&own));
         let one = if !reserved.is_empty() {
             One::Good(reserved.join(", "))
         } else if own.is_empty() || unread(&own).is_some() {

@@ -1,32 +1,25 @@
 //! Location, link, PCI Express connection, time stamping and firmware of NICs.
 
-use super::{each_nic, judged_nics};
+use super::{NIC, each_nic, judged_nics};
 use lowlat_host::{
     Reading,
     snapshot::{Nic, PcieLink},
 };
 use lowlat_settings::{
-    Context, Impact, Judgement, Layer, Risk, Setting, Want,
-    change::{Proposal, WhyLeftOut},
-    judge::each::{One, isolated},
+    Context, Impact, Judgement, Risk, Setting, Want,
+    change::WhyLeftOut,
+    judge::each::{One, isolated, none_isolated},
 };
 
 const PCI: &str = "kernel Documentation/ABI/testing/sysfs-bus-pci";
 const ONLOAD: &str = "OpenOnload on Solarflare NICs: firmware variant (2019)";
 const ONLOAD_VERSION: &str = "/sys/module/onload/version";
 
-const ROW: Setting =
-    Setting { layer: Layer::Nic, impact: Impact::Medium, guide: Want::Nothing, ..Setting::BLANK };
-
 pub(crate) const SETTINGS: &[Setting] = &[
     Setting {
         id: "nic.link_up",
-        change: |_, _| {
-            Proposal::not(
-                WhyLeftOut::StateOfTheMoment,
-                "check the cable, the switch and the interface's configuration",
-            )
-        },
+        not_planned: "check the cable, the switch and the interface's configuration",
+        why_not: WhyLeftOut::StateOfTheMoment,
         name: "operstate, speed, duplex",
         reason: "An interface without a link carries nothing, and one that negotiated a low speed takes \
                  longer to send each packet.",
@@ -35,7 +28,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         trading: Want::State("up, with a known speed"),
         judge: link_up,
         sources: &["kernel Documentation/ABI/testing/sysfs-class-net: operstate, speed"],
-        ..ROW
+        ..NIC
     },
     Setting {
         id: "nic.numa_node",
@@ -47,16 +40,11 @@ pub(crate) const SETTINGS: &[Setting] = &[
         trading: Want::State("known"),
         judge: numa_node,
         sources: &[PCI, "guide 57037 section 3.2.2: Memory Proximity Reporting for I/O"],
-        ..ROW
+        ..NIC
     },
     Setting {
         id: "nic.isolated_cpus_near",
-        change: |_, _| {
-            Proposal::not(
-                WhyLeftOut::YourChoice,
-                "the role chooses the isolated CPUs: include some of the interface's node",
-            )
-        },
+        not_planned: "the role chooses the isolated CPUs: include some of the interface's node",
         name: "local_cpulist",
         reason: "A trading thread on another node than the NIC crosses the link between the processors for \
                  each packet it reads and each doorbell it rings.",
@@ -66,7 +54,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         trading: Want::State("isolated CPUs on the NIC's node"),
         judge: isolated_cpus_near,
         sources: &[PCI, "guide 57037 section 3.1: Linux Network Tuning Guide for AMD EPYC 7002 (56739)"],
-        ..ROW
+        ..NIC
     },
     Setting {
         id: "nic.pcie_link_width",
@@ -78,7 +66,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         trading: Want::State("as wide as the card"),
         judge: link_width,
         sources: &[PCI],
-        ..ROW
+        ..NIC
     },
     Setting {
         id: "nic.pcie_link_speed",
@@ -90,17 +78,13 @@ pub(crate) const SETTINGS: &[Setting] = &[
         trading: Want::State("as fast as the card"),
         judge: link_speed,
         sources: &[PCI],
-        ..ROW
+        ..NIC
     },
     Setting {
         id: "nic.pcie_aspm",
-        change: |_, _| {
-            Proposal::not(
-                WhyLeftOut::ByAnother,
-                "the kernel's performance policy switches it off (sysfs.pcie_aspm.policy) if the firmware \
-                 allows it",
-            )
-        },
+        not_planned: "the kernel's performance policy switches it off (sysfs.pcie_aspm.policy) if the firmware allows \
+                      it",
+        why_not: WhyLeftOut::ByAnother,
         name: "link/l0s_aspm, link/l1_aspm",
         reason: "With Active State Power Management the NIC's link sleeps between packets, and the next one \
                  waits until it is awake.",
@@ -111,7 +95,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         trading: Want::Value("off"),
         judge: link_aspm,
         sources: &["kernel Documentation/ABI/testing/sysfs-bus-pci: link/l0s_aspm, link/l1_aspm"],
-        ..ROW
+        ..NIC
     },
     Setting {
         id: "nic.hardware_timestamping",
@@ -123,16 +107,11 @@ pub(crate) const SETTINGS: &[Setting] = &[
         trading: Want::State("received and sent packets, with a hardware clock"),
         judge: timestamping,
         sources: &["kernel Documentation/networking/timestamping.rst"],
-        ..ROW
+        ..NIC
     },
     Setting {
         id: "nic.solarflare_firmware_variant",
-        change: |_, _| {
-            Proposal::not(
-                WhyLeftOut::YourChoice,
-                "sfboot changes the card's firmware variant, which affects every user of the card",
-            )
-        },
+        not_planned: "sfboot changes the card's firmware variant, which affects every user of the card",
         name: "firmware-variant",
         reason: "Solarflare cards have several firmware variants. ultra-low-latency forwards packets with \
                  the least delay. full-feature supports more of the card's functions.",
@@ -143,16 +122,11 @@ pub(crate) const SETTINGS: &[Setting] = &[
         trading: Want::Value("ultra-low-latency"),
         judge: solarflare_variant,
         sources: &[ONLOAD],
-        ..ROW
+        ..NIC
     },
     Setting {
         id: "nic.onload",
-        change: |_, _| {
-            Proposal::not(
-                WhyLeftOut::YourChoice,
-                "Onload is installed separately from the kernel; whether programs use it is your choice",
-            )
-        },
+        not_planned: "Onload is installed separately from the kernel; whether programs use it is your choice",
         name: "onload",
         reason: "On a Solarflare card, Onload runs the network stack inside the process. Packets then need \
                  no system call and no interrupt.",
@@ -163,7 +137,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         trading: Want::State("loaded where a Solarflare card carries the traffic"),
         judge: onload,
         sources: &["OpenOnload on Solarflare NICs: install, run (2019)"],
-        ..ROW
+        ..NIC
     },
 ];
 
@@ -211,10 +185,7 @@ fn numa_node(context: &Context<'_>, _: &Setting) -> Judgement {
 }
 
 fn isolated_cpus_near(context: &Context<'_>, _: &Setting) -> Judgement {
-    let isolated = match isolated(context) {
-        Ok(isolated) => isolated,
-        Err(judgement) => return judgement,
-    };
+    let Some(isolated) = isolated(context) else { return none_isolated() };
     if !has_nodes(context) {
         return Judgement::not_applicable(ONE_NODE);
     }
@@ -358,8 +329,9 @@ fn onload(context: &Context<'_>, _: &Setting) -> Judgement {
         return Judgement::not_applicable("no Solarflare card carries traffic here");
     }
     match context.host.file(ONLOAD_VERSION) {
-        Reading::Known(version) => Judgement::good(format!("Onload {version}")).at(ONLOAD_VERSION),
-        Reading::Absent => Judgement::wrong("not loaded", "").at(ONLOAD_VERSION),
+        Reading::Known(version) => Judgement::good(format!("Onload {version}")),
+        Reading::Absent => Judgement::wrong("not loaded", ""),
         other => lowlat_settings::judge::missing(&other, ONLOAD_VERSION),
     }
+    .at(ONLOAD_VERSION)
 }

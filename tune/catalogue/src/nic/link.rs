@@ -1,20 +1,17 @@
 //! Automatic behavior at both ends of a link: pause frames, error correction, energy saving, cache injection.
 
-use super::{each_nic, judged_nics, parameter};
+use super::{NIC, each_nic, judged_nics, parameter};
 use lowlat_host::{Reading, snapshot::Nic};
 use lowlat_settings::{
-    Context, Impact, Judgement, Layer, Needs, Risk, Setting, Want,
+    Context, Impact, Judgement, Needs, Risk, Setting, Want,
     change::{
-        Proposal, WhyLeftOut,
+        Proposal,
         nic::{eee, fec, pause},
     },
     judge::{self, each::One},
 };
 
 const ETHTOOL: &str = "kernel Documentation/networking/ethtool-netlink.rst";
-
-const ROW: Setting =
-    Setting { layer: Layer::Nic, impact: Impact::Medium, guide: Want::Nothing, ..Setting::BLANK };
 
 pub(crate) const SETTINGS: &[Setting] = &[
     Setting {
@@ -32,7 +29,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
                 .at("ethtool -a")
         },
         sources: &[ETHTOOL],
-        ..ROW
+        ..NIC
     },
     Setting {
         id: "nic.fec",
@@ -48,7 +45,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         trading: Want::Value("off"),
         judge: error_correction,
         sources: &[ETHTOOL, "a measurement of 2018: about 80 ns for BASE-R and 250 ns for RS a hop"],
-        ..ROW
+        ..NIC
     },
     Setting {
         id: "nic.eee",
@@ -65,13 +62,11 @@ pub(crate) const SETTINGS: &[Setting] = &[
                 .at("ethtool --show-eee")
         },
         sources: &[ETHTOOL, "IEEE 802.3az-2010"],
-        ..ROW
+        ..NIC
     },
     Setting {
         id: "nic.tph",
-        change: |_, _| {
-            Proposal::not(WhyLeftOut::YourChoice, "remove notph from pci= on the kernel command line")
-        },
+        not_planned: "remove notph from pci= on the kernel command line",
         name: "pci=",
         reason: "With TLP Processing Hints a card places received packets in the cache of the CPU that will read them. \
                  pci=notph turns that off for every card.",
@@ -82,7 +77,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         trading: Want::State("not turned off"),
         judge: processing_hints,
         sources: &["kernel Documentation/PCI/tph.rst"],
-        ..ROW
+        ..NIC
     },
 ];
 
@@ -112,10 +107,7 @@ fn error_correction(context: &Context<'_>, _: &Setting) -> Judgement {
 }
 
 fn processing_hints(context: &Context<'_>, _: &Setting) -> Judgement {
-    let line = match judge::command_line(context.host) {
-        Ok(line) => line,
-        Err(judgement) => return judgement,
-    };
+    let Some(line) = judge::command_line(context.host) else { return judge::no_command_line(context.host) };
     let is_off = line.all("pci").flatten().any(|value| value.split(',').any(|word| word == "notph"));
     let judgement =
         if is_off { Judgement::wrong("pci=notph", "") } else { Judgement::good("not turned off") };

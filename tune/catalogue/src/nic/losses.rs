@@ -1,12 +1,8 @@
 //! Packets that NICs lost.
 
-use super::each_nic;
+use super::{NIC, each_nic};
 use lowlat_host::snapshot::Nic;
-use lowlat_settings::{
-    Context, Impact, Judgement, Layer, Setting, Want,
-    change::{Proposal, WhyLeftOut},
-    judge::each::One,
-};
+use lowlat_settings::{Context, Impact, Judgement, Setting, Want, change::WhyLeftOut, judge::each::One};
 
 /// Counters that mean a lost packet. `rx_dropped` is not among them: it counts packets of protocols without a receiver.
 const LOST: [&str; 5] =
@@ -14,23 +10,17 @@ const LOST: [&str; 5] =
 
 pub(crate) const SETTINGS: &[Setting] = &[Setting {
     id: "nic.drops",
-    layer: Layer::Nic,
-    change: |_, _| {
-        Proposal::not(
-            WhyLeftOut::StateOfTheMoment,
-            "rx_crc_errors: replace cable or optics; rx_missed_errors and rx_fifo_errors: see nic.rings",
-        )
-    },
+    not_planned: "rx_crc_errors: replace cable or optics; rx_missed_errors and rx_fifo_errors: see nic.rings",
+    why_not: WhyLeftOut::StateOfTheMoment,
     name: "statistics",
     reason: "A lost packet of a feed costs a recovery, and a lost segment of an order costs a retransmission: far longer \
              than any wait that other rows remove.",
     impact: Impact::High,
     effective: "ip -s -s link show IF: the counters no longer increase.",
-    guide: Want::Nothing,
     trading: Want::State("no packet lost since the driver was loaded"),
     judge: drops,
     sources: &["kernel Documentation/networking/statistics.rst"],
-    ..Setting::BLANK
+    ..NIC
 }];
 
 fn losses(nic: &Nic) -> Vec<String> {

@@ -16,12 +16,15 @@ use lowlat_host::{
     snapshot::{Irq, Nic},
 };
 use lowlat_settings::{
-    Context, Judgement,
+    Context, Judgement, Layer, Setting,
     judge::{
         each::{One, judge_each},
         missing,
     },
 };
+
+/// A row of interfaces.
+const NIC: Setting = Setting { layer: Layer::Nic, ..Setting::BLANK };
 
 const NICS: &str = "/sys/class/net";
 /// Text for a host without an interface to judge.

@@ -1,22 +1,15 @@
 //! Interrupt moderation of NICs.
 
-use super::parameter;
+use super::{NIC, parameter};
 use lowlat_settings::{
-    Context, Impact, Judgement, Layer, Setting, Want,
-    change::{Proposal, WhyLeftOut, nic::coalescing},
+    Context, Impact, Judgement, Setting, Want,
+    change::{Proposal, nic::coalescing},
 };
 
 const COALESCING: &str = "kernel Documentation/networking/ethtool-netlink.rst: COALESCE_GET";
 const ONLOAD: &str = "OpenOnload on Solarflare NICs: prepare the host (2019)";
 
-const ROW: Setting = Setting {
-    layer: Layer::Nic,
-    impact: Impact::Medium,
-    guide: Want::Nothing,
-    change: set_coalescing,
-    judge: is_coalescing,
-    ..Setting::BLANK
-};
+const ROW: Setting = Setting { change: set_coalescing, judge: is_coalescing, ..NIC };
 
 pub(crate) const SETTINGS: &[Setting] = &[
     Setting {
@@ -57,13 +50,8 @@ pub(crate) const SETTINGS: &[Setting] = &[
         id: "nic.tx_usecs",
         // Not planned: some drivers (igb) show a separate value for sent packets only with fewer queues, so a plan that
         // sets both would not be complete after one run.
-        change: |_, _| {
-            Proposal::not(
-                WhyLeftOut::YourChoice,
-                "it delays no packet, and 0 costs an interrupt for each packet sent; set it with ethtool -C IF tx-usecs 0 if \
-                 you need transmit time stamps early",
-            )
-        },
+        not_planned: "it delays no packet, and 0 costs an interrupt for each packet sent; set it with ethtool -C IF \
+                      tx-usecs 0 if you need transmit time stamps early",
         name: "tx-usecs",
         reason: "The NIC delays the interrupt for sent packets this long. Until then their buffers count as in use, and \
                  transmit time stamps arrive late.",

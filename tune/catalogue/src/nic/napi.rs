@@ -1,20 +1,17 @@
 //! Times at which the kernel polls NICs: deferred interrupts, suspended interrupts, polling threads.
 
-use super::{each_nic, judged_nics};
+use super::{NIC, each_nic, judged_nics};
 use lowlat_host::{
     Reading,
     snapshot::{Napi, NapiField, Nic},
 };
 use lowlat_settings::{
-    Context, Impact, Judgement, Layer, Needs, Setting, Want,
+    Context, Impact, Judgement, Needs, Setting, Want,
     change::{Proposal, Target, nic::napi},
     judge::each::One,
 };
 
 const NAPI: &str = "kernel Documentation/networking/napi.rst";
-
-const ROW: Setting =
-    Setting { layer: Layer::Nic, impact: Impact::Medium, guide: Want::Nothing, ..Setting::BLANK };
 
 pub(crate) const SETTINGS: &[Setting] = &[
     Setting {
@@ -29,7 +26,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         trading: Want::Value("0"),
         judge: gro_flush_timeout,
         sources: &[NAPI],
-        ..ROW
+        ..NIC
     },
     Setting {
         id: "nic.napi_defer_hard_irqs",
@@ -43,7 +40,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         trading: Want::Value("0"),
         judge: napi_defer_hard_irqs,
         sources: &[NAPI, "kernel commit 6f8b12d661d0 (5.8): hard irqs deferral"],
-        ..ROW
+        ..NIC
     },
     Setting {
         id: "nic.irq_suspend_timeout",
@@ -61,7 +58,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
             "kernel commit 5dc51ec86df6 (6.13): irq_suspend_timeout",
             "kernel tools/testing/selftests/net/busy_poll_test.sh: the values",
         ],
-        ..ROW
+        ..NIC
     },
     Setting {
         id: "nic.threaded",
@@ -76,7 +73,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         trading: Want::Value("0"),
         judge: threaded,
         sources: &[NAPI],
-        ..ROW
+        ..NIC
     },
 ];
 
@@ -106,14 +103,24 @@ const DEFERRAL: [(&str, NapiField, &str); 2] = [
 
 /// The instances on which a field is set while no application suspends their interrupts.
 fn deferring(nic: &Nic, field: NapiField) -> Vec<&Napi> {
-    let is_on = |napi: &&Napi| {
-        napi.value(field).is_some_and(|value| value != "0") && napi.irq_suspend_timeout_ns.unwrap_or(0) == 0
-    };
-    nic.napis.known().map(|napis| napis.iter().filter(is_on).collect()).unwrap_or_default()
+    let is_deferring = |napi: &&Napi| is_on(napi, field) && napi.irq_suspend_timeout_ns.unwrap_or(0) == 0;
+    nic.napis.known().into_iter().flatten().filter(is_deferring).collect()
 }
 
 fn names(napis: &[&Napi]) -> String {
     napis.iter().map(|napi| napi.name.as_str()).collect::<Vec<_>>().join(", ")
+}
+
+/// Sets a field of an instance.
+fn with_value(
+    proposal: Proposal,
+    nic: &Nic,
+    instance: &Napi,
+    (field, name): (NapiField, &str),
+    wanted: &str,
+) -> Proposal {
+    let target = napi::KIND.of(&nic.name, format!("{}/{name}", instance.name));
+    proposal.step(target, Reading::from_option(instance.value(field)), wanted)
 }
 
 /// Sets the interface's file to 0, or, if it already is, those instances that still defer.
@@ -128,9 +135,7 @@ fn deferral_zero(context: &Context<'_>, setting: &Setting) -> Proposal {
             continue;
         }
         for instance in deferring(nic, *field) {
-            let before = Reading::from_option(instance.value(*field));
-            proposal =
-                proposal.step(napi::KIND.of(&nic.name, format!("{}/{name}", instance.name)), before, "0");
+            proposal = with_value(proposal, nic, instance, (*field, name), "0");
         }
     }
     proposal
@@ -188,7 +193,7 @@ fn half_suspended<'a>(context: &Context<'_>, nic: &'a Nic) -> Vec<&'a Napi> {
         let is_whole = SUSPENDED.iter().all(|(field, ..)| is_on(napi, *field));
         napi.irq_suspend_timeout_ns.is_some() && !is_whole && (is_suspended || context.role.is_busy_polling)
     };
-    nic.napis.known().map(|napis| napis.iter().filter(is_fault).collect()).unwrap_or_default()
+    nic.napis.known().into_iter().flatten().filter(is_fault).collect()
 }
 
 fn irq_suspend_timeout(context: &Context<'_>, _: &Setting) -> Judgement {
@@ -228,12 +233,7 @@ fn set_suspension(context: &Context<'_>, _: &Setting) -> Proposal {
                 if is_so || instance.value(field).is_none() {
                     continue;
                 }
-                let before = Reading::from_option(instance.value(field));
-                proposal = proposal.step(
-                    napi::KIND.of(&nic.name, format!("{}/{name}", instance.name)),
-                    before,
-                    wanted,
-                );
+                proposal = with_value(proposal, nic, instance, (field, name), wanted);
             }
         }
     }

@@ -1,23 +1,20 @@
 //! Queues, packet steering and offloads of NICs.
 
-use super::{each_nic, each_of, judged_nics, parameter};
+use super::{NIC, each_nic, each_of, judged_nics, parameter};
 use lowlat_host::{
     CpuSet, Reading,
     snapshot::{Channels, Nic, QueueMask},
 };
 use lowlat_settings::{
-    Context, Impact, Judgement, Layer, Setting, Want,
+    Context, Impact, Judgement, Setting, Want,
     change::{
         Proposal, Target,
         nic::{NicKind, channels, feature, steering},
     },
-    judge::each::{One, isolated, list},
+    judge::each::{One, isolated, list, none_isolated},
 };
 
 const SCALING: &str = "kernel Documentation/networking/scaling.rst";
-
-const ROW: Setting =
-    Setting { layer: Layer::Nic, impact: Impact::Medium, guide: Want::Nothing, ..Setting::BLANK };
 
 pub(crate) const SETTINGS: &[Setting] = &[
     Setting {
@@ -31,7 +28,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         trading: Want::Derived(queues_max),
         judge: queue_count,
         sources: &[SCALING, "Xilinx-CNS/onload issue 50: RSS ignores isolated cores"],
-        ..ROW
+        ..NIC
     },
     Setting {
         id: "nic.rps",
@@ -44,7 +41,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         trading: Want::State("no isolated CPU in any mask"),
         judge: |context, _| RPS.judge(context),
         sources: &[SCALING],
-        ..ROW
+        ..NIC
     },
     Setting {
         id: "nic.xps",
@@ -58,7 +55,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         trading: Want::State("no queue serves isolated and housekeeping CPUs"),
         judge: |context, _| XPS.judge(context),
         sources: &[SCALING],
-        ..ROW
+        ..NIC
     },
     Setting {
         id: "nic.lro",
@@ -74,7 +71,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
             "kernel Documentation/networking/segmentation-offloads.rst",
             "kernel Documentation/networking/netdev-features.rst",
         ],
-        ..ROW
+        ..NIC
     },
 ];
 
@@ -102,9 +99,7 @@ fn receive_queues(context: &Context<'_>, channels: &Channels) -> (u32, bool) {
 }
 
 fn queue_count(context: &Context<'_>, _: &Setting) -> Judgement {
-    if let Err(judgement) = isolated(context) {
-        return judgement;
-    }
+    let Some(_) = isolated(context) else { return none_isolated() };
     let house = &context.allocation.housekeeping;
     each_nic(context, |nic| match &nic.channels {
         Reading::Known(channels) => match receive_queues(context, channels) {
@@ -168,9 +163,7 @@ const XPS: Steering = Steering {
 
 impl Steering {
     fn judge(&self, context: &Context<'_>) -> Judgement {
-        if let Err(judgement) = isolated(context) {
-            return judgement;
-        }
+        let Some(_) = isolated(context) else { return none_isolated() };
         each_of(context, self.nics(context), |nic| match self.faulty(context, nic) {
             Ok(faulty) if faulty.is_empty() => One::Good("none".into()),
             Ok(faulty) => One::Wrong(list(&faulty), String::new()),

@@ -1,12 +1,12 @@
 //! Ring sizes of NICs.
 
-use super::{each_nic, judged_nics};
+use super::{NIC, each_nic, judged_nics};
 use lowlat_host::{
     HostSnapshot, Reading,
     snapshot::{Nic, Rings},
 };
 use lowlat_settings::{
-    Context, Impact, Judgement, Layer, Setting, Want,
+    Context, Judgement, Setting, Want,
     change::{Proposal, nic::rings},
     judge::each::One,
 };
@@ -16,16 +16,13 @@ const LOST: [&str; 2] = ["rx_missed_errors", "rx_fifo_errors"];
 
 pub(crate) const SETTINGS: &[Setting] = &[Setting {
     id: "nic.rings",
-    layer: Layer::Nic,
     name: "rx",
     reason: "The receive ring holds packets until a CPU processes them. When a burst fills the ring, the NIC drops \
              packets, and a gap in a feed takes far longer to recover than any wait in the ring.",
     cost: "More memory. A ring that outgrows the cache's share for I/O is read from memory. Most drivers take the \
            link down for a moment to change it.",
-    impact: Impact::Medium,
     effective: "ethtool -g IF; rx_missed_errors and rx_fifo_errors in /sys/class/net/IF/statistics no longer increase.",
     reads: &["/sys/class/net/*/statistics/rx_missed_errors", "/sys/class/net/*/statistics/rx_fifo_errors"],
-    guide: Want::Nothing,
     trading: Want::State("no packets lost, or the largest receive ring"),
     judge: receive_ring,
     change: largest_ring,
@@ -33,7 +30,7 @@ pub(crate) const SETTINGS: &[Setting] = &[Setting {
         "kernel Documentation/networking/ethtool-netlink.rst: RINGS_GET",
         "kernel Documentation/networking/statistics.rst: rx_missed_errors, rx_fifo_errors",
     ],
-    ..Setting::BLANK
+    ..NIC
 }];
 
 /// Packets lost since the driver was loaded.

@@ -1,31 +1,28 @@
 //! The queues over which NICs spread received packets.
 
-use super::{each_nic, judged_nics, nic_irqs};
+use super::{NIC, each_nic, judged_nics, nic_irqs};
 use lowlat_host::{CpuSet, Reading, snapshot::Nic};
 use lowlat_settings::{
-    Context, Impact, Judgement, Layer, Setting, Want,
+    Context, Judgement, Setting, Want,
     change::{Proposal, WhyLeftOut, nic::rss},
-    judge::each::{One, isolated},
+    judge::each::{One, isolated, none_isolated},
 };
 
 pub(crate) const SETTINGS: &[Setting] = &[Setting {
     id: "nic.rss_indirection",
-    layer: Layer::Nic,
     change: fewer,
     name: "equal",
     reason: "Receive side scaling spreads flows over queues, and each queue interrupts its own CPU. A queue whose \
              interrupt stays on an isolated CPU brings that CPU the packets of other programs.",
     cost: "Fewer CPUs share the kernel's network stack.",
-    impact: Impact::Medium,
     effective: "ethtool -x IF lists no queue whose interrupt reaches an isolated CPU.",
-    guide: Want::Nothing,
     trading: Want::State("no queue that interrupts an isolated CPU"),
     judge: indirection,
     sources: &[
         "kernel Documentation/networking/scaling.rst: RSS",
         "Xilinx-CNS/onload issue 50: RSS ignores isolated cores",
     ],
-    ..Setting::BLANK
+    ..NIC
 }];
 
 /// The queues of the table whose interrupts reach isolated CPUs; `None` if queues and interrupts are not linked.
@@ -49,10 +46,7 @@ fn reaching(context: &Context<'_>, nic: &Nic, isolated: &CpuSet, table: &[u32]) 
 }
 
 fn indirection(context: &Context<'_>, _: &Setting) -> Judgement {
-    let isolated = match isolated(context) {
-        Ok(isolated) => isolated,
-        Err(judgement) => return judgement,
-    };
+    let Some(isolated) = isolated(context) else { return none_isolated() };
     each_nic(context, |nic| match &nic.rss_indirection {
         Reading::Known(table) => match reaching(context, nic, isolated, table) {
             Some(faulty) if faulty.is_empty() => One::Good("none".into()),

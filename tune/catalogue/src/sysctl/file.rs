@@ -1,6 +1,6 @@
 //! The sysctl file of the guide, and whether its values take effect.
 
-use super::{GUIDE, SYSCTL};
+use super::{GUIDE, HAZARDS, SYSCTL};
 use lowlat_host::{
     Reading,
     snapshot::{Assignment, sysctl_path},
@@ -22,12 +22,7 @@ pub(crate) const SETTINGS: &[Setting] = &[Setting {
     hazard: "The guide says that 100- sorts last. Names are compared as text, so 100-lowlatency sorts before \
              50-default and 99-sysctl, which win. A name such as 99-zz-lowlatency sorts last. Keys that no \
              longer exist make `sysctl -p` report errors.",
-    sources: &[
-        GUIDE,
-        "guide 57037 section 4.3.3.1.2 step 0",
-        "docs/guide-57037.md: hazards of guide 57037 on today's hosts",
-        "sysctl.d(5)",
-    ],
+    sources: &[GUIDE, "guide 57037 section 4.3.3.1.2 step 0", HAZARDS, "sysctl.d(5)"],
     judge: file,
     ..SYSCTL
 }];

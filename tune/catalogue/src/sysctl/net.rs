@@ -1,6 +1,6 @@
 //! The network stack's sysctls.
 
-use super::{GUIDE, NETWORK_LATENCY, SYSCTL, number};
+use super::{GUIDE, NETWORK_LATENCY, SYSCTL, named, number};
 use lowlat_host::Reading;
 use lowlat_settings::{Context, Impact, Judgement, Needs, Risk, Setting, Verdict, Want, change, judge};
 
@@ -12,11 +12,10 @@ const RP_FILTER_ALL: &str = "/proc/sys/net/ipv4/conf/all/rp_filter";
 /// The value of rp_filter that drops a packet if its reply would leave through another interface.
 const STRICT: u32 = 1;
 
-pub(crate) const SETTINGS: &[Setting] = &[
+pub(crate) const SETTINGS: &[Setting] = &named([
     Setting {
         id: "sysctl.net.ipv4.conf.all.rp_filter",
         change: change::sysctl::rp_filter,
-        name: "net.ipv4.conf.all.rp_filter",
         reason: "Reverse path filtering looks up the return path for each packet. In strict mode (1) it \
                  drops market data that arrives on an interface other than the return path to its sender, as \
                  feeds on separate networks do. Off (0) or loose (2) accepts it.",
@@ -36,7 +35,6 @@ pub(crate) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "sysctl.net.core.busy_read",
-        name: "net.core.busy_read",
         reason: "How long a blocking read of a socket polls the device queue before it sleeps, in \
                  microseconds. It avoids the interrupt and the wake-up on sockets of the kernel's stack. \
                  Sockets of Onload or another bypass do not use it.",
@@ -52,7 +50,6 @@ pub(crate) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "sysctl.net.core.busy_poll",
-        name: "net.core.busy_poll",
         reason: "The same for poll, select and epoll: how long they poll device queues before they sleep, in \
                  microseconds. The kernel's documentation advises 50 for several sockets and 100 for several \
                  hundred.",
@@ -68,7 +65,6 @@ pub(crate) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "sysctl.net.ipv4.tcp_slow_start_after_idle",
-        name: "net.ipv4.tcp_slow_start_after_idle",
         reason: "After a pause of one retransmission timeout TCP starts with a small congestion window again. A burst of \
                  orders after a quiet minute then waits for acknowledgements.",
         cost: "A burst can overrun a link whose capacity shrank during the pause.",
@@ -80,7 +76,6 @@ pub(crate) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "sysctl.net.ipv4.tcp_autocorking",
-        name: "net.ipv4.tcp_autocorking",
         reason: "TCP holds a small write back while an earlier packet of the socket waits in the queue of the NIC, to send \
                  both in one packet. The second of two orders waits for the first.",
         cost: "More, smaller packets from programs that write little at a time.",
@@ -91,7 +86,6 @@ pub(crate) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "sysctl.net.ipv4.igmp_max_memberships",
-        name: "net.ipv4.igmp_max_memberships",
         reason: "The largest number of multicast groups that one socket can join. With the kernel's 20, a program that \
                  joins all groups of a feed on one socket fails at the 21st.",
         reads: &["/proc/sys/net/ipv4/igmp_max_memberships"],
@@ -102,7 +96,6 @@ pub(crate) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "sysctl.net.core.rmem_max",
-        name: "net.core.rmem_max",
         reason: "The largest receive buffer that a program can ask for with SO_RCVBUF, in bytes. A burst of a feed that is \
                  larger than the buffer is dropped while the reader is busy.",
         cost: "A program that asks for it keeps more memory, and more packets wait before anyone notices that it is slow.",
@@ -112,7 +105,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         judge: at_least,
         ..SYSCTL
     },
-];
+]);
 
 /// Values at and above the wanted one are good.
 fn at_least(context: &Context<'_>, setting: &Setting) -> Judgement {

@@ -1,7 +1,7 @@
 //! Automatic NUMA balancing.
 
-use super::{GUIDE, KERNEL_DOC, SYSCTL};
-use lowlat_settings::{Impact, Needs, Setting, Want, judge};
+use super::{GUIDE, KERNEL_DOC, SYSCTL, named};
+use lowlat_settings::{Impact, Needs, Setting, Want};
 
 const NUMA: Setting = Setting { needs: Needs::ANY.with_config(&["NUMA_BALANCING"]), ..SYSCTL };
 
@@ -12,15 +12,13 @@ const SCAN: Setting = Setting {
     hazard: "Redundant with kernel.numa_balancing=0. The sysctl was removed in kernel 5.13, and `sysctl -p` \
              reports an error for it.",
     needs: Needs::until(5, 13).with_config(&["NUMA_BALANCING"]),
-    judge: judge::sysctl,
     sources: &[GUIDE, "TuneD 2.28 plugin_scheduler: where the knobs moved"],
     ..NUMA
 };
 
-pub(crate) const SETTINGS: &[Setting] = &[
+pub(crate) const SETTINGS: &[Setting] = &named([
     Setting {
         id: "sysctl.kernel.numa_balancing",
-        name: "kernel.numa_balancing",
         reason: "Automatic NUMA balancing unmaps pages of running processes to see which threads access \
                  them, and moves pages and tasks. Each probe is a page fault on the hot path. A pinned \
                  process with node-local memory gains nothing.",
@@ -28,14 +26,12 @@ pub(crate) const SETTINGS: &[Setting] = &[
         impact: Impact::High,
         effective: "numa_hint_faults in /proc/vmstat does not increase.",
         reads: &["/proc/sys/kernel/numa_balancing"],
-        trading: Want::Value("0"),
-        guide: Want::Value("0"),
+        both: Want::Value("0"),
         sources: &[GUIDE, KERNEL_DOC],
         ..NUMA
     },
     Setting {
         id: "sysctl.kernel.numa_balancing_scan_delay_ms",
-        name: "kernel.numa_balancing_scan_delay_ms",
         needs: SCAN.needs.moved_to("/sys/kernel/debug/sched/numa_balancing/scan_delay_ms"),
         reads: &["/proc/sys/kernel/numa_balancing_scan_delay_ms"],
         guide: Want::Value("1000"),
@@ -43,7 +39,6 @@ pub(crate) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "sysctl.kernel.numa_balancing_scan_period_max_ms",
-        name: "kernel.numa_balancing_scan_period_max_ms",
         needs: SCAN.needs.moved_to("/sys/kernel/debug/sched/numa_balancing/scan_period_max_ms"),
         reads: &["/proc/sys/kernel/numa_balancing_scan_period_max_ms"],
         guide: Want::Value("60000"),
@@ -51,7 +46,6 @@ pub(crate) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "sysctl.kernel.numa_balancing_scan_period_min_ms",
-        name: "kernel.numa_balancing_scan_period_min_ms",
         needs: SCAN.needs.moved_to("/sys/kernel/debug/sched/numa_balancing/scan_period_min_ms"),
         reads: &["/proc/sys/kernel/numa_balancing_scan_period_min_ms"],
         guide: Want::Value("1000"),
@@ -59,10 +53,9 @@ pub(crate) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "sysctl.kernel.numa_balancing_scan_size_mb",
-        name: "kernel.numa_balancing_scan_size_mb",
         needs: SCAN.needs.moved_to("/sys/kernel/debug/sched/numa_balancing/scan_size_mb"),
         reads: &["/proc/sys/kernel/numa_balancing_scan_size_mb"],
         guide: Want::Value("256"),
         ..SCAN
     },
-];
+]);

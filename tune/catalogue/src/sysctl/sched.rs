@@ -1,6 +1,6 @@
 //! The scheduler's sysctls.
 
-use super::{GUIDE, KERNEL_DOC, NETWORK_LATENCY, SYSCTL};
+use super::{GUIDE, KERNEL_DOC, NETWORK_LATENCY, SYSCTL, named};
 use lowlat_host::kernel_version::KernelVersion;
 use lowlat_settings::{Context, Impact, Judgement, Needs, Risk, Setting, Want, change, judge};
 
@@ -9,10 +9,9 @@ const MOVED: &str = "TuneD 2.28 plugin_scheduler: where the knobs moved";
 /// The kernel from which the fair server replaces real-time throttling.
 const FAIR_SERVER_SINCE: KernelVersion = KernelVersion::new(6, 12);
 
-pub(crate) const SETTINGS: &[Setting] = &[
+pub(crate) const SETTINGS: &[Setting] = &named([
     Setting {
         id: "sysctl.kernel.sched_latency_ns",
-        name: "kernel.sched_latency_ns",
         reason: "The period in which every runnable task of a CPU gets a turn. An isolated CPU that runs one \
                  thread has nothing to share, so the value affects only housekeeping CPUs.",
         needs: Needs::until(5, 13).moved_to("/sys/kernel/debug/sched/latency_ns"),
@@ -25,7 +24,6 @@ pub(crate) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "sysctl.kernel.sched_min_granularity_ns",
-        name: "kernel.sched_min_granularity_ns",
         reason: "The minimum time that a task runs before another task can preempt it. An isolated CPU that \
                  runs one thread is not affected.",
         cost: "Services on the housekeeping CPUs wait longer for each other.",
@@ -39,7 +37,6 @@ pub(crate) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "sysctl.kernel.sched_migration_cost_ns",
-        name: "kernel.sched_migration_cost_ns",
         reason: "How long a task counts as cache-hot after it ran, which keeps the balancer from moving it. \
                  Isolated CPUs are not balanced.",
         needs: Needs::until(5, 13).moved_to("/sys/kernel/debug/sched/migration_cost_ns"),
@@ -51,7 +48,6 @@ pub(crate) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "sysctl.kernel.sched_rt_runtime_us",
-        name: "kernel.sched_rt_runtime_us",
         reason: "How much of each second real-time threads may use. With 950000, the default before kernel 7.2, a \
                  spinning SCHED_FIFO thread is stopped for the remainder of the second. With -1 or the whole period \
                  it never is, and kernel threads of its CPU may never run. Spinning threads of the default policy \
@@ -79,7 +75,6 @@ pub(crate) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "sysctl.kernel.timer_migration",
-        name: "kernel.timer_migration",
         reason: "With 1 the kernel moves timers from idle CPUs to busy ones, and a spinning CPU is always \
                  busy. With 0 a timer fires on the CPU that armed it.",
         cost: "Idle CPUs are woken by their own timers and save less power.",
@@ -96,7 +91,6 @@ pub(crate) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "sysctl.kernel.hung_task_timeout_secs",
-        name: "kernel.hung_task_timeout_secs",
         reason: "How often khungtaskd scans all tasks for hung ones. A longer interval means fewer scans; 0 \
                  disables them.",
         cost: "A hung task is reported later, or never.",
@@ -108,7 +102,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         sources: &[GUIDE, NETWORK_LATENCY, KERNEL_DOC],
         ..SYSCTL
     },
-];
+]);
 
 /// The value, and its effect on a spinning SCHED_FIFO thread.
 fn rt_runtime(context: &Context<'_>, setting: &Setting) -> Judgement {

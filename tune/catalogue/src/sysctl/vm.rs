@@ -1,6 +1,6 @@
 //! Virtual memory: write-back, statistics, swapping, compaction.
 
-use super::{GUIDE, NETWORK_LATENCY, SYSCTL, VM_DOC, number};
+use super::{GUIDE, NETWORK_LATENCY, SYSCTL, VM_DOC, named, number};
 use lowlat_host::snapshot::sysctl_path;
 use lowlat_settings::{Context, Impact, Judgement, Needs, Setting, Verdict, Want, change, judge};
 
@@ -12,29 +12,25 @@ const SWAPPINESS_MAX: i64 = 10;
 
 const LATENCY_PERFORMANCE: &str = "TuneD 2.28 profile latency-performance";
 
-pub(crate) const SETTINGS: &[Setting] = &[
+pub(crate) const SETTINGS: &[Setting] = &named([
     Setting {
         id: "sysctl.vm.dirty_background_ratio",
-        name: "vm.dirty_background_ratio",
         reason: "The share of dirty memory at which the write-back threads start. Starting early and often \
                  keeps each burst of disk work on the housekeeping CPUs short.",
         cost: "More, smaller writes to disk.",
         reads: &["/proc/sys/vm/dirty_background_ratio", "/proc/sys/vm/dirty_background_bytes"],
-        trading: Want::Value("3"),
-        guide: Want::Value("3"),
+        both: Want::Value("3"),
         sources: &[GUIDE, LATENCY_PERFORMANCE, VM_DOC],
         judge: |context, setting| dirty(context, setting, "vm.dirty_background_bytes"),
         ..SYSCTL
     },
     Setting {
         id: "sysctl.vm.dirty_ratio",
-        name: "vm.dirty_ratio",
         reason: "The share of dirty memory at which a writing process must write back its own pages. A \
                  thread that logs from the hot path is blocked there.",
         cost: "Processes that write much are slowed down earlier.",
         reads: &["/proc/sys/vm/dirty_ratio", "/proc/sys/vm/dirty_bytes"],
-        trading: Want::Value("10"),
-        guide: Want::Value("10"),
+        both: Want::Value("10"),
         sources: &[GUIDE, LATENCY_PERFORMANCE, VM_DOC],
         judge: |context, setting| dirty(context, setting, "vm.dirty_bytes"),
         ..SYSCTL
@@ -42,7 +38,6 @@ pub(crate) const SETTINGS: &[Setting] = &[
     Setting {
         id: "sysctl.vm.stat_interval",
         change: |context, setting| change::sysctl::key_or(context, setting, "10"),
-        name: "vm.stat_interval",
         reason: "How often each CPU folds its memory counters into the global ones. This is a work item on \
                  every CPU that has used memory, on older kernels including isolated ones.",
         cost: "/proc/vmstat and /proc/meminfo lag behind by the interval.",
@@ -58,7 +53,6 @@ pub(crate) const SETTINGS: &[Setting] = &[
     Setting {
         id: "sysctl.vm.swappiness",
         change: |context, setting| change::sysctl::key_or(context, setting, "10"),
-        name: "vm.swappiness",
         reason: "How readily the kernel swaps anonymous memory instead of dropping file pages. A swapped \
                  page of a trading process costs a disk read on the hot path.",
         cost: "Under memory pressure the kernel drops file caches first, and kills processes sooner.",
@@ -73,21 +67,18 @@ pub(crate) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "sysctl.vm.zone_reclaim_mode",
-        name: "vm.zone_reclaim_mode",
         reason: "With a value other than 0, a thread that allocates on a full NUMA node reclaims pages there \
                  before it uses another node. The allocating thread does that work.",
         needs: Needs::ANY.with_config(&["NUMA"]),
         impact: Impact::Medium,
         effective: "zone_reclaim_success and zone_reclaim_failed in /proc/vmstat do not increase.",
         reads: &["/proc/sys/vm/zone_reclaim_mode"],
-        trading: Want::Value("0"),
-        guide: Want::Value("0"),
+        both: Want::Value("0"),
         sources: &[GUIDE, VM_DOC],
         ..SYSCTL
     },
     Setting {
         id: "sysctl.vm.compaction_proactiveness",
-        name: "vm.compaction_proactiveness",
         reason: "With a value above 0 the kernel compacts memory in the background without a request. Pages \
                  of running processes are moved. The kernel's documentation warns of latency spikes from it.",
         cost: "Huge pages become scarcer over time: reserve them at boot.",
@@ -99,7 +90,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         sources: &[VM_DOC],
         ..SYSCTL
     },
-];
+]);
 
 fn stat_interval(context: &Context<'_>, setting: &Setting) -> Judgement {
     numbered(context, setting, |seconds| seconds >= STAT_INTERVAL_S_MIN)

@@ -1,13 +1,12 @@
 //! The kernel's lockup detectors: their CPUs and intervals.
 
-use super::{GUIDE, KERNEL_DOC, NETWORK_LATENCY, SYSCTL};
+use super::{GUIDE, KERNEL_DOC, NETWORK_LATENCY, SYSCTL, named};
 use lowlat_host::{CpuSet, Reading};
 use lowlat_settings::{Context, Impact, Judgement, Needs, Risk, Setting, Want, judge};
 
-pub(crate) const SETTINGS: &[Setting] = &[
+pub(crate) const SETTINGS: &[Setting] = &named([
     Setting {
         id: "sysctl.kernel.watchdog",
-        name: "kernel.watchdog",
         reason: "Turns the soft and hard lockup detectors on or off. kernel.watchdog_cpumask sets where they \
                  run, and nohz_full= keeps them off isolated CPUs. A quiet host can therefore keep them.",
         cost: "A locked-up CPU goes unreported, and the host neither panics nor restarts because of it.",
@@ -22,7 +21,6 @@ pub(crate) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "sysctl.kernel.watchdog_cpumask",
-        name: "kernel.watchdog_cpumask",
         reason: "The CPUs on which the lockup detectors arm a timer and run a thread. Isolated CPUs must not \
                  be among them. The housekeeping CPUs can keep the detectors.",
         cost: "A lockup of an isolated CPU is not reported.",
@@ -31,8 +29,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         needs: Needs::ANY.with_config(&["LOCKUP_DETECTOR"]),
         effective: "The watchdog's timer does not fire on isolated CPUs: no watchdog entry for them in /proc/timer_list.",
         reads: &["/proc/sys/kernel/watchdog_cpumask", "/proc/sys/kernel/watchdog"],
-        trading: Want::Derived(judge::housekeeping_list),
-        guide: Want::Derived(judge::housekeeping_list),
+        both: Want::Derived(judge::housekeeping_list),
         hazard: "Has no effect with kernel.watchdog=0.",
         sources: &[GUIDE, KERNEL_DOC],
         judge: watchdog_cpus,
@@ -40,7 +37,6 @@ pub(crate) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "sysctl.kernel.watchdog_thresh",
-        name: "kernel.watchdog_thresh",
         reason: "The number of seconds after which a CPU counts as locked up. The detectors sample five \
                  times in twice this period.",
         needs: Needs::ANY.with_config(&["LOCKUP_DETECTOR"]),
@@ -52,7 +48,6 @@ pub(crate) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "sysctl.kernel.nmi_watchdog",
-        name: "kernel.nmi_watchdog",
         reason: "The hard lockup detector uses a performance counter, which raises a non-maskable interrupt. \
                  When it is off, the counter is free for measurements and no such interrupt occurs.",
         cost: "A CPU that hangs with interrupts off is not reported.",
@@ -64,7 +59,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         sources: &[NETWORK_LATENCY, KERNEL_DOC],
         ..SYSCTL
     },
-];
+]);
 
 /// Compared as a set; has no effect while the detectors are off.
 fn watchdog_cpus(context: &Context<'_>, setting: &Setting) -> Judgement {

@@ -1,8 +1,9 @@
 //! The mesh's frequency, the platform's profile, sampling of memory, and BPF schedulers.
 
+use super::SYSFS;
 use lowlat_host::Reading;
 use lowlat_settings::{
-    Context, Impact, Judgement, Layer, Needs, Risk, Setting, Want,
+    Context, Judgement, Needs, Risk, Setting, Want,
     change::{Proposal, Target, WhyLeftOut, files},
     judge::{
         self,
@@ -21,8 +22,6 @@ const SCHED_EXT: &str = "/sys/kernel/sched_ext/state";
 /// Services that load a BPF scheduler.
 const SCX_UNITS: [&str; 2] = ["scx.service", "scx_loader.service"];
 
-const ROW: Setting = Setting { layer: Layer::Sysfs, ..Setting::BLANK };
-
 pub(crate) const SETTINGS: &[Setting] = &[
     Setting {
         id: "sysfs.uncore_frequency",
@@ -32,7 +31,6 @@ pub(crate) const SETTINGS: &[Setting] = &[
                  trading threads do not raise it, and each of their cache misses takes longer.",
         cost: "More power, and less of it for the cores' boost.",
         risk: Risk::Power,
-        impact: Impact::Medium,
         needs: Needs { since: Needs::since(5, 6).since, ..Needs::X86 },
         effective: "current_freq_khz stays at the maximum while the host is idle.",
         reads: &[MINIMA, MAXIMA, FLOORS],
@@ -43,7 +41,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
             "kernel commit bb516dc79c4a: efficiency latency control (6.12)",
         ],
         judge: uncore,
-        ..ROW
+        ..SYSFS
     },
     Setting {
         id: "sysfs.platform_profile",
@@ -61,7 +59,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
             "TuneD 2.28 profile latency-performance",
         ],
         judge: platform_profile,
-        ..ROW
+        ..SYSFS
     },
     Setting {
         id: "sysfs.damon_stat",
@@ -70,14 +68,13 @@ pub(crate) const SETTINGS: &[Setting] = &[
                  for that. The next access to each sampled page walks the page table again. Debian's 7.3 switches it \
                  on.",
         cost: "No estimate of idle memory in /sys/module/damon_stat/parameters.",
-        impact: Impact::Medium,
         needs: Needs::since(6, 17).with_config(&["DAMON_STAT"]),
         effective: "No thread named kdamond.N runs.",
         reads: &[DAMON],
         trading: Want::Value("N"),
         sources: &["kernel Documentation/admin-guide/mm/damon/stat.rst", "kernel commit 369c415e6073 (6.17)"],
         judge: judge::files,
-        ..ROW
+        ..SYSFS
     },
     Setting {
         id: "sysfs.sched_ext",
@@ -86,13 +83,12 @@ pub(crate) const SETTINGS: &[Setting] = &[
         reason: "A BPF scheduler decides where threads of the default policy run, instead of the kernel. It may move \
                  threads that the kernel would leave, and needs the tick on CPUs without one.",
         cost: "The kernel's own scheduler places all threads again.",
-        impact: Impact::Medium,
         needs: Needs::since(6, 12).with_config(&["SCHED_CLASS_EXT"]),
         effective: "/sys/kernel/sched_ext/state contains disabled.",
         trading: Want::State("no BPF scheduler is loaded"),
         sources: &["kernel Documentation/scheduler/sched-ext.rst"],
         judge: sched_ext,
-        ..ROW
+        ..SYSFS
     },
 ];
 

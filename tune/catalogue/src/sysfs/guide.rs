@@ -1,13 +1,13 @@
 //! Settings below /sys from the guide's script and profile: governor, disk schedulers, CPUs off and on.
 
+use super::SYSFS;
+use crate::HAZARDS;
 use lowlat_host::Reading;
-use lowlat_settings::{Context, Impact, Judgement, Layer, Risk, Setting, Want, change, judge};
+use lowlat_settings::{Context, Impact, Judgement, Risk, Setting, Want, change, judge};
 
 const GOVERNORS: &str = "/sys/devices/system/cpu/cpu*/cpufreq/scaling_governor";
 const SCHEDULERS: &str = "/sys/block/*/queue/scheduler";
 const LABELS_SHOWN_MAX: usize = 6;
-
-const SYSFS: Setting = Setting { layer: Layer::Sysfs, ..Setting::BLANK };
 
 pub(crate) const SETTINGS: &[Setting] = &[
     Setting {
@@ -21,8 +21,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         impact: Impact::High,
         effective: "scaling_governor is performance for every CPU, and the frequency measured under load \
                     stays constant.",
-        trading: Want::Value("performance"),
-        guide: Want::Value("performance"),
+        both: Want::Value("performance"),
         hazard: "The guide's loop counts CPUs from 0 and ignores offline ones. CPUs that come back online \
                  later start with the default governor.",
         sources: &[
@@ -64,10 +63,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         hazard: "The guide's loop assumes two sockets with one housekeeping core each and no SMT. It shrinks \
                  cpusets, drops affinities, can fail for CPU 0, and leaves offline CPUs in the default \
                  affinity of interrupts.",
-        sources: &[
-            "guide 57037 section 4.3.3.1.2 step 4",
-            "docs/guide-57037.md: hazards of guide 57037 on today's hosts",
-        ],
+        sources: &["guide 57037 section 4.3.3.1.2 step 4", HAZARDS],
         judge: |_, _| Judgement::unknown("an offline/online cycle leaves no trace on the host"),
         ..SYSFS
     },

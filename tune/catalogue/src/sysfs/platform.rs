@@ -1,18 +1,17 @@
 //! Clock source, PCI Express power states, microcode, machine checks, mitigations, and time lost to a
 //! hypervisor.
 
-use lowlat_host::{CpuSet, Profile, Reading};
+use super::SYSFS;
+use lowlat_host::{Profile, Reading};
 use lowlat_settings::{
     Context, Impact, Judgement, Layer, Needs, Risk, Setting, Verdict, Want,
-    change::{self, Proposal, WhyLeftOut},
+    change::{self, WhyLeftOut},
     judge::{
         command_line,
         each::{isolated, list},
-        is_virtual, missing,
+        is_virtual, missing, no_command_line,
     },
 };
-
-const ROW: Setting = Setting { layer: Layer::Sysfs, ..Setting::BLANK };
 
 pub(crate) const SETTINGS: &[Setting] = &[
     Setting {
@@ -24,8 +23,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
                  every time stamp.",
         impact: Impact::High,
         effective: "clock_gettime does not show in strace; /sys/devices/system/clocksource/clocksource0/current_clocksource.",
-        trading: Want::Derived(wanted_clocksource),
-        guide: Want::Derived(wanted_clocksource),
+        both: Want::Derived(wanted_clocksource),
         hazard: "The guide adds tsc=reliable, which also switches off the check of the TSC against another \
                  clock. A drifting TSC then goes unnoticed.",
         judge: clocksource,
@@ -33,25 +31,22 @@ pub(crate) const SETTINGS: &[Setting] = &[
             "kernel Documentation/timers/timekeeping.rst",
             "guide 57037 section 4.3.2.1.1: tsc=reliable",
         ],
-        ..ROW
+        ..SYSFS
     },
     Setting {
         id: "sysfs.tsc_flags",
-        change: |_, _| {
-            Proposal::not(WhyLeftOut::Hardware, "the processor, or the hypervisor, has no such counter")
-        },
+        not_planned: "the processor, or the hypervisor, has no such counter",
+        why_not: WhyLeftOut::Hardware,
         name: "constant_tsc, nonstop_tsc",
         reason: "A TSC whose rate follows the clock, or that stops in idle states, cannot be the time base. \
                  The kernel then uses a slower clock source, and time stamps of different CPUs are not \
                  comparable.",
-        impact: Impact::Medium,
         effective: "both flags in /proc/cpuinfo.",
         needs: Needs::X86,
-        trading: Want::State("both present"),
-        guide: Want::State("both present"),
+        both: Want::State("both present"),
         judge: tsc_flags,
         sources: &["kernel Documentation/virt/kvm/x86/timekeeping.rst: TSC hardware"],
-        ..ROW
+        ..SYSFS
     },
     Setting {
         id: "sysfs.pcie_aspm.policy",
@@ -60,39 +55,31 @@ pub(crate) const SETTINGS: &[Setting] = &[
                  until the link is awake.",
         cost: "More idle power in links and devices.",
         risk: Risk::Power,
-        impact: Impact::Medium,
         effective: "lspci -vv shows ASPM Disabled in LnkCtl of the NIC and of the port above it.",
         reads: &["/sys/module/pcie_aspm/parameters/policy"],
         trading: Want::Value("performance"),
-        guide: Want::Nothing,
         judge: aspm_policy,
         sources: &[
             "kernel Documentation/admin-guide/kernel-parameters.txt: pcie_aspm=, pcie_aspm.policy=",
             "kernel commit 6c723d5bd89f: PCIE ASPM support",
         ],
-        ..ROW
+        ..SYSFS
     },
     Setting {
         id: "sysfs.microcode_uniform",
-        change: |_, _| {
-            Proposal::not(
-                WhyLeftOut::Firmware,
-                "load one revision on every processor: update the firmware, or the distribution's microcode \
-                 package",
-            )
-        },
+        not_planned: "load one revision on every processor: update the firmware, or the distribution's microcode \
+                      package",
+        why_not: WhyLeftOut::Firmware,
         name: "microcode",
         reason: "Processors with different microcode differ in timing and errata. A thread that moves, or a \
                  measurement on another CPU, then gives different results.",
-        risk: Risk::None,
         impact: Impact::Low,
         needs_reboot: true,
         effective: "one microcode revision in /proc/cpuinfo.",
         trading: Want::State("the same on every CPU"),
-        guide: Want::Nothing,
         judge: microcode,
         sources: &["kernel Documentation/arch/x86/microcode.rst"],
-        ..ROW
+        ..SYSFS
     },
     Setting {
         id: "sysfs.machinecheck.check_interval",
@@ -114,16 +101,11 @@ pub(crate) const SETTINGS: &[Setting] = &[
             "kernel Documentation/ABI/testing/sysfs-mce: check_interval",
             "guide 57037 section 4.3.2.1.1: mce=ignore_ce",
         ],
-        ..ROW
+        ..SYSFS
     },
     Setting {
         id: "sysfs.vulnerabilities",
-        change: |_, _| {
-            Proposal::not(
-                WhyLeftOut::YourChoice,
-                "a security decision: update kernel and microcode, or accept the risk in the role file",
-            )
-        },
+        not_planned: "a security decision: update kernel and microcode, or accept the risk in the role file",
         name: "vulnerabilities",
         reason: "Mitigations of processor flaws cost time at each entry to the kernel. A trading thread that \
                  stays in user space is seldom affected. Whether to disable them is a security decision: \
@@ -134,27 +116,20 @@ pub(crate) const SETTINGS: &[Setting] = &[
         needs_reboot: true,
         effective: "/sys/devices/system/cpu/vulnerabilities/*.",
         trading: Want::State("every known flaw mitigated, or the risk accepted in the role file"),
-        guide: Want::Nothing,
         judge: vulnerabilities,
         sources: &["kernel Documentation/admin-guide/hw-vuln/index.rst"],
-        ..ROW
+        ..SYSFS
     },
     Setting {
         id: "readiness.virtual_machine",
-        change: |_, _| {
-            Proposal::not(
-                WhyLeftOut::Hardware,
-                "use a physical host: a hypervisor cannot be tuned from inside",
-            )
-        },
+        not_planned: "use a physical host: a hypervisor cannot be tuned from inside",
+        why_not: WhyLeftOut::Hardware,
         layer: Layer::Readiness,
         name: "hypervisor",
         reason: "In a virtual machine the hypervisor takes CPUs away at times that nothing inside can see or \
                  prevent. Firmware, clocks and caches are emulated.",
-        impact: Impact::Medium,
         effective: "systemd-detect-virt prints none.",
-        trading: Want::State("a physical host"),
-        guide: Want::State("a physical host"),
+        both: Want::State("a physical host"),
         judge: virtual_machine,
         sources: &[
             "kernel Documentation/virt/kvm/x86/timekeeping.rst: virtualization problems",
@@ -164,9 +139,8 @@ pub(crate) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "readiness.steal",
-        change: |_, _| {
-            Proposal::not(WhyLeftOut::Hardware, "the hypervisor's share is decided outside this host")
-        },
+        not_planned: "the hypervisor's share is decided outside this host",
+        why_not: WhyLeftOut::Hardware,
         layer: Layer::Readiness,
         name: "steal",
         reason: "Steal is the time in which a CPU of this virtual machine wanted to run, but the hypervisor \
@@ -174,7 +148,6 @@ pub(crate) const SETTINGS: &[Setting] = &[
         impact: Impact::High,
         effective: "the steal column of /proc/stat does not increase.",
         trading: Want::State("no time stolen from isolated CPUs"),
-        guide: Want::Nothing,
         judge: steal,
         sources: &["kernel Documentation/filesystems/proc.rst: /proc/stat"],
         ..Setting::BLANK
@@ -192,10 +165,7 @@ fn wanted_clocksource(context: &Context<'_>) -> Option<String> {
 fn clocksource(context: &Context<'_>, _: &Setting) -> Judgement {
     const PATH: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
     let cpu = &context.host.cpu;
-    let current = match &cpu.clocksource {
-        Reading::Known(current) => current,
-        other => return missing(other, PATH),
-    };
+    let Reading::Known(current) = &cpu.clocksource else { return missing(&cpu.clocksource, PATH) };
     let wanted = wanted_clocksource(context).unwrap_or_default();
     if *current == wanted {
         return Judgement::good(current.as_str()).at(PATH);
@@ -211,10 +181,8 @@ fn clocksource(context: &Context<'_>, _: &Setting) -> Judgement {
 
 fn tsc_flags(context: &Context<'_>, _: &Setting) -> Judgement {
     const PATH: &str = "/proc/cpuinfo";
-    let flags = match &context.host.cpu.flags {
-        Reading::Known(flags) => flags,
-        other => return missing(other, PATH),
-    };
+    let reading = &context.host.cpu.flags;
+    let Reading::Known(flags) = reading else { return missing(reading, PATH) };
     let gone: Vec<&str> =
         ["constant_tsc", "nonstop_tsc"].into_iter().filter(|flag| !flags.contains(*flag)).collect();
     if gone.is_empty() {
@@ -224,10 +192,7 @@ fn tsc_flags(context: &Context<'_>, _: &Setting) -> Judgement {
 }
 
 fn aspm_policy(context: &Context<'_>, setting: &Setting) -> Judgement {
-    let line = match command_line(context.host) {
-        Ok(line) => line,
-        Err(judgement) => return judgement,
-    };
+    let Some(line) = command_line(context.host) else { return no_command_line(context.host) };
     if line.last("pcie_aspm") == Some("off") {
         return Judgement::not_applicable(
             "pcie_aspm=off: the kernel leaves every link as the firmware set it and ignores the policy; see nic.pcie_aspm",
@@ -246,13 +211,14 @@ fn microcode(context: &Context<'_>, _: &Setting) -> Judgement {
     const PATH: &str = "/proc/cpuinfo";
     let cpu = &context.host.cpu;
     match &cpu.microcode_uniform {
-        Reading::Known(true) => Judgement::good(cpu.microcode.to_string()).at(PATH),
+        Reading::Known(true) => Judgement::good(cpu.microcode.to_string()),
         Reading::Known(false) => {
-            Judgement::wrong(format!("{} and others", cpu.microcode), "CPUs run different microcode").at(PATH)
+            Judgement::wrong(format!("{} and others", cpu.microcode), "CPUs run different microcode")
         }
-        Reading::Absent => Judgement::not_applicable("this processor reports no microcode revision").at(PATH),
+        Reading::Absent => Judgement::not_applicable("this processor reports no microcode revision"),
         other => missing(other, PATH),
     }
+    .at(PATH)
 }
 
 fn check_interval(context: &Context<'_>, setting: &Setting) -> Judgement {
@@ -261,10 +227,7 @@ fn check_interval(context: &Context<'_>, setting: &Setting) -> Judgement {
     // The file contains seconds in hexadecimal without a prefix.
     let interval_s =
         reading.clone().parse(PATH, "seconds in hexadecimal", |text| u64::from_str_radix(text, 16).ok());
-    let line = match command_line(context.host) {
-        Ok(line) => line,
-        Err(judgement) => return judgement,
-    };
+    let Some(line) = command_line(context.host) else { return no_command_line(context.host) };
     let is_ignored = line.last("mce") == Some("ignore_ce");
     let (is_off, observed) = match &interval_s {
         _ if is_ignored => (true, "mce=ignore_ce: corrected errors are ignored".to_owned()),
@@ -292,15 +255,11 @@ fn check_interval(context: &Context<'_>, setting: &Setting) -> Judgement {
 fn vulnerabilities(context: &Context<'_>, setting: &Setting) -> Judgement {
     const PATH: &str = "/sys/devices/system/cpu/vulnerabilities";
     let all = &context.host.cpu.vulnerabilities;
-    if all.is_empty() {
+    let Some((name, first)) = all.iter().next() else {
         return Judgement::unknown("the kernel reports nothing about processor flaws").at(PATH);
-    }
-    let known = all.values().filter(|state| state.is_known()).count();
-    if known == 0 {
-        return all.iter().next().map_or_else(
-            || Judgement::unknown("the kernel reports nothing about processor flaws"),
-            |(name, state)| missing(state, &format!("{PATH}/{name}")),
-        );
+    };
+    if !all.values().any(Reading::is_known) {
+        return missing(first, &format!("{PATH}/{name}"));
     }
     let of = |wanted: FlawState| -> Vec<String> {
         let is_of = |state: &Reading<String>| {
@@ -327,13 +286,14 @@ fn vulnerabilities(context: &Context<'_>, setting: &Setting) -> Judgement {
     }
     let remedy = "update kernel and microcode, or accept the risk in the role file";
     match (open.is_empty(), unknown.is_empty()) {
-        (true, true) => Judgement::good(observed).at(PATH),
+        (true, true) => Judgement::good(observed),
         (true, false) => {
             let because = format!("the state of {} is not known; {remedy}", list(&unknown));
-            Judgement::new(Verdict::Unknown, observed, because).at(PATH)
+            Judgement::new(Verdict::Unknown, observed, because)
         }
-        (false, _) => Judgement::wrong(observed, format!("open: {}; {remedy}", list(&open))).at(PATH),
+        (false, _) => Judgement::wrong(observed, format!("open: {}; {remedy}", list(&open))),
     }
+    .at(PATH)
 }
 
 /// The kernel's report on one flaw.
@@ -406,7 +366,7 @@ fn steal(context: &Context<'_>, _: &Setting) -> Judgement {
         return Judgement::unknown("/proc/stat reports no steal time").at(PATH);
     }
     // If no CPU is isolated, every CPU counts.
-    let counted = isolated(context).map_or_else(|_| context.host.topology.online.clone(), CpuSet::clone);
+    let counted = isolated(context).unwrap_or(&context.host.topology.online);
     let stolen: Vec<String> = ticks
         .iter()
         .filter(|(cpu, ticks)| **ticks > 0 && counted.contains(**cpu))

@@ -1,12 +1,13 @@
 //! Idle states, frequencies and frequency drivers of the isolated CPUs.
 
+use super::SYSFS;
 use lowlat_host::{CpuId, CpuSet, Reading, snapshot::CpuFreq};
 use lowlat_settings::{
-    Context, Impact, Judgement, Layer, Risk, Setting, Verdict, Want,
-    change::{self, Proposal, WhyLeftOut},
+    Context, Impact, Judgement, Risk, Setting, Verdict, Want,
+    change::{self, WhyLeftOut},
     judge::{
         IDLE_DESCRIPTIONS,
-        each::{One, isolated, judge_each},
+        each::{One, isolated, judge_each, none_isolated},
         is_shallow, is_virtual, missing,
     },
 };
@@ -18,7 +19,7 @@ const IDLE_DRIVER: &str = "/sys/devices/system/cpu/cpuidle/current_driver";
 const DOC_CPUIDLE: &str = "kernel Documentation/admin-guide/pm/cpuidle.rst";
 const DOC_CPUFREQ: &str = "kernel Documentation/admin-guide/pm/cpufreq.rst";
 
-const ROW: Setting = Setting { layer: Layer::Sysfs, risk: Risk::Power, ..Setting::BLANK };
+const ROW: Setting = Setting { risk: Risk::Power, ..SYSFS };
 
 pub(crate) const SETTINGS: &[Setting] = &[
     Setting {
@@ -32,8 +33,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         effective: "the usage counters of the deeper states in cpuidle/state*/usage do not increase on the \
                     isolated CPUs.",
         reads: IDLE_DESCRIPTIONS,
-        trading: Want::State("no idle state deeper than C1 enabled on isolated CPUs"),
-        guide: Want::State("no idle state deeper than C1 enabled on isolated CPUs"),
+        both: Want::State("no idle state deeper than C1 enabled on isolated CPUs"),
         hazard: "The guide does this three times on the command line (idle=poll, cpuidle.off=1, \
                  processor.max_cstate=0) and for every CPU. Disabling the states per CPU lets the \
                  housekeeping CPUs sleep.",
@@ -50,19 +50,14 @@ pub(crate) const SETTINGS: &[Setting] = &[
         impact: Impact::Low,
         effective: "lsof /dev/cpu_dma_latency lists the process that keeps it open.",
         trading: Want::State("held low by a running process, unless the deeper states are disabled"),
-        guide: Want::Nothing,
         judge: dma_latency,
         sources: &["kernel Documentation/power/pm_qos_interface.rst", DOC_CPUIDLE],
         ..ROW
     },
     Setting {
         id: "sysfs.cpufreq.driver",
-        change: |_, _| {
-            Proposal::not(
-                WhyLeftOut::Firmware,
-                "the driver follows from the firmware's setup: disable Collaborative Power Control there",
-            )
-        },
+        not_planned: "the driver follows from the firmware's setup: disable Collaborative Power Control there",
+        why_not: WhyLeftOut::Firmware,
         name: "scaling_driver",
         risk: Risk::None,
         reason: "The frequency driver passes the governor's requests to the hardware. Drivers that ask the \
@@ -72,7 +67,6 @@ pub(crate) const SETTINGS: &[Setting] = &[
         effective: "cpupower frequency-info.",
         reads: &["/sys/devices/system/cpu/amd_pstate/status", "/sys/devices/system/cpu/intel_pstate/status"],
         trading: Want::State("a driver that controls the hardware directly, or the firmware in charge"),
-        guide: Want::Nothing,
         judge: frequency_driver,
         sources: &[
             DOC_CPUFREQ,
@@ -89,12 +83,10 @@ pub(crate) const SETTINGS: &[Setting] = &[
                  quiet handles the next message at a low clock. The performance governor always requests the \
                  highest.",
         cost: "More power on the isolated CPUs.",
-        impact: Impact::Medium,
         effective: "turbostat or cpupower monitor shows one clock on the isolated CPUs under light and heavy load.",
         trading: Want::State(
             "scaling_min_freq = scaling_max_freq, or governor performance, on isolated CPUs",
         ),
-        guide: Want::Nothing,
         judge: scaling_min,
         sources: &[DOC_CPUFREQ],
         ..ROW
@@ -106,10 +98,8 @@ pub(crate) const SETTINGS: &[Setting] = &[
         reason: "The hint by which the hardware weighs speed against power when it chooses the clock (Intel \
                  HWP, AMD CPPC). Anything but performance lets it slow down.",
         cost: "More power on the isolated CPUs.",
-        impact: Impact::Medium,
         effective: "cpupower frequency-info; the hint is reset when a driver changes its mode.",
         trading: Want::Value("performance"),
-        guide: Want::Nothing,
         judge: preference,
         sources: &[
             "kernel Documentation/admin-guide/pm/amd-pstate.rst",
@@ -119,12 +109,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "sysfs.cpufreq.boost_uniform",
-        change: |_, _| {
-            Proposal::not(
-                WhyLeftOut::YourChoice,
-                "whether the isolated CPUs boost is your choice: write the same value to each policy",
-            )
-        },
+        not_planned: "whether the isolated CPUs boost is your choice: write the same value to each policy",
         name: "cpufreq/policy*/boost",
         risk: Risk::None,
         reason: "If some isolated CPUs may boost and others may not, a thread runs at another speed after it \
@@ -133,7 +118,6 @@ pub(crate) const SETTINGS: &[Setting] = &[
         effective: "every cpufreq/policy*/boost of the isolated CPUs reads the same.",
         reads: &["/sys/devices/system/cpu/cpufreq/boost", "/sys/devices/system/cpu/cpufreq/policy*/boost"],
         trading: Want::State("the same on every isolated CPU"),
-        guide: Want::Nothing,
         judge: boost_uniform,
         sources: &[DOC_CPUFREQ, "kernel Documentation/ABI/testing/sysfs-devices-system-cpu: cpufreq/boost"],
         ..ROW
@@ -160,10 +144,7 @@ fn has_no_idle_states(context: &Context<'_>) -> Option<String> {
 }
 
 fn deep_states(context: &Context<'_>, _: &Setting) -> Judgement {
-    let isolated = match isolated(context) {
-        Ok(isolated) => isolated,
-        Err(judgement) => return judgement,
-    };
+    let Some(isolated) = isolated(context) else { return none_isolated() };
     if let Some(why) = has_no_idle_states(context) {
         return Judgement::good(why).at(IDLE_DRIVER);
     }
@@ -250,10 +231,7 @@ fn drivers(policies: &[CpuFreq]) -> Vec<(Reading<String>, CpuSet)> {
 
 /// Judges the policies of isolated CPUs, and groups equal results.
 fn each_policy(context: &Context<'_>, judge: impl Fn(&CpuFreq) -> One, when_none: &str) -> Judgement {
-    let isolated = match isolated(context) {
-        Ok(isolated) => isolated,
-        Err(judgement) => return judgement,
-    };
+    let Some(isolated) = isolated(context) else { return none_isolated() };
     let mut groups: Vec<(One, CpuSet)> = Vec::new();
     for policy in &context.host.cpu.frequency {
         let cpus = policy.cpus.intersection(isolated);
@@ -306,10 +284,7 @@ fn preference(context: &Context<'_>, _: &Setting) -> Judgement {
 
 fn boost_uniform(context: &Context<'_>, setting: &Setting) -> Judgement {
     const GLOBAL: &str = "/sys/devices/system/cpu/cpufreq/boost";
-    let isolated = match isolated(context) {
-        Ok(isolated) => isolated,
-        Err(judgement) => return judgement,
-    };
+    let Some(isolated) = isolated(context) else { return none_isolated() };
     let host = context.host;
     let of_policies =
         setting.reads.iter().filter(|glob| glob.contains('*')).flat_map(|glob| host.files_matching(glob));

@@ -1,14 +1,15 @@
 //! Resources that isolated CPUs share with others: cores, clusters, caches, and the scheduler's partitions.
 
+use super::SYSFS;
 use lowlat_host::{
     CpuId, CpuSet, Reading,
     resctrl::{self, Resctrl},
 };
 use lowlat_settings::{
-    Context, Impact, Judgement, Layer, Needs, Setting, Verdict, Want,
-    change::{Proposal, WhyLeftOut, cache},
+    Context, Impact, Judgement, Needs, Setting, Verdict, Want,
+    change::{WhyLeftOut, cache},
     judge::{
-        each::{isolated, list},
+        each::{isolated, list, none_isolated},
         missing,
     },
 };
@@ -18,17 +19,10 @@ const CACHES: &str = "/sys/devices/system/cpu/cpu*/cache/index*/shared_cpu_list"
 const CLUSTERS: &str = "/sys/devices/system/cpu/cpu*/topology/cluster_cpus_list";
 const CGROUP_V2: &str = "kernel Documentation/admin-guide/cgroup-v2.rst";
 
-const ROW: Setting = Setting { layer: Layer::Sysfs, ..Setting::BLANK };
-
 pub(crate) const SETTINGS: &[Setting] = &[
     Setting {
         id: "sysfs.smt.siblings_split",
-        change: |_, _| {
-            Proposal::not(
-                WhyLeftOut::YourChoice,
-                "the role chooses the isolated CPUs: name whole cores there",
-            )
-        },
+        not_planned: "the role chooses the isolated CPUs: name whole cores there",
         name: "topology/thread_siblings_list",
         reason: "The threads of a core share its execution units and its caches. If one thread is isolated \
                  and the other does housekeeping, every interrupt and service on the second slows the first.",
@@ -36,82 +30,60 @@ pub(crate) const SETTINGS: &[Setting] = &[
         impact: Impact::High,
         effective: "lowlat cpus isolated --why; no core has CPUs on both sides.",
         trading: Want::State("whole cores on one side"),
-        guide: Want::Nothing,
         judge: siblings_split,
         sources: &[
             "kernel Documentation/admin-guide/cputopology.rst",
             "guide 57037 section 3.2.2: AMD SMT Option",
         ],
-        ..ROW
+        ..SYSFS
     },
     Setting {
         id: "sysfs.topology.cluster_shared",
-        change: |_, _| {
-            Proposal::not(
-                WhyLeftOut::YourChoice,
-                "the role chooses the isolated CPUs: name whole clusters if you can spare their cores",
-            )
-        },
+        not_planned: "the role chooses the isolated CPUs: name whole clusters if you can spare their cores",
         name: "topology/cluster_cpus_list",
         reason: "The cores of a cluster share an L2 cache or the path out of it. Housekeeping in the same \
                  cluster evicts the isolated CPUs' lines from the L2.",
         cost: "The other cores of a housekeeping cluster are unavailable to trading threads.",
-        impact: Impact::Medium,
         effective: "no cluster has housekeeping and isolated CPUs.",
         trading: Want::State("no cluster on both sides"),
-        guide: Want::Nothing,
         judge: cluster_shared,
         sources: &[
             "kernel Documentation/admin-guide/cputopology.rst: cluster_cpus_list",
             "KeyarchOS on Intel Xeon 6: cluster-aware scheduling (Inspur, 2025)",
         ],
-        ..ROW
+        ..SYSFS
     },
     Setting {
         id: "sysfs.topology.llc_shared",
-        change: |_, _| {
-            Proposal::not(
-                WhyLeftOut::YourChoice,
-                "the role chooses the isolated CPUs: name whole caches if you can spare their cores",
-            )
-        },
+        not_planned: "the role chooses the isolated CPUs: name whole caches if you can spare their cores",
         name: "cache/index*/shared_cpu_list",
         reason: "Services and interrupts on housekeeping CPUs fill the last-level cache that they share with \
                  isolated ones, which evicts the data of trading threads.",
         cost: "The other cores of a housekeeping cache are unavailable to trading threads, or reserved for \
                those that tolerate it.",
-        impact: Impact::Medium,
         effective: "`lowlat host show` lists no last-level cache with housekeeping and isolated CPUs.",
         trading: Want::State("no last-level cache on both sides where the package has several"),
-        guide: Want::Nothing,
         judge: llc_shared,
         sources: &[
             "guide 57037 section 3.3.2 (each core of the EPYC 7F32 has a private L3)",
             "kernel Documentation/ABI/testing/sysfs-devices-system-cpu: cache/index*",
         ],
-        ..ROW
+        ..SYSFS
     },
     Setting {
         id: "sysfs.topology.efficiency_cores",
-        change: |_, _| {
-            Proposal::not(
-                WhyLeftOut::YourChoice,
-                "the role chooses the isolated CPUs: name performance cores there",
-            )
-        },
+        not_planned: "the role chooses the isolated CPUs: name performance cores there",
         name: "cpu_core, cpu_atom",
         reason: "Hybrid processors have two kinds of cores. Efficiency cores have lower clocks and share an \
                  L2. A trading thread is slower there than on a performance core.",
-        impact: Impact::Medium,
         effective: "the isolated CPUs are all in /sys/devices/cpu_core/cpus.",
         trading: Want::State("isolated CPUs are performance cores"),
-        guide: Want::Nothing,
         judge: efficiency_cores,
         sources: &[
             "kernel Documentation/ABI/testing/sysfs-devices-system-cpu",
             "kernel Documentation/scheduler/sched-capacity.rst",
         ],
-        ..ROW
+        ..SYSFS
     },
     Setting {
         id: cache::SETTING,
@@ -120,52 +92,39 @@ pub(crate) const SETTINGS: &[Setting] = &[
         reason: "Housekeeping fills the last-level cache that it shares with isolated CPUs, whose next reads then go \
                  to memory. Cache allocation (CAT) gives the isolated CPUs ways of their own.",
         cost: "Each side has fewer ways than the whole cache, and less bandwidth where it is limited.",
-        impact: Impact::Medium,
         effective: "The isolated CPUs' group has ways that /sys/fs/resctrl/schemata lacks.",
         reads: resctrl::READS,
         trading: Want::State("ways that housekeeping cannot fill"),
-        guide: Want::Nothing,
         judge: ways,
         sources: &["kernel Documentation/filesystems/resctrl.rst"],
-        ..ROW
+        ..SYSFS
     },
     Setting {
         id: "sysfs.cpuset.partition",
-        change: |_, _| {
-            Proposal::not(
-                WhyLeftOut::ByAnother,
-                "isolcpus= on the command line takes the CPUs out of load balancing (boot.isolcpus)",
-            )
-        },
+        not_planned: "isolcpus= on the command line takes the CPUs out of load balancing (boot.isolcpus)",
+        why_not: WhyLeftOut::ByAnother,
         name: "cpuset.cpus.partition",
         reason: "A CPU takes part in load balancing until isolcpus=domain (at boot) or an isolated cpuset \
                  partition (at run time) excludes it. Affinity alone does not: new tasks and unbound work \
                  still run there.",
         cost: "The scheduler moves no task off an overloaded isolated CPU, so every thread must be placed \
                manually.",
-        impact: Impact::Medium,
         effective: "cpuset.cpus.partition reads isolated without \"invalid\", or /sys/devices/system/cpu/isolated lists \
                     the CPUs.",
         reads: &["/sys/fs/cgroup/cpuset.cpus.isolated"],
         trading: Want::State("isolated at boot, or in an isolated partition"),
-        guide: Want::Nothing,
         judge: partition,
         sources: &[
             CGROUP_V2,
             "kernel Documentation/admin-guide/kernel-parameters.txt: isolcpus=",
             "kernel commit f28e22441f35 (6.1): isolated partitions",
         ],
-        ..ROW
+        ..SYSFS
     },
     Setting {
         id: "sysfs.cgroup_v2",
-        change: |_, _| {
-            Proposal::not(
-                WhyLeftOut::YourChoice,
-                "programs on the host may need the old hierarchy; systemd.unified_cgroup_hierarchy=1 \
-                 switches it off",
-            )
-        },
+        not_planned: "programs on the host may need the old hierarchy; systemd.unified_cgroup_hierarchy=1 switches it \
+                      off",
         name: "cgroup2",
         reason: "Isolated partitions, and services that avoid isolated CPUs through AllowedCPUs=, need the \
                  unified control group hierarchy.",
@@ -174,10 +133,9 @@ pub(crate) const SETTINGS: &[Setting] = &[
         needs: Needs::ANY.with_config(&["CGROUPS"]),
         effective: "/sys/fs/cgroup is of type cgroup2fs.",
         trading: Want::Value("2"),
-        guide: Want::Nothing,
         judge: cgroup_version,
         sources: &[CGROUP_V2, "systemd.resource-control(5): AllowedCPUs="],
-        ..ROW
+        ..SYSFS
     },
 ];
 
@@ -193,11 +151,20 @@ fn split<'a>(context: &Context<'_>, groups: impl Iterator<Item = &'a CpuSet>) ->
         .collect()
 }
 
+/// Good if no group has CPUs of both sides.
+fn on_one_side<'a>(
+    context: &Context<'_>,
+    groups: impl Iterator<Item = &'a CpuSet>,
+    good: &str,
+    because: &str,
+) -> Judgement {
+    let split = split(context, groups);
+    if split.is_empty() { Judgement::good(good) } else { Judgement::wrong(list(&split), because) }
+}
+
 fn siblings_split(context: &Context<'_>, _: &Setting) -> Judgement {
     const PATH: &str = "/sys/devices/system/cpu/cpu*/topology/thread_siblings_list";
-    if let Err(judgement) = isolated(context) {
-        return judgement;
-    }
+    let Some(_) = isolated(context) else { return none_isolated() };
     let topology = &context.host.topology;
     if topology.cores.is_empty() {
         return Judgement::unknown("the cores of this host are not known").at(PATH);
@@ -205,37 +172,24 @@ fn siblings_split(context: &Context<'_>, _: &Setting) -> Judgement {
     if !topology.has_smt() {
         return Judgement::not_applicable("each core runs one thread");
     }
-    let split = split(context, topology.cores.iter().map(|core| &core.cpus));
-    if split.is_empty() {
-        return Judgement::good("every core is on one side").at(PATH);
-    }
-    Judgement::wrong(list(&split), "assign both threads of a core to one side").at(PATH)
+    let cores = topology.cores.iter().map(|core| &core.cpus);
+    let because = "assign both threads of a core to one side";
+    on_one_side(context, cores, "every core is on one side", because).at(PATH)
 }
 
 fn cluster_shared(context: &Context<'_>, _: &Setting) -> Judgement {
-    if let Err(judgement) = isolated(context) {
-        return judgement;
-    }
+    let Some(_) = isolated(context) else { return none_isolated() };
     let clusters = &context.host.topology.clusters;
     if clusters.is_empty() {
         return Judgement::not_applicable("this host has no clusters wider than a core");
     }
-    let split = split(context, clusters.iter().map(|cluster| &cluster.cpus));
-    if split.is_empty() {
-        return Judgement::good("every cluster is on one side").at(CLUSTERS);
-    }
-    Judgement::wrong(
-        list(&split),
-        "keep the whole cluster for housekeeping, or use its other cores for work that tolerates cache \
-         misses",
-    )
-    .at(CLUSTERS)
+    let because = "keep the whole cluster for housekeeping, or use its other cores for work that tolerates cache misses";
+    let clusters = clusters.iter().map(|cluster| &cluster.cpus);
+    on_one_side(context, clusters, "every cluster is on one side", because).at(CLUSTERS)
 }
 
 fn llc_shared(context: &Context<'_>, _: &Setting) -> Judgement {
-    if let Err(judgement) = isolated(context) {
-        return judgement;
-    }
+    let Some(_) = isolated(context) else { return none_isolated() };
     let topology = &context.host.topology;
     let llcs = topology.llcs();
     if llcs.is_empty() {
@@ -251,26 +205,17 @@ fn llc_shared(context: &Context<'_>, _: &Setting) -> Judgement {
         let package = first.and_then(|at| topology.packages.get(*at));
         package.is_none_or(|package| !package.cpus.is_subset(cpus))
     };
-    let wider: Vec<&CpuSet> = llcs.iter().map(|llc| &llc.cpus).collect();
-    let avoidable: Vec<&CpuSet> = wider.into_iter().filter(has_choice).collect();
+    let avoidable: Vec<&CpuSet> = llcs.iter().map(|llc| &llc.cpus).filter(has_choice).collect();
     if avoidable.is_empty() {
         return Judgement::not_applicable("one last-level cache per package: housekeeping has to share it");
     }
-    let split = split(context, avoidable.into_iter());
-    if split.is_empty() {
-        return Judgement::good("every last-level cache is on one side").at(CACHES);
-    }
-    Judgement::wrong(
-        list(&split),
-        "keep the whole cache for housekeeping, or use its other cores for work that tolerates cache misses",
-    )
-    .at(CACHES)
+    let because =
+        "keep the whole cache for housekeeping, or use its other cores for work that tolerates cache misses";
+    on_one_side(context, avoidable.into_iter(), "every last-level cache is on one side", because).at(CACHES)
 }
 
 fn ways(context: &Context<'_>, _: &Setting) -> Judgement {
-    if let Err(judgement) = isolated(context) {
-        return judgement;
-    }
+    let Some(_) = isolated(context) else { return none_isolated() };
     let host = context.host;
     let shared = split(context, host.topology.llcs().into_iter().map(|llc| &llc.cpus));
     if shared.is_empty() {
@@ -298,10 +243,7 @@ fn ways(context: &Context<'_>, _: &Setting) -> Judgement {
 
 fn efficiency_cores(context: &Context<'_>, _: &Setting) -> Judgement {
     const PATH: &str = "/sys/devices/cpu_atom/cpus";
-    let isolated = match isolated(context) {
-        Ok(isolated) => isolated,
-        Err(judgement) => return judgement,
-    };
+    let Some(isolated) = isolated(context) else { return none_isolated() };
     let small = context.host.topology.efficiency_cpus();
     if small.is_empty() {
         return Judgement::not_applicable("no core is known to be of a slower kind");
@@ -316,10 +258,7 @@ fn efficiency_cores(context: &Context<'_>, _: &Setting) -> Judgement {
 fn partition(context: &Context<'_>, _: &Setting) -> Judgement {
     const BOOT: &str = "/sys/devices/system/cpu/isolated";
     const GROUPS: &str = "/sys/fs/cgroup/**/cpuset.cpus.partition";
-    let isolated = match isolated(context) {
-        Ok(isolated) => isolated,
-        Err(judgement) => return judgement,
-    };
+    let Some(isolated) = isolated(context) else { return none_isolated() };
     let host = context.host;
     let at_boot = host.topology.isolated.known().cloned().unwrap_or_default();
     let mut covered = at_boot.clone();
@@ -359,12 +298,11 @@ fn partition(context: &Context<'_>, _: &Setting) -> Judgement {
 fn cgroup_version(context: &Context<'_>, _: &Setting) -> Judgement {
     const PATH: &str = "/proc/self/mounts";
     match &context.host.services.cgroup_version {
-        Reading::Known(2) => Judgement::good("2").at(PATH),
-        Reading::Known(0) => {
-            Judgement::wrong("1 and 2 mixed", "the cpuset controller is in version 1").at(PATH)
-        }
-        Reading::Known(version) => Judgement::wrong(version.to_string(), "").at(PATH),
-        Reading::Absent => Judgement::not_applicable("no control groups are mounted").at(PATH),
+        Reading::Known(2) => Judgement::good("2"),
+        Reading::Known(0) => Judgement::wrong("1 and 2 mixed", "the cpuset controller is in version 1"),
+        Reading::Known(version) => Judgement::wrong(version.to_string(), ""),
+        Reading::Absent => Judgement::not_applicable("no control groups are mounted"),
         other => missing(other, PATH),
     }
+    .at(PATH)
 }
