@@ -60,14 +60,18 @@ impl Plan {
     pub(crate) fn role_of_changes(&self, nics: Vec<String>) -> Role {
         let of_tokens = self.changes.iter().flat_map(|change| change.target.boot_tokens());
         let named = self.changes.iter().flat_map(|change| change.settings.iter().cloned());
+        let of = |id: &'static str| {
+            self.changes.iter().filter(move |change| change.settings.iter().any(|own| own == id))
+        };
         Role {
             profile: self.profile,
             housekeeping: Some(self.housekeeping.clone()),
             isolated: Some(self.isolated.clone()),
             nics,
             accepted_risks: named.chain(of_tokens.map(|token| token.setting.clone())).collect(),
-            is_busy_polling: self.changes.iter().any(suspends),
-            is_partitioning_cache: self.changes.iter().any(allocates_cache),
+            // lowlat plans both only if the role requests them.
+            is_busy_polling: of("nic.irq_suspend_timeout").any(|change| change.after != "0"),
+            is_partitioning_cache: of(cache::SETTING).next().is_some(),
             isolate_by: if self.changes.iter().any(partition::is_partition) {
                 IsolateBy::Cpuset
             } else {
@@ -89,16 +93,6 @@ impl Plan {
         }
         host
     }
-}
-
-/// True if a change suspends interrupts, which lowlat plans only if the role requests it.
-fn suspends(change: &Change) -> bool {
-    change.after != "0" && change.settings.iter().any(|id| id == "nic.irq_suspend_timeout")
-}
-
-/// True if a change partitions the cache, which lowlat plans only if the role requests it.
-fn allocates_cache(change: &Change) -> bool {
-    change.settings.iter().any(|id| id == cache::SETTING)
 }
 
 /// One requested value of a plan.

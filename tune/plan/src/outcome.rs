@@ -5,7 +5,7 @@ use lowlat_host::{Reading, Role};
 use serde::{Deserialize, Serialize};
 
 /// The result of applying a plan.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ApplyOutcome {
     /// Name of the document: [`ApplyOutcome::DOCUMENT`].
     pub document: String,
@@ -38,13 +38,7 @@ impl ApplyOutcome {
             document: Self::DOCUMENT.to_owned(),
             schema_version: Self::SCHEMA_VERSION,
             plan_id: plan.id(),
-            is_changed: false,
-            changes: Vec::new(),
-            boot_loader: None,
-            units: Vec::new(),
-            confirm_within_s: None,
-            needs_reboot: false,
-            notes: Vec::new(),
+            ..Self::default()
         }
     }
 

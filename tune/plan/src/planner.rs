@@ -141,7 +141,7 @@ impl Gathered {
         }
         self.changes.sort_by_key(|change| layer_place(&change.layer));
         self.left_out.sort_by_key(|left| (left.why, layer_place(&left.layer)));
-        warnings.extend(warnings::of(context, &self.changes).iter().map(ToString::to_string));
+        warnings.extend(warnings::of(context, &self.changes));
         Plan {
             document: Plan::DOCUMENT.to_owned(),
             schema_version: Plan::SCHEMA_VERSION,

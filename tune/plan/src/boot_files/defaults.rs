@@ -148,15 +148,10 @@ fn assignments(text: &str) -> Result<Vec<VariableLine>, DefaultsFault> {
     let mut start = 0;
     for (at, line) in text.split_inclusive('\n').enumerate() {
         let content = line.trim_end_matches(['\n', '\r']);
-        match assignment(content) {
-            Ok(Some(mut assignment)) => {
-                assignment.value = assignment.value.start + start..assignment.value.end + start;
-                found.push(assignment);
-            }
-            Ok(None) => {}
-            Err(()) => {
-                return Err(DefaultsFault { number: at + 1, raw: content.chars().take(160).collect() });
-            }
+        let fault = || DefaultsFault { number: at + 1, raw: content.chars().take(160).collect() };
+        if let Some(mut assignment) = assignment(content).map_err(|()| fault())? {
+            assignment.value = assignment.value.start + start..assignment.value.end + start;
+            found.push(assignment);
         }
         start += line.len();
     }

@@ -48,20 +48,19 @@ pub fn is_usual(id: &str, text: &str) -> bool {
 /// joins all. The others lose these parameters, up to a lone `--`, after which everything belongs to init. All other
 /// lines stay byte for byte.
 pub fn edit(text: &str, tokens: &[BootToken]) -> String {
-    let is_options = |line: &&str| value(line, "options").is_some() || line.trim() == "options";
-    let lines: Vec<&str> = text.split_inclusive('\n').collect();
-    let places: Vec<usize> = (0..lines.len())
-        .filter(|at| lines.get(*at).is_some_and(|l| is_options(&l.trim_end_matches('\n'))))
-        .collect();
-    let has_init = |at: &&usize| lines.get(**at).is_some_and(|line| split(line).contains(&"--"));
-    let place = places.first().copied();
-    let end = places.iter().find(has_init).or(places.last()).copied();
+    let is_options = |line: &str| value(line, "options").is_some() || line.trim() == "options";
+    let lines = || text.split_inclusive('\n').enumerate();
+    let places: Vec<(usize, &str)> =
+        lines().filter(|(_, line)| is_options(line.trim_end_matches('\n'))).collect();
+    let has_init = |(_, line): &&(usize, &str)| split(line).contains(&"--");
+    let place = places.first().map(|(at, _)| *at);
+    let end = places.iter().find(has_init).or(places.last()).map(|(at, _)| *at);
     let off = taken_off(tokens);
     let mut new = String::with_capacity(text.len());
-    for (at, line) in lines.iter().enumerate() {
+    for (at, line) in lines() {
         let tokens = match place {
             Some(place) if at == place => tokens,
-            Some(_) if places.contains(&at) && end >= Some(at) => &off,
+            Some(_) if places.contains(&(at, line)) && end >= Some(at) => &off,
             // After a lone `--` nothing belongs to the kernel.
             _ => {
                 new += line;

@@ -32,10 +32,6 @@ pub struct MenuEntry {
 }
 
 impl MenuEntry {
-    pub fn title(&self) -> &str {
-        &self.title
-    }
-
     /// True if the entry is for recovery, and so must stay as the distribution made it.
     pub fn is_for_recovery(&self) -> bool {
         let title = self.title.to_lowercase();
@@ -188,7 +184,7 @@ impl GrubMenu {
     fn faults_of_lines(&self, faults: impl Fn(&str) -> Vec<String>) -> Vec<String> {
         let of_entry = |entry: &&MenuEntry| -> Vec<String> {
             let all = self.lines(entry).into_iter().flat_map(|line| faults(&line));
-            all.map(|fault| format!("{:?}: {fault}", entry.title())).collect()
+            all.map(|fault| format!("{:?}: {fault}", entry.title)).collect()
         };
         self.usual_entries().iter().flat_map(of_entry).collect()
     }

@@ -1,6 +1,6 @@
 //! Texts common to all formats: host and profile, what is left out and why, and the expected command line.
 
-use super::text::{comment, item, one_line};
+use super::text::{comment, item, note, one_line};
 use super::{super::LeftOut, super::Plan};
 use lowlat_host::{CpuSet, snapshot::KernelFacts};
 use lowlat_settings::{
@@ -62,11 +62,9 @@ impl<'a> Brief<'a> {
         ]
     }
 
-    /// The head of a file whose comments start with `mark`.
-    pub(super) fn header(&self, mark: &str, what: &str) -> String {
-        let mut text = comment(mark, what);
-        text.extend(self.made_for().iter().map(|line| comment(mark, line)));
-        text
+    /// The head of a file.
+    pub(super) fn header(&self, what: &str) -> String {
+        note(what) + &self.made_for().map(|line| note(&line)).concat()
     }
 
     /// The head of a README.

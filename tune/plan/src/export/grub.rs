@@ -1,7 +1,7 @@
 //! The drop-in for GRUB's configuration, and the words for grubby.
 
 use super::brief::Brief;
-use super::text::{comment, put, shell_pattern, shell_word};
+use super::text::{note, shell_pattern, shell_word};
 use crate::boot_line;
 use lowlat_settings::change::grammar;
 
@@ -37,11 +37,8 @@ impl BootChange {
 
     /// The text of /etc/default/grub.d/zz-lowlat.cfg, a part of a shell script that update-grub reads.
     pub(super) fn drop_in(&self, brief: &Brief<'_>) -> String {
-        let mut text = brief.header("# ", "Boot parameters; read by update-grub after /etc/default/grub.");
-        text.push_str(&comment(
-            "# ",
-            "They apply to normal boot entries only; recovery entries are unchanged.",
-        ));
+        let mut text = brief.header("Boot parameters; read by update-grub after /etc/default/grub.");
+        text += &note("They apply to normal boot entries only; recovery entries are unchanged.");
         if !self.replaced.is_empty() {
             let patterns: Vec<String> = self
                 .replaced
@@ -49,15 +46,12 @@ impl BootChange {
                 .flat_map(|name| spellings(name))
                 .map(|name| shell_pattern(&name))
                 .collect();
-            text.push_str(&REPLACE.replace("PATTERNS", &patterns.join(" | ")));
+            text += &REPLACE.replace("PATTERNS", &patterns.join(" | "));
         }
         if !self.words.is_empty() {
-            put(
-                &mut text,
-                format_args!(
-                    "GRUB_CMDLINE_LINUX_DEFAULT=\"${{GRUB_CMDLINE_LINUX_DEFAULT:+$GRUB_CMDLINE_LINUX_DEFAULT }}\"{}\n",
-                    shell_word(&self.words.join(" "))
-                ),
+            text += &format!(
+                "GRUB_CMDLINE_LINUX_DEFAULT=\"${{GRUB_CMDLINE_LINUX_DEFAULT:+$GRUB_CMDLINE_LINUX_DEFAULT }}\"{}\n",
+                shell_word(&self.words.join(" "))
             );
         }
         text
@@ -73,19 +67,4 @@ fn spellings(name: &str) -> Vec<String> {
 }
 
 /// Removes old words of changed parameters from the lines of /etc/default/grub.
-const REPLACE: &str = r#"lowlat_without() {
-    set -f
-    lowlat_kept=
-    for lowlat_word in $1; do
-        case ${lowlat_word%%=*} in
-        PATTERNS) ;;
-        *) lowlat_kept="${lowlat_kept:+$lowlat_kept }$lowlat_word" ;;
-        esac
-    done
-    set +f
-}
-lowlat_without "${GRUB_CMDLINE_LINUX:-}"
-GRUB_CMDLINE_LINUX=$lowlat_kept
-lowlat_without "${GRUB_CMDLINE_LINUX_DEFAULT:-}"
-GRUB_CMDLINE_LINUX_DEFAULT=$lowlat_kept
-"#;
+const REPLACE: &str = include_str!("sh/grub.sh");

@@ -2,7 +2,7 @@
 
 use super::brief::Brief;
 use super::grub::BootChange;
-use super::text::{comment, here_document, put, shell_word};
+use super::text::{each_after, here_document, note, shell_word};
 use super::verbs::{Calls, Section};
 use super::{ExportedFile, Format};
 
@@ -26,55 +26,39 @@ fn script(brief: &Brief<'_>) -> ExportedFile {
     let calls = Calls::of(brief);
     let boot = BootChange::of(brief);
     let mut text = head(brief);
-    put(
-        &mut text,
-        format_args!(
-            "set -u\n\nstate_below_root=/var/lib/lowlat-export\nplan_id={}\nonline_cpus={}\n",
-            shell_word(&brief.plan.id()),
-            shell_word(&brief.context.host.topology.online.to_list()),
-        ),
+    text += &format!(
+        "set -u\n\nstate_below_root=/var/lib/lowlat-export\nplan_id={}\nonline_cpus={}\n",
+        shell_word(&brief.plan.id()),
+        shell_word(&brief.context.host.topology.online.to_list()),
     );
-    text.push_str("\n# ---- The plan ----");
-    text.push_str(&"-".repeat(98));
-    text.push_str("\n\n# Applied now, and again after each boot.\n");
-    put(&mut text, format_args!("plan_run_time() {{\n{}}}\n", calls.body(&Section::RUN_TIME)));
-    put(
-        &mut text,
-        format_args!(
-            "\n# Files, which survive a reboot.\nplan_files() {{\n{}}}\n",
-            calls.body(&Section::KEPT)
-        ),
-    );
-    text.push_str(&plan_boot(brief, &boot));
+    text += "\n# ---- The plan ----";
+    text += &"-".repeat(98);
+    text += "\n\n# Applied now, and again after each boot.\n";
+    text += &format!("plan_run_time() {{\n{}}}\n", calls.body(|section| !section.is_kept()));
+    text +=
+        &format!("\n# Files, which survive a reboot.\nplan_files() {{\n{}}}\n", calls.body(Section::is_kept));
+    text += &plan_boot(brief, &boot);
     text.push('\n');
     for part in parts(&calls, &boot) {
-        text.push_str(part);
+        text += part;
     }
     ExportedFile { path: "lowlat-tune.sh".to_owned(), is_program: true, text }
 }
 
 fn head(brief: &Brief<'_>) -> String {
     let mut text = String::from("#!/bin/sh\n");
-    text.push_str(&brief.header("# ", "Tunes a host for low latency, and rolls the changes back."));
-    text.push_str("#\n");
-    text.push_str(&comment(
-        "# ",
+    text += &brief.header("Tunes a host for low latency, and rolls the changes back.");
+    text += "#\n";
+    text += &note(
         "Needs sh, coreutils and util-linux, and, if the plan uses them, systemctl, ethtool, and update-grub or \
          grubby. `show` changes nothing. `apply` saves each old value in /var/lib/lowlat-export before it changes it. `undo` restores them, except values that have changed since. Exit codes: 0 done, 1 done in part, 2 nothing done.",
-    ));
-    text.push_str(&comment(
-        "# ",
+    );
+    text += &note(
         "A reboot resets values of the kernel: apply them again after each one. Boot parameters take effect at the \
          next boot, whose /proc/cmdline should be:",
-    ));
-    put(&mut text, format_args!("#   {}\n", brief.planned_line()));
-    for part in [brief.warnings("# ", |_| true), brief.left_out("# ", |_| true)] {
-        if !part.is_empty() {
-            text.push_str("#\n");
-            text.push_str(&part);
-        }
-    }
-    text
+    );
+    text += &format!("#   {}\n", brief.planned_line());
+    text + &each_after("#\n", [brief.warnings("# ", |_| true), brief.left_out("# ", |_| true)])
 }
 
 fn plan_boot(brief: &Brief<'_>, boot: &BootChange) -> String {
@@ -86,8 +70,8 @@ fn plan_boot(brief: &Brief<'_>, boot: &BootChange) -> String {
          parameters'\n",
     );
     let lists = [&boot.words, &boot.replaced, &boot.old_words].map(|words| shell_word(&words.join(" ")));
-    put(&mut text, format_args!("    boot_parameters \\\n        {}\n}}\n", lists.join(" \\\n        ")));
-    put(&mut text, format_args!("\ngrub_drop_in() {{\n    cat {}}}\n", here_document(&boot.drop_in(brief))));
+    text += &format!("    boot_parameters \\\n        {}\n}}\n", lists.join(" \\\n        "));
+    text += &format!("\ngrub_drop_in() {{\n    cat {}}}\n", here_document(&boot.drop_in(brief)));
     text
 }
 

@@ -2,8 +2,8 @@
 
 use super::brief::Brief;
 use super::sysctl::SysctlKeys;
-use super::text::{comment, item, put, shell_word};
-use super::verbs::{Calls, Section, mask, value};
+use super::text::{item, note, shell_word};
+use super::verbs::{Calls, Section, lines, mask, value};
 use lowlat_host::CpuSet;
 use lowlat_settings::change::Target;
 
@@ -36,14 +36,6 @@ pub(super) fn steps(brief: &Brief<'_>) -> Vec<Step> {
     let (note, body) = rest(brief, &steps);
     steps.push(Step { number: steps.len(), title: "Other values of the plan", note, body });
     steps
-}
-
-fn lines(calls: impl IntoIterator<Item = String>) -> String {
-    let mut body = String::new();
-    for call in calls {
-        put(&mut body, format_args!("    {call}\n"));
-    }
-    if body.is_empty() { "    :\n".to_owned() } else { body }
 }
 
 fn sysctls(brief: &Brief<'_>) -> (String, String) {
@@ -165,7 +157,7 @@ fn services(brief: &Brief<'_>) -> (String, String) {
     });
     let left: Vec<&str> = left.map(|left| left.setting.as_str()).collect();
     if !left.is_empty() {
-        put(&mut note, format_args!(" Left running because the risk is not accepted: {}.", left.join(", ")));
+        note += &format!(" Left running because the risk is not accepted: {}.", left.join(", "));
     }
     let calls = brief.plan.changes.iter().filter_map(|change| match &change.target {
         Target::Service { unit } => Some(format!("service {} ''", shell_word(unit))),
@@ -180,22 +172,19 @@ fn rest(brief: &Brief<'_>, steps: &[Step]) -> (String, String) {
         |call: &str| steps.iter().any(|step| step.body.lines().any(|line| line.trim_start() == call));
     let calls = Calls::of(brief).without(is_done);
     let sections = [Section::Values, Section::HugePages, Section::Interfaces, Section::Policies];
-    ("Not part of the guide's script.".to_owned(), calls.body(&sections))
+    ("Not part of the guide's script.".to_owned(), calls.body(|section| sections.contains(&section)))
 }
 
 /// The functions of all steps.
 pub(super) fn functions(steps: &[Step]) -> String {
     let mut text = String::new();
     for step in steps {
-        put(&mut text, format_args!("\n# Step {}: {}.\n", step.number, step.title));
-        text.push_str(&comment("# ", &step.note));
-        put(&mut text, format_args!("step_{}() {{\n", step.number));
-        put(
-            &mut text,
-            format_args!("    section {}\n", shell_word(&format!("Step {}: {}", step.number, step.title))),
-        );
-        text.push_str(&step.body);
-        text.push_str("}\n");
+        text += &format!("\n# Step {}: {}.\n", step.number, step.title);
+        text += &note(&step.note);
+        text += &format!("step_{}() {{\n", step.number);
+        text += &format!("    section {}\n", shell_word(&format!("Step {}: {}", step.number, step.title)));
+        text += &step.body;
+        text += "}\n";
     }
     text
 }

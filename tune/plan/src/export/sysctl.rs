@@ -1,7 +1,7 @@
 //! sysctl.d: the guide's `100-lowlatency.conf` under a name that sorts last.
 
 use super::brief::Brief;
-use super::text::{comment, item, one_line, put};
+use super::text::{item, note, one_line};
 use super::{ExportedFile, Format};
 use crate::planner;
 use lowlat_settings::{
@@ -119,57 +119,45 @@ pub(super) fn file(brief: &Brief<'_>) -> ExportedFile {
     let (name, loser) = name_that_wins(brief.context, &names);
     let mut text = text(brief, &keys, name);
     if let Some((key, path)) = loser {
-        text.push_str(&comment(
-            "# ",
-            &format!(
-                "ATTENTION: {path} sets {key} and sorts after this file, so it wins. Change the key there."
-            ),
+        text += &note(&format!(
+            "ATTENTION: {path} sets {key} and sorts after this file, so it wins. Change the key there."
         ));
     }
     ExportedFile { path: name.to_owned(), is_program: false, text }
 }
 
 fn text(brief: &Brief<'_>, keys: &SysctlKeys, name: &str) -> String {
-    let mut text = brief.header("# ", "Sysctls for low latency.");
-    text.push_str("#\n");
-    text.push_str(&comment(
-        "# ",
-        &format!("Install as /etc/sysctl.d/{name}, then: sysctl -p /etc/sysctl.d/{name}"),
-    ));
-    text.push_str(&comment(
-        "# ",
+    let mut text = brief.header("Sysctls for low latency.");
+    text += "#\n";
+    text += &note(&format!("Install as /etc/sysctl.d/{name}, then: sysctl -p /etc/sysctl.d/{name}"));
+    text += &note(
         "If several files set a key, the file whose name sorts last wins. Names are compared as text, so \
          50-default.conf and 99-sysctl.conf override the guide's 100-lowlatency.conf.",
-    ));
+    );
     text.push('\n');
     for key in &keys.set {
-        put(&mut text, format_args!("{} = {}\n", one_line(&key.name), one_line(&key.value)));
+        text += &format!("{} = {}\n", one_line(&key.name), one_line(&key.value));
     }
     if !keys.risky.is_empty() {
-        text.push_str(
-            "\n# Left out because the risk is not accepted; export with --accept-risk ID to include one:\n",
-        );
+        text +=
+            "\n# Left out because the risk is not accepted; export with --accept-risk ID to include one:\n";
         for (key, why) in &keys.risky {
-            put(&mut text, format_args!("#   {} = {}\n", one_line(&key.name), one_line(&key.value)));
-            text.push_str(&item("#   ", why));
+            text += &format!("#   {} = {}\n", one_line(&key.name), one_line(&key.value));
+            text += &item("#   ", why);
         }
     }
     if !keys.gone.is_empty() {
-        text.push_str("\n# Keys that this host does not have, or that are set another way:\n");
+        text += "\n# Keys that this host does not have, or that are set another way:\n";
         for (key, why) in &keys.gone {
-            text.push_str(&item("# ", &format!("{key}: {why}")));
+            text += &item("# ", &format!("{key}: {why}"));
         }
-        text.push_str(&comment(
-            "# ",
+        text += &note(
             "Keys that moved to /sys/kernel/debug are no sysctls any more; the formats tuned, systemd and shell set \
              them there.",
-        ));
+        );
     }
     text.push('\n');
-    text.push_str(&comment(
-        "# ",
-        "The whole profile also needs this command line, which sysctls cannot set:",
-    ));
-    put(&mut text, format_args!("#   {}\n", brief.planned_line()));
+    text += &note("The whole profile also needs this command line, which sysctls cannot set:");
+    text += &format!("#   {}\n", brief.planned_line());
     text
 }

@@ -3,9 +3,9 @@
 use super::brief::Brief;
 use super::shell::{CORE, IRQS, SERVICES, THREADS, UNDO};
 use super::steps::{Step, functions, run_all, steps, table};
-use super::text::{comment, put, shell_word};
+use super::text::{each_after, note, shell_word};
 use super::{ExportedFile, Format, sysctl};
-use crate::{LeftOut, warnings::PlanWarning};
+use crate::{LeftOut, warnings::TUNED_INSTALLED};
 use lowlat_host::CpuSet;
 
 pub(super) const FORMAT: Format = Format {
@@ -14,6 +14,7 @@ pub(super) const FORMAT: Format = Format {
     files,
 };
 
+const UNIT: &str = include_str!("sh/one-time.service");
 const MACHINERY: &str = include_str!("sh/systemd.sh");
 const MAIN: &str = include_str!("sh/systemd-main.sh");
 const RUN_SYSJIT: &str = include_str!("sh/run_sysjit.sh");
@@ -40,7 +41,7 @@ pub(super) fn service(brief: &Brief<'_>, steps: &[Step]) -> Vec<ExportedFile> {
         file("usr/local/bin/oneshot_script.sh", true, script(brief, steps)),
     ];
     if brief.context.host.services.units.contains_key(IRQBALANCE) {
-        let text = brief.header("# ", "Keeps irqbalance off isolated CPUs.")
+        let text = brief.header("Keeps irqbalance off isolated CPUs.")
             + &format!("[Service]\nEnvironment=IRQBALANCE_BANNED_CPULIST={}\n", brief.isolated());
         files.push(file(&format!("etc/systemd/system/{IRQBALANCE}.d/60-lowlat.conf"), false, text));
     }
@@ -55,91 +56,50 @@ fn is_told(left: &LeftOut) -> bool {
 }
 
 fn unit(brief: &Brief<'_>) -> String {
-    let mut text = brief.header("# ", "Sets run-time values for low latency once per boot.");
-    put(
-        &mut text,
-        format_args!(
-            "[Unit]\nDescription=Set the run-time values of lowlat's profile {}\n",
-            brief.context.profile
-        ),
-    );
-    text.push_str(
-        "# After all units that set the same values; it does not start them.\n\
-         After=systemd-sysctl.service systemd-modules-load.service network.target network-online.target\n\
-         After=tuned.service irqbalance.service\n\
-         \n[Service]\nType=oneshot\nRemainAfterExit=yes\n\
-         ExecStart=/usr/local/bin/oneshot_script.sh start\n\
-         ExecStop=/usr/local/bin/oneshot_script.sh stop\n\
-         # 1: some values were not set, and the journal lists them. The others are set, and stopping restores them.\n\
-         SuccessExitStatus=1\n\
-         TimeoutStartSec=5min\n\
-         \n[Install]\nWantedBy=multi-user.target\n",
-    );
-    text
+    let head = brief.header("Sets run-time values for low latency once per boot.");
+    head + &UNIT.replace("@PROFILE@", &brief.context.profile.to_string())
 }
 
 fn script(brief: &Brief<'_>, steps: &[Step]) -> String {
     let mut text = String::from("#!/bin/sh\n");
-    text.push_str(&brief.header("# ", "The steps of guide 57037, section 4.3.3.1.2, made safe."));
-    text.push_str("#\n");
-    text.push_str(&comment(
-        "# ",
+    text += &brief.header("The steps of guide 57037, section 4.3.3.1.2, made safe.");
+    text += "#\n";
+    text += &note(
         "Each old value is saved in /run before it is changed; `stop` restores it. Failures are reported, and the \
          exit code is 1. A second `start` changes nothing.",
-    ));
-    let left = brief.left_out("# ", is_told);
-    if !left.is_empty() {
-        text.push_str("#\n");
-        text.push_str(&left);
-    }
-    put(
-        &mut text,
-        format_args!(
-            "set -u\n\nstate_below_root=/run/lowlat-one-time\nplan_id={}\nonline_cpus={}\n",
-            shell_word(&brief.plan.id()),
-            shell_word(&brief.context.host.topology.online.to_list()),
-        ),
     );
-    text.push_str(&functions(steps));
-    text.push_str(&run_all(steps));
+    text += &each_after("#\n", [brief.left_out("# ", is_told)]);
+    text += &format!(
+        "set -u\n\nstate_below_root=/run/lowlat-one-time\nplan_id={}\nonline_cpus={}\n",
+        shell_word(&brief.plan.id()),
+        shell_word(&brief.context.host.topology.online.to_list()),
+    );
+    text += &functions(steps);
+    text += &run_all(steps);
     for part in [CORE, IRQS, THREADS, SERVICES, MACHINERY, UNDO, MAIN] {
-        text.push_str(part);
+        text += part;
     }
     text
 }
 
 fn run_sysjit(brief: &Brief<'_>) -> String {
     let mut text = String::from("#!/bin/sh\n");
-    text.push_str(
-        &brief
-            .header("# ", "Measures interruptions of the isolated CPUs, as the guide's run_sysjit.sh does."),
-    );
+    text += &brief.header("Measures interruptions of the isolated CPUs, as the guide's run_sysjit.sh does.");
     let one_by_one = |cpus: &CpuSet| cpus.iter().map(|cpu| cpu.to_string()).collect::<Vec<_>>().join(",");
-    put(
-        &mut text,
-        format_args!(
-            "set -u\n\ncpus={}\ncpus_one_by_one={}\nhousekeeping={}\n",
-            shell_word(&brief.isolated().to_list()),
-            shell_word(&one_by_one(brief.isolated())),
-            shell_word(&brief.housekeeping().to_list()),
-        ),
+    text += &format!(
+        "set -u\n\ncpus={}\ncpus_one_by_one={}\nhousekeeping={}\n",
+        shell_word(&brief.isolated().to_list()),
+        shell_word(&one_by_one(brief.isolated())),
+        shell_word(&brief.housekeeping().to_list()),
     );
-    text.push_str(RUN_SYSJIT);
+    text += RUN_SYSJIT;
     text
 }
 
 fn readme(brief: &Brief<'_>, steps: &[Step], sysctl: &str) -> String {
     let mut text = brief.readme_head("one-time.service and its script");
-    text.push_str(&README.replace("@SYSCTL@", sysctl));
-    text.push_str(&table(steps));
-    for part in [
-        brief.warnings("", |warning| warning != PlanWarning::TunedInstalled.to_string()),
-        brief.left_out("", is_told),
-    ] {
-        if !part.is_empty() {
-            text.push('\n');
-            text.push_str(&part);
-        }
-    }
-    text
+    text += &README.replace("@SYSCTL@", sysctl);
+    text += &table(steps);
+    let warnings = brief.warnings("", |warning| warning != TUNED_INSTALLED);
+    text + &each_after("\n", [warnings, brief.left_out("", is_told)])
 }

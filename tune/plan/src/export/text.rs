@@ -1,7 +1,6 @@
 //! Spelling: comments, quotes, lines of bounded width. Texts from a host are data in all of them.
 
 use lowlat_host::shell;
-use std::fmt::{Arguments, Write};
 
 /// Columns of a comment, its mark included.
 const COLUMNS: usize = 110;
@@ -21,6 +20,16 @@ pub(super) fn tuned_word(text: &str) -> String {
 /// A paragraph as lines of a comment, wrapped at blanks.
 pub(super) fn comment(mark: &str, text: &str) -> String {
     wrap(mark, 0, 0, text)
+}
+
+/// A paragraph as a comment of a shell, or of a file with the same comments.
+pub(super) fn note(text: &str) -> String {
+    comment("# ", text)
+}
+
+/// The parts that are not empty, each after a mark.
+pub(super) fn each_after<const N: usize>(mark: &str, parts: [String; N]) -> String {
+    parts.into_iter().filter(|part| !part.is_empty()).map(|part| mark.to_owned() + &part).collect()
 }
 
 /// An indented item of a list in a comment, with continuation lines indented further.
@@ -73,9 +82,4 @@ pub(super) fn here_document(text: &str) -> String {
     }
     let break_ = if text.ends_with('\n') || text.is_empty() { "" } else { "\n" };
     format!("<< '{mark}'\n{text}{break_}{mark}\n")
-}
-
-pub(super) fn put(text: &mut String, what: Arguments<'_>) {
-    // Writing to a String cannot fail.
-    let _ = text.write_fmt(what);
 }

@@ -3,9 +3,9 @@
 use super::boot_words::{BootWord, boot_words, expected_line, in_the_way};
 use super::brief::Brief;
 use super::sysctl::SysctlKeys;
-use super::text::{comment, item, one_line, put, shell_word, tuned_word};
+use super::text::{each_after, item, note, one_line, shell_word, tuned_word};
 use super::{ExportedFile, Format};
-use crate::{planner, warnings::PlanWarning};
+use crate::{planner, warnings::TUNED_INSTALLED};
 use lowlat_settings::{
     Setting,
     change::{Target, grammar::numbers},
@@ -98,30 +98,24 @@ fn with_variables(brief: &Brief<'_>, word: &str) -> String {
 }
 
 fn tuned_conf(brief: &Brief<'_>, name: &str, words: &[BootWord]) -> String {
-    let mut text = brief.header("# ", "TuneD profile for low latency.");
+    let mut text = brief.header("TuneD profile for low latency.");
     let parent = if has_isolated(brief) { "cpu-partitioning" } else { "network-latency" };
-    put(
-        &mut text,
-        format_args!(
-            "\n[main]\nsummary=Low latency, lowlat's profile {}\ninclude={parent}\n",
-            brief.context.profile
-        ),
+    text += &format!(
+        "\n[main]\nsummary=Low latency, lowlat's profile {}\ninclude={parent}\n",
+        brief.context.profile
     );
     if has_isolated(brief) {
-        text.push_str("\n[variables]\n");
-        text.push_str(&comment(
-            "# ",
-            "Replaces /etc/tuned/cpu-partitioning-variables.conf, which is not changed.",
-        ));
-        put(&mut text, format_args!("include=/etc/tuned/{name}/variables.conf\n"));
+        text += "\n[variables]\n";
+        text += &note("Replaces /etc/tuned/cpu-partitioning-variables.conf, which is not changed.");
+        text += &format!("include=/etc/tuned/{name}/variables.conf\n");
     }
     if brief.is_guide() {
-        text.push_str("\n[disk]\n# The guide's value; it also affects rotating disks.\nelevator=none\n");
+        text += "\n[disk]\n# The guide's value; it also affects rotating disks.\nelevator=none\n";
     }
-    text.push_str(&sysctl_section(brief));
-    text.push_str(&sysfs_section(brief));
-    text.push_str(&bootloader_section(brief, words));
-    text.push_str(&scheduler_section(brief, name));
+    text += &sysctl_section(brief);
+    text += &sysfs_section(brief);
+    text += &bootloader_section(brief, words);
+    text += &scheduler_section(brief, name);
     text
 }
 
@@ -129,7 +123,7 @@ fn sysctl_section(brief: &Brief<'_>) -> String {
     let keys = SysctlKeys::of(brief);
     let mut text = String::from("\n[sysctl]\n");
     for key in &keys.set {
-        put(&mut text, format_args!("{}={}\n", tuned_word(&key.name), tuned_word(&key.value)));
+        text += &format!("{}={}\n", tuned_word(&key.name), tuned_word(&key.value));
     }
     let nmi = "kernel.nmi_watchdog";
     let is_set = keys.set.iter().any(|key| key.name == nmi);
@@ -139,16 +133,15 @@ fn sysctl_section(brief: &Brief<'_>) -> String {
         && !is_set
         && !is_accepted(brief, "boot.nmi_watchdog")
     {
-        text.push_str(&comment(
-            "# ",
+        text += &note(
             "cpu-partitioning disables this watchdog; the risk is not accepted (boot.nmi_watchdog), so it is \
              unchanged.",
-        ));
-        put(&mut text, format_args!("{nmi}={present}\n"));
+        );
+        text += &format!("{nmi}={present}\n");
     }
     for (key, why) in &keys.risky {
-        put(&mut text, format_args!("# {}={}\n", one_line(&key.name), one_line(&key.value)));
-        text.push_str(&item("# ", why));
+        text += &format!("# {}={}\n", one_line(&key.name), one_line(&key.value));
+        text += &item("# ", why);
     }
     text
 }
@@ -156,29 +149,27 @@ fn sysctl_section(brief: &Brief<'_>) -> String {
 /// Values below /sys, including those that the kernel moved to debugfs.
 fn sysfs_section(brief: &Brief<'_>) -> String {
     let mut text = String::from("\n[sysfs]\n");
-    let parents = comment(
-        "# ",
+    let parents = note(
         "cpu-partitioning and its parents keep workqueues, interrupts, threads and services on housekeeping CPUs, \
          set the governor and disable transparent huge pages.",
     );
     if has_isolated(brief) {
-        text.push_str(&parents);
+        text += &parents;
     }
     for change in &brief.plan.changes {
         if let Target::File { path } = &change.target
             && path.starts_with("/sys/")
             && !path.starts_with("/sys/block/")
         {
-            put(&mut text, format_args!("{}={}\n", tuned_word(path), tuned_word(&change.after)));
+            text += &format!("{}={}\n", tuned_word(path), tuned_word(&change.after));
         }
     }
     if has_isolated(brief) && !is_accepted(brief, "boot.mce") {
-        text.push_str(&comment(
-            "# ",
+        text += &note(
             "cpu-partitioning disables the polling for corrected memory errors; the risk is not accepted \
              (boot.mce), so it stays enabled.",
-        ));
-        text.push_str("/sys/devices/system/machinecheck/machinecheck*/ignore_ce=0\n");
+        );
+        text += "/sys/devices/system/machinecheck/machinecheck*/ignore_ce=0\n";
     }
     text
 }
@@ -189,31 +180,28 @@ fn is_accepted(brief: &Brief<'_>, id: &str) -> bool {
 
 fn bootloader_section(brief: &Brief<'_>, words: &[BootWord]) -> String {
     let mut text = String::from("\n[bootloader]\n");
-    text.push_str(&comment(
-        "# ",
+    text += &note(
         "One key contains the whole line in order. The parents' keys are emptied, because a later TuneD adds others \
          there (skew_tick=1, isolcpus=), and a child's cmdline= silently replaces a parent's.",
-    ));
-    text.push_str("cmdline_network_latency=\ncmdline_cpu_part=\n");
-    text.push_str(&comment(
-        "# ",
+    );
+    text += "cmdline_network_latency=\ncmdline_cpu_part=\n";
+    text += &note(
         "\"quiet\" comes first because TuneD has been seen to lose the first word on the way to grub.cfg.",
-    ));
+    );
     if brief.is_guide() {
-        text.push_str(&comment(
-            "# ",
+        text += &note(
             "2MB is the guide's spelling; the kernel reads it as 2M. intel_pstate=disable has no effect on AMD. The \
              kernel reads max_cstate=0 as 1.",
-        ));
+        );
     }
-    put(&mut text, format_args!("cmdline={}\n", cmdline(brief, words)));
+    text += &format!("cmdline={}\n", cmdline(brief, words));
     let left: Vec<&BootWord> = words.iter().filter(|word| matches!(word, BootWord::LeftOut(..))).collect();
     if !left.is_empty() {
-        text.push_str("# Left out:\n");
+        text += "# Left out:\n";
     }
     for word in left {
         if let BootWord::LeftOut(word, why) = word {
-            text.push_str(&item("# ", &format!("{}  {why}", with_variables(brief, word))));
+            text += &item("# ", &format!("{}  {why}", with_variables(brief, word)));
         }
     }
     text
@@ -225,19 +213,18 @@ fn scheduler_section(brief: &Brief<'_>, name: &str) -> String {
         return String::new();
     }
     let mut text = String::from("\n[scheduler]\n");
-    text.push_str(&comment(
-        "# ",
+    text += &note(
         "Priority of the rule, policy, real-time priority, CPUs, threads. * keeps the CPUs: each ksoftirqd is bound \
          to its CPU, and the kernel rejects the guide's mask with EINVAL.",
-    ));
+    );
     for (id, group) in [("kthread.ksoftirqd", "ksoftirqd"), ("kthread.rcub", "rcub")] {
         let Some(setting) = brief.context.catalogue.find(id) else { continue };
         let line = format!("group.{group}=${{f:exec:/etc/tuned/{name}/script.sh:{group}}}\n");
         if is_taken(brief, setting) {
-            text.push_str(&line);
+            text += &line;
         } else {
-            put(&mut text, format_args!("# {line}"));
-            text.push_str(&item("# ", &format!("{id} ({}): {}", setting.risk.word(), setting.cost)));
+            text += &format!("# {line}");
+            text += &item("# ", &format!("{id} ({}): {}", setting.risk.word(), setting.cost));
         }
     }
     text
@@ -248,16 +235,15 @@ fn is_taken(brief: &Brief<'_>, setting: &Setting) -> bool {
 }
 
 fn variables(brief: &Brief<'_>, name: &str) -> String {
-    let mut text = brief.header("# ", "CPUs for the profile in tuned.conf.");
-    put(&mut text, format_args!("housekeeping_cpus=${{f:exec:/etc/tuned/{name}/script.sh:housekeeping}}\n"));
-    put(&mut text, format_args!("isolated_cores=${{f:exec:/etc/tuned/{name}/script.sh:isolated}}\n"));
+    let mut text = brief.header("CPUs for the profile in tuned.conf.");
+    text += &format!("housekeeping_cpus=${{f:exec:/etc/tuned/{name}/script.sh:housekeeping}}\n");
+    text += &format!("isolated_cores=${{f:exec:/etc/tuned/{name}/script.sh:isolated}}\n");
     if brief.is_guide() {
-        text.push_str(&comment(
-            "# ",
+        text += &note(
             "The guide's value. TuneD 2.16 and later would add isolcpus= for it, which the guide's line does not \
              have; the profile's cmdline= replaces that.",
-        ));
-        put(&mut text, format_args!("no_balance_cores=${{f:exec:/etc/tuned/{name}/script.sh:nobalance}}\n"));
+        );
+        text += &format!("no_balance_cores=${{f:exec:/etc/tuned/{name}/script.sh:nobalance}}\n");
     }
     text
 }
@@ -265,17 +251,12 @@ fn variables(brief: &Brief<'_>, name: &str) -> String {
 /// Prints numbers for TuneD: from lowlat if it is installed, otherwise fixed ones.
 fn helper(brief: &Brief<'_>) -> String {
     let mut text = String::from("#!/bin/sh\n");
-    text.push_str(
-        &brief.header("# ", "Prints numbers for the TuneD profile: script.sh WHICH, without a line break."),
-    );
+    text += &brief.header("Prints numbers for the TuneD profile: script.sh WHICH, without a line break.");
     let (house, isolated) = (brief.housekeeping(), brief.isolated());
-    let word = |text: &str| shell_word(text);
-    text.push_str(
-        &HELPER
-            .replace("@HOUSE@", &word(&house.to_list()))
-            .replace("@ISOLATED@", &word(&isolated.to_list()))
-            .replace("@RCUB@", &word(&format!("0:f:4:{}:rcub.*", house.to_mask()))),
-    );
+    text += &HELPER
+        .replace("@HOUSE@", &shell_word(&house.to_list()))
+        .replace("@ISOLATED@", &shell_word(&isolated.to_list()))
+        .replace("@RCUB@", &shell_word(&format!("0:f:4:{}:rcub.*", house.to_mask())));
     text
 }
 
@@ -287,45 +268,43 @@ fn role(brief: &Brief<'_>) -> Option<String> {
     let quoted = |text: &str| format!("{:?}", one_line(text));
     let mut lines = String::new();
     if let Some(cpus) = &role.housekeeping {
-        put(&mut lines, format_args!("housekeeping = \"{cpus}\"\n"));
+        lines += &format!("housekeeping = \"{cpus}\"\n");
     }
     if let Some(cpus) = &role.isolated {
-        put(&mut lines, format_args!("isolated = \"{cpus}\"\n"));
+        lines += &format!("isolated = \"{cpus}\"\n");
     }
     if !role.nics.is_empty() {
         let nics: Vec<String> = role.nics.iter().map(|nic| quoted(nic)).collect();
-        put(&mut lines, format_args!("nics = [{}]\n", nics.join(", ")));
+        lines += &format!("nics = [{}]\n", nics.join(", "));
     }
-    let head = brief.header("# ", "The role for which the CPUs were chosen; script.sh passes it to lowlat.");
+    let head = brief.header("The role for which the CPUs were chosen; script.sh passes it to lowlat.");
     (!lines.is_empty()).then(|| head + &lines)
 }
 
 fn readme(brief: &Brief<'_>, name: &str, in_the_way: &[String]) -> String {
     let mut text = brief.readme_head(&format!("TuneD profile {name}"));
     if !in_the_way.is_empty() {
-        text.push_str("\nBefore you install it\n");
-        text.push_str(&item("  ", &format!(
-            "First remove {} from the boot loader's own command line: GRUB_CMDLINE_LINUX and GRUB_CMDLINE_LINUX_DEFAULT in \
+        text += "\nBefore you install it\n";
+        text += &item(
+            "  ",
+            &format!(
+                "First remove {} from the boot loader's own command line: GRUB_CMDLINE_LINUX and GRUB_CMDLINE_LINUX_DEFAULT in \
              /etc/default/grub, or with `grubby --update-kernel=ALL --remove-args=...`.",
-            in_the_way.join(" ")
-        )));
-        text.push_str(&item("  ", "TuneD only appends words to the line. Of isolcpus=, nohz_full= and \
+                in_the_way.join(" ")
+            ),
+        );
+        text += &item(
+            "  ",
+            "TuneD only appends words to the line. Of isolcpus=, nohz_full= and \
              default_hugepagesz= the kernel uses the first and ignores the others, so the profile's have no effect \
              while these words remain. expected-cmdline is the line without them.",
-        ));
+        );
     }
-    text.push_str(&README.replace("@NAME@", name));
+    text += &README.replace("@NAME@", name);
     // The TuneD warning is about parameters that do not go through TuneD.
-    for part in [
-        brief.warnings("", |warning| warning != PlanWarning::TunedInstalled.to_string()),
-        brief.left_out("", |left| !DONE_HERE.contains(&left.setting.as_str())),
-    ] {
-        if !part.is_empty() {
-            text.push('\n');
-            text.push_str(&part);
-        }
-    }
-    text
+    let warnings = brief.warnings("", |warning| warning != TUNED_INSTALLED);
+    let left_out = brief.left_out("", |left| !DONE_HERE.contains(&left.setting.as_str()));
+    text + &each_after("\n", [warnings, left_out])
 }
 
 /// Rows that the plan leaves to the user and this export covers.

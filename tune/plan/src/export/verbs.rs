@@ -1,7 +1,7 @@
 //! The changes of a plan as calls of the shell functions in `sh/`.
 
 use super::brief::Brief;
-use super::text::{here_document, put, shell_pattern, shell_word};
+use super::text::{here_document, shell_pattern, shell_word};
 use lowlat_host::{CpuSet, snapshot::SchedPolicy};
 use lowlat_settings::change::{Change, Mechanism};
 use std::collections::BTreeMap;
@@ -38,19 +38,10 @@ impl Section {
         }
     }
 
-    /// Sections that a reboot resets.
-    pub(super) const RUN_TIME: [Self; 8] = [
-        Self::Sysctls,
-        Self::Values,
-        Self::HugePages,
-        Self::Interfaces,
-        Self::Interrupts,
-        Self::Workqueues,
-        Self::Threads,
-        Self::Policies,
-    ];
-    /// Sections that survive a reboot.
-    pub(super) const KEPT: [Self; 2] = [Self::Files, Self::Services];
+    /// True for sections that survive a reboot.
+    pub(super) fn is_kept(self) -> bool {
+        matches!(self, Self::Files | Self::Services)
+    }
 }
 
 /// The calls of a plan by section.
@@ -84,21 +75,22 @@ impl Calls {
     }
 
     /// The body of a shell function with the calls of some sections.
-    pub(super) fn body(&self, sections: &[Section]) -> String {
-        let mut body = String::new();
-        for (section, calls) in self.by_section.iter().filter(|(section, _)| sections.contains(section)) {
-            if !body.is_empty() {
-                body.push('\n');
-            }
-            put(&mut body, format_args!("    section {}\n", shell_word(section.title())));
-            for call in calls {
-                body.push_str("    ");
-                body.push_str(call);
-                body.push('\n');
-            }
-        }
-        if body.is_empty() { "    :\n".to_owned() } else { body }
+    pub(super) fn body(&self, is_meant: impl Fn(Section) -> bool) -> String {
+        let sections = self.by_section.iter().filter(|(section, _)| is_meant(**section));
+        let parts: Vec<String> = sections
+            .map(|(section, calls)| {
+                let title = format!("section {}", shell_word(section.title()));
+                lines([title].iter().chain(calls).cloned())
+            })
+            .collect();
+        if parts.is_empty() { lines([]) } else { parts.join("\n") }
     }
+}
+
+/// The lines of a shell function's body.
+pub(super) fn lines(calls: impl IntoIterator<Item = String>) -> String {
+    let body: String = calls.into_iter().map(|call| format!("    {call}\n")).collect();
+    if body.is_empty() { "    :\n".to_owned() } else { body }
 }
 
 /// One change as a call, by its mechanism. None for the command line, which has a separate function, for

@@ -11,8 +11,10 @@ use serde_json::Value;
 /// Value that `lltune gen-config` writes where a person must decide.
 const PLACEHOLDER: &str = "TODO";
 
-/// Members of `memory`, as sysctls.
-const MEMORY: [(&str, &str); 6] = [
+/// Members of `memory`, as sysctls or files.
+const MEMORY: [(&str, &str); 8] = [
+    ("thp_runtime", "/sys/kernel/mm/transparent_hugepage/enabled"),
+    ("ksm", "/sys/kernel/mm/ksm/run"),
     ("numa_balancing", "kernel.numa_balancing"),
     ("dirty_ratio", "vm.dirty_ratio"),
     ("dirty_background_ratio", "vm.dirty_background_ratio"),
@@ -89,25 +91,19 @@ fn read_cpu(cpu: &Value, host: &HostSnapshot, wishes: &mut Wishes) {
 fn read_memory(memory: &Value, wishes: &mut Wishes) {
     for (name, value) in entries(memory) {
         let place = format!("memory.{name}");
-        if let Some((_, key)) = MEMORY.iter().find(|(member, _)| *member == name) {
-            if let Some(value) = decided(&place, value, wishes) {
-                wishes.sysctl(place, key, number_of(&value));
+        let Some((_, target)) = MEMORY.iter().find(|(member, _)| *member == name) else {
+            match name {
+                "hugepages" => read_huge_pages(value, wishes),
+                _ => wishes.leave(place, "lowlat has no counterpart"),
             }
             continue;
-        }
-        match name {
-            "thp_runtime" => {
-                if let Some(value) = decided(&place, value, wishes) {
-                    wishes.file(place, "/sys/kernel/mm/transparent_hugepage/enabled", value);
-                }
-            }
-            "ksm" => {
-                if let Some(value) = decided(&place, value, wishes) {
-                    wishes.file(place, "/sys/kernel/mm/ksm/run", number_of(&value));
-                }
-            }
-            "hugepages" => read_huge_pages(value, wishes),
-            _ => wishes.leave(place, "lowlat has no counterpart"),
+        };
+        match decided(&place, value, wishes) {
+            // The kernel's words for transparent huge pages are no numbers.
+            Some(value) if name == "thp_runtime" => wishes.file(place, target, value),
+            Some(value) if target.starts_with('/') => wishes.file(place, target, number_of(&value)),
+            Some(value) => wishes.sysctl(place, target, number_of(&value)),
+            None => {}
         }
     }
 }

@@ -43,25 +43,18 @@ fn of_token(
         Ok(line) => Reading::Known(standing_on(line, &token.name)),
         Err(missing) => missing.clone(),
     };
-    let look = UnjudgedTarget {
-        at,
-        change,
-        what: spell(&token.name, "") + if token.value.as_deref() == Some("") { "" } else { "=" },
-        observed,
-        is_planned: false,
-        claims: Vec::new(),
-    };
-    let mut row = match line {
+    let what = spell(&token.name, "") + if token.value.as_deref() == Some("") { "" } else { "=" };
+    let look = UnjudgedTarget::of(at, change, what, observed);
+    let row = match line {
         Ok(line) if stands(line, token) => in_force(scene, token, look),
         Ok(line) => not_in_force(scene, tokens, token, line, look),
         Err(_) => look.judge(scene),
     };
-    row.settings = vec![token.setting.clone()];
-    row.planned = match &token.value {
+    let planned = match &token.value {
         Some(value) => spell(&token.name, value),
         None => format!("no {}", token.name),
     };
-    row
+    Row { settings: vec![token.setting.clone()], planned, ..row }
 }
 
 fn standing_on(line: &CommandLine, name: &str) -> String {
@@ -77,14 +70,8 @@ fn in_force(scene: &Scene<'_>, token: &BootToken, look: UnjudgedTarget<'_>) -> R
     let observed =
         if fault.observed.is_empty() { look.observed.clone() } else { Reading::Known(fault.observed) };
     let look = UnjudgedTarget { observed, ..look };
-    match fault.by {
-        Some(by) => {
-            let mut row = look.row(Standing::Overridden, fault.why);
-            row.by = Some(by);
-            row
-        }
-        None => look.row(Standing::Ineffective, fault.why),
-    }
+    let standing = if fault.by.is_some() { Standing::Overridden } else { Standing::Ineffective };
+    Row { by: fault.by, ..look.row(standing, fault.why) }
 }
 
 /// The row of a parameter that is not on the line as planned: not yet, no longer, or overridden.
@@ -155,7 +142,7 @@ fn of_other_value(
     is_beside: bool,
     look: UnjudgedTarget<'_>,
 ) -> Row {
-    let claims = culprit::of_parameter(scene, &token.name);
+    let claims = culprit::parameter(scene.evidence, &token.name);
     let by = culprit_of(&claims, other).or_else(|| {
         source_of(scene, token, |value| same_meaning(value, other)).map(|s| blame(s, token, other))
     });
@@ -172,21 +159,17 @@ fn of_other_value(
         (false, None) => look.change.target.kind().how_to_find(),
         _ => String::new(),
     };
-    let mut row = look.row(Standing::Overridden, note);
-    row.by = Some(by.unwrap_or_else(super::judge::unknown));
-    row
+    let by = by.unwrap_or_else(super::judge::unknown);
+    Row { by: Some(by), ..look.row(Standing::Overridden, note) }
 }
 
 fn blame(source: &BootSource, token: &BootToken, value: &str) -> Culprit {
-    Culprit {
-        kind: CulpritKind::BootSource,
-        name: source.path.clone(),
-        line: Some(source.line),
-        does: match source.variable.as_str() {
-            "" => format!("has {}", spell(&token.name, value)),
-            variable => format!("has {} in {variable}", spell(&token.name, value)),
-        },
-    }
+    let place = match source.variable.as_str() {
+        "" => String::new(),
+        variable => format!(" in {variable}"),
+    };
+    let does = format!("has {}{place}", spell(&token.name, value));
+    culprit::at_line(CulpritKind::BootSource, &source.path, source.line, does)
 }
 
 /// The last source file of boot entries in which the parameter has such a value.

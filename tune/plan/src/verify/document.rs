@@ -109,6 +109,29 @@ pub struct Row {
     pub note: String,
 }
 
+impl Row {
+    /// A row that belongs to no change, held.
+    pub(super) fn of_host(
+        layer: &str,
+        what: impl Into<String>,
+        planned: String,
+        observed: Reading<String>,
+        setting: Option<&str>,
+    ) -> Self {
+        Self {
+            change: None,
+            settings: setting.map(str::to_owned).into_iter().collect(),
+            layer: layer.to_owned(),
+            what: what.into(),
+            planned,
+            observed,
+            standing: Standing::Held,
+            by: None,
+            note: String::new(),
+        }
+    }
+}
+
 /// The standing of a planned value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

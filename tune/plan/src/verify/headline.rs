@@ -6,6 +6,7 @@ use crate::{Plan, partition};
 use lowlat_host::{CpuSet, Reading, snapshot::Irq};
 use lowlat_settings::change::{Change, Target, WhyLeftOut, cache};
 
+const LAYER: &str = "headline";
 /// Maximum number of interrupts in a note.
 const NAMED_MAX: usize = 6;
 
@@ -60,24 +61,11 @@ fn isolated(scene: &Scene<'_>) -> Reading<CpuSet> {
     }
 }
 
-fn row(what: &str, planned: String, observed: Reading<String>, setting: &str) -> Row {
-    Row {
-        change: None,
-        settings: vec![setting.to_owned()],
-        layer: "headline".to_owned(),
-        what: what.to_owned(),
-        planned,
-        observed,
-        standing: Standing::Held,
-        by: None,
-        note: String::new(),
-    }
-}
-
 /// Compares a set of the kernel with the plan's; if it differs, the row of its parameter has the reason.
 fn of_set(scene: &Scene<'_>, setting: &str, what: &str, cpus: &Reading<CpuSet>, changes: &[Row]) -> Row {
     let planned = &scene.plan.isolated;
-    let row = row(what, planned.to_list(), cpus.clone().map(|cpus| cpus.to_list()), setting);
+    let observed = cpus.clone().map(|cpus| cpus.to_list());
+    let row = Row::of_host(LAYER, what, planned.to_list(), observed, Some(setting));
     let Reading::Known(cpus) = cpus else {
         let note = unreadable(cpus);
         return Row { standing: Standing::Unreadable, note, ..row };
@@ -130,9 +118,9 @@ fn of_irqs(scene: &Scene<'_>, headline: &mut Headline) -> Row {
             other => outside.push((now, other)),
         }
     }
-    let observed = format!("{} of {} inside", headline.irqs_inside, headline.irqs_movable);
-    let row =
-        row("movable interrupts", format!("all inside {house}"), Reading::Known(observed), "irq.affinity");
+    let observed = Reading::Known(format!("{} of {} inside", headline.irqs_inside, headline.irqs_movable));
+    let planned = format!("all inside {house}");
+    let row = Row::of_host(LAYER, "movable interrupts", planned, observed, Some("irq.affinity"));
     if outside.is_empty() {
         let standing = if headline.irqs_moving > 0 { Standing::MovesLater } else { Standing::Held };
         let note = match headline.irqs_moving {
@@ -151,12 +139,12 @@ fn of_irqs(scene: &Scene<'_>, headline: &mut Headline) -> Row {
         _ => None,
     });
     let is_unread = outside.iter().all(|(_, place)| *place == irq::Where::Unread);
-    match asked {
-        Some(asked) => match culprit_of(&culprit::of_irq(scene, Some(asked)), &asked.to_list()) {
-            Some(by) => Row { standing: Standing::Overridden, by: Some(by), note, ..row },
-            None => Row { standing: Standing::Lost, note, ..row },
-        },
-        None if is_unread => Row { standing: Standing::Unreadable, note, ..row },
-        None => Row { standing: Standing::Ineffective, note, ..row },
-    }
+    let by = asked.and_then(|asked| culprit_of(&culprit::of_irq(scene, Some(asked)), &asked.to_list()));
+    let standing = match asked {
+        Some(_) if by.is_some() => Standing::Overridden,
+        Some(_) => Standing::Lost,
+        None if is_unread => Standing::Unreadable,
+        None => Standing::Ineffective,
+    };
+    Row { standing, by, note, ..row }
 }

@@ -35,7 +35,7 @@ pub(super) fn stands(scene: &Scene<'_>, irq: &Irq, wanted: &CpuSet) -> Where {
         (Reading::Known(asked), Reading::Known(goes)) if is_inside(asked) => {
             // A controller that cannot be reprogrammed between interrupts moves with the next one.
             match fired_elsewhere(scene, irq, wanted) {
-                Some((count, cpu)) if is_inside_before(irq, &is_inside) => Where::Stays(format!(
+                Some((count, cpu)) if irq.affinity.known().is_some_and(is_inside) => Where::Stays(format!(
                     "the move was requested, but it has since fired {count} times on CPU {cpu} and still goes to \
                      {goes:#}"
                 )),
@@ -48,10 +48,6 @@ pub(super) fn stands(scene: &Scene<'_>, irq: &Irq, wanted: &CpuSet) -> Where {
         (Reading::Known(asked), _) => Where::AskedElsewhere(asked.clone()),
         _ => Where::Unread,
     }
-}
-
-fn is_inside_before(irq: &Irq, is_inside: &impl Fn(&CpuSet) -> bool) -> bool {
-    irq.affinity.known().is_some_and(is_inside)
 }
 
 /// True if an interrupt goes to `wanted` only, whatever was requested.
@@ -92,7 +88,7 @@ fn find<'a>(scene: &Scene<'a>, at: usize, number: u32, actions: &[String]) -> Op
 pub(super) fn row(scene: &Scene<'_>, at: usize, change: &Change, number: u32, actions: &[String]) -> Row {
     let Some(irq) = find(scene, at, number, actions) else {
         let what = format!("IRQ {}", actions.join("+"));
-        let look = UnjudgedTarget::absent(at, change, what);
+        let look = UnjudgedTarget::of(at, change, what, Reading::Absent);
         if scene.host.interrupts.irqs.is_empty() {
             return look.row(Standing::Unreadable, "/proc/interrupts contains no interrupts");
         }
@@ -100,13 +96,11 @@ pub(super) fn row(scene: &Scene<'_>, at: usize, change: &Change, number: u32, ac
     };
     let wanted = CpuSet::parse_list(&change.after).unwrap_or_default();
     let now = latest(scene, irq);
-    let look = |observed: &Reading<CpuSet>, is_planned: bool| UnjudgedTarget {
-        at,
-        change,
-        what: format!("IRQ {}", irq.label()),
-        observed: observed.clone().map(|cpus| cpus.to_list()),
-        is_planned,
-        claims: culprit::of_irq(scene, observed.known()),
+    let look = |cpus: &Reading<CpuSet>, is_planned: bool| {
+        let observed = cpus.clone().map(|cpus| cpus.to_list());
+        let claims = culprit::of_irq(scene, cpus.known());
+        let look = UnjudgedTarget::of(at, change, format!("IRQ {}", irq.label()), observed);
+        UnjudgedTarget { is_planned, claims, ..look }
     };
     let goes = now.goes_to();
     match stands(scene, irq, &wanted) {

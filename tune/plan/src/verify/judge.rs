@@ -118,9 +118,9 @@ pub(super) struct UnjudgedTarget<'a> {
 }
 
 impl<'a> UnjudgedTarget<'a> {
-    /// A target that was not found.
-    pub(super) fn absent(at: usize, change: &'a Change, what: String) -> Self {
-        Self { at, change, what, observed: Reading::Absent, is_planned: false, claims: Vec::new() }
+    /// A target whose value is not the planned one, and that nothing else is known to set.
+    pub(super) fn of(at: usize, change: &'a Change, what: String, observed: Reading<String>) -> Self {
+        Self { at, change, what, observed, is_planned: false, claims: Vec::new() }
     }
 
     /// The row with a given standing.
@@ -148,11 +148,8 @@ impl<'a> UnjudgedTarget<'a> {
             return self.row(Standing::Held, "");
         }
         let is_from_before = self.change.before.known().is_some_and(|before| same_meaning(before, observed));
-        let claims = self.claims.clone();
-        if let Some(by) = culprit_of(&claims, observed) {
-            let mut row = self.row(Standing::Overridden, "");
-            row.by = Some(by);
-            return row;
+        if let Some(by) = culprit_of(&self.claims, observed) {
+            return Row { by: Some(by), ..self.row(Standing::Overridden, "") };
         }
         if is_from_before {
             if let Some(refusal) = scene.refusal(&self.change.target) {
@@ -163,9 +160,7 @@ impl<'a> UnjudgedTarget<'a> {
             return self.row(Standing::Lost, note);
         }
         let note = self.change.target.kind().how_to_find();
-        let mut row = self.row(Standing::Overridden, note);
-        row.by = Some(unknown());
-        row
+        Row { by: Some(unknown()), ..self.row(Standing::Overridden, note) }
     }
 }
 

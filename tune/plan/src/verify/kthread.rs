@@ -23,31 +23,23 @@ fn find<'a>(
     threads().find(|thread| thread.pid == pid).or_else(|| threads().nth(place()))
 }
 
-fn not_found(scene: &Scene<'_>, at: usize, change: &Change, what: String) -> Row {
+fn not_found(scene: &Scene<'_>, look: UnjudgedTarget<'_>) -> Row {
     // A host always has kernel threads: none means that /proc was not read.
     let (standing, note) = if scene.host.tasks.kernel_threads.is_empty() {
         (Standing::Unreadable, "/proc contains no kernel threads")
     } else {
         (Standing::Gone, "no kernel thread has this name now")
     };
-    UnjudgedTarget::absent(at, change, what).row(standing, note)
+    look.row(standing, note)
 }
 
 pub(super) fn affinity_row(scene: &Scene<'_>, at: usize, change: &Change, comm: &str, pid: u32) -> Row {
-    let what = format!("CPUs of {comm}");
-    let Some(thread) = find(scene, at, change, (comm, pid)) else {
-        return not_found(scene, at, change, what);
-    };
+    let look = UnjudgedTarget::of(at, change, format!("CPUs of {comm}"), Reading::Absent);
+    let Some(thread) = find(scene, at, change, (comm, pid)) else { return not_found(scene, look) };
     let planned = CpuSet::parse_list(&change.after).unwrap_or_default();
     let is_planned = thread.cpus_allowed.known().is_some_and(|cpus| scene.same_cpus(cpus, &planned));
-    let look = UnjudgedTarget {
-        at,
-        change,
-        what,
-        observed: thread.cpus_allowed.clone().map(|cpus| cpus.to_list()),
-        is_planned,
-        claims: culprit::of_threads(scene.evidence),
-    };
+    let observed = thread.cpus_allowed.clone().map(|cpus| cpus.to_list());
+    let look = UnjudgedTarget { observed, is_planned, claims: culprit::threads(scene.evidence), ..look };
     if thread.is_bound && !is_planned && look.observed.is_known() {
         let note = "the kernel has bound this thread to its CPU (PF_NO_SETAFFINITY) and rejects moving it with EINVAL";
         return look.row(Standing::Ineffective, note);
@@ -56,18 +48,9 @@ pub(super) fn affinity_row(scene: &Scene<'_>, at: usize, change: &Change, comm: 
 }
 
 pub(super) fn scheduling_row(scene: &Scene<'_>, at: usize, change: &Change, comm: &str, pid: u32) -> Row {
-    let what = format!("{comm} scheduling");
-    let Some(thread) = find(scene, at, change, (comm, pid)) else {
-        return not_found(scene, at, change, what);
-    };
+    let look = UnjudgedTarget::of(at, change, format!("{comm} scheduling"), Reading::Absent);
+    let Some(thread) = find(scene, at, change, (comm, pid)) else { return not_found(scene, look) };
     let observed = scheduling(thread.policy, thread.rt_priority);
-    UnjudgedTarget {
-        at,
-        change,
-        what,
-        is_planned: observed == change.after,
-        observed: Reading::Known(observed),
-        claims: culprit::of_threads(scene.evidence),
-    }
-    .judge(scene)
+    let (is_planned, claims) = (observed == change.after, culprit::threads(scene.evidence));
+    UnjudgedTarget { observed: Reading::Known(observed), is_planned, claims, ..look }.judge(scene)
 }

@@ -2,7 +2,7 @@
 
 use super::judge::{Scene, UnjudgedTarget};
 use super::{Culprit, CulpritKind, Row, Standing};
-use lowlat_host::{Reading, snapshot::Assignment};
+use lowlat_host::Reading;
 use lowlat_settings::{change::Change, same_meaning};
 
 /// One `key = value` line of a file.
@@ -16,84 +16,58 @@ pub(super) fn key_row(scene: &Scene<'_>, at: usize, change: &Change, path: &str,
         None => scene.host.file(path),
     };
     let what = format!("{path} {key}");
-    let look = |observed: Reading<String>, is_planned: bool| UnjudgedTarget {
-        at,
-        change,
-        what: what.clone(),
-        observed,
-        is_planned,
-        claims: Vec::new(),
-    };
+    let look = |observed| UnjudgedTarget::of(at, change, what, observed);
     let text = match text {
         Reading::Known(text) => text,
         Reading::Absent => {
-            return look(Reading::Absent, false)
+            return look(Reading::Absent)
                 .row(Standing::Unreadable, format!("absent: {path}, or its line {key}=, is missing"));
         }
-        other => return look(other, false).judge(scene),
+        other => return look(other).judge(scene),
     };
     match last_value(&text, key) {
-        Some((_, value)) => {
+        Some(value) => {
             let is_planned = same_meaning(value, &change.after);
-            look(Reading::Known(value.to_owned()), is_planned).judge(scene)
+            UnjudgedTarget { is_planned, ..look(Reading::Known(value.to_owned())) }.judge(scene)
         }
-        None => look(Reading::Absent, false).row(
+        None => look(Reading::Absent).row(
             Standing::Lost,
             format!("{path} no longer has a line {key}=; a package may have replaced it"),
         ),
     }
 }
 
-/// The last `key = value` outside comments: its line from 1, and the value without quotes.
-fn last_value<'a>(text: &'a str, key: &str) -> Option<(usize, &'a str)> {
-    let lines = text.lines().enumerate().filter(|(_, line)| !line.trim_start().starts_with(['#', ';']));
-    let found = lines.filter_map(|(at, line)| {
-        let (name, value) = line.split_once('=')?;
-        (name.trim() == key).then(|| (at + 1, value.trim().trim_matches('"')))
-    });
-    found.last()
+/// The value of the last `key = value` outside comments, without quotes.
+fn last_value<'a>(text: &'a str, key: &str) -> Option<&'a str> {
+    let assignments = meaning(text).filter_map(|(_, line)| line.split_once('='));
+    assignments.filter(|(name, _)| name.trim() == key).last().map(|(_, value)| value.trim().trim_matches('"'))
 }
 
 /// The file, and each of its keys that another file overrides.
 pub(super) fn file_rows(scene: &Scene<'_>, at: usize, change: &Change, path: &str) -> Vec<Row> {
-    let look = |observed: Reading<String>, is_planned: bool| UnjudgedTarget {
-        at,
-        change,
-        what: path.to_owned(),
-        observed,
-        is_planned,
-        claims: Vec::new(),
-    };
+    let look = |observed| UnjudgedTarget::of(at, change, path.to_owned(), observed);
     if scene.evidence.masked.iter().any(|masked| masked == path) {
-        let mut row = look(Reading::Known("a link to /dev/null".to_owned()), false)
+        let row = look(Reading::Known("a link to /dev/null".to_owned()))
             .row(Standing::Overridden, "the file is masked; remove the link, then run `lowlat tune apply`");
-        row.by = Some(Culprit {
-            kind: CulpritKind::Mask,
-            name: path.to_owned(),
-            line: None,
-            does: "links to /dev/null, so it sets nothing".to_owned(),
-        });
-        return vec![short(row)];
+        let does = "links to /dev/null, so it sets nothing".to_owned();
+        let by = Culprit { kind: CulpritKind::Mask, name: path.to_owned(), line: None, does };
+        return vec![short(Row { by: Some(by), ..row })];
     }
     let reading = scene.evidence.files.get(path).cloned().unwrap_or_default();
     let own = match &reading {
-        Reading::Known(text) => of_content(look(reading.clone(), false), text, path),
-        Reading::Absent => look(Reading::Absent, false)
+        Reading::Known(text) => of_content(look(reading.clone()), text, path),
+        Reading::Absent => look(Reading::Absent)
             .row(Standing::Lost, "the file is missing; `lowlat tune apply` writes it again"),
-        _ => look(reading.clone(), false).judge(scene),
+        _ => look(reading.clone()).judge(scene),
     };
-    let is_there = reading.is_known();
     let mut rows = vec![short(own)];
-    if is_there {
+    if reading.is_known() {
         rows.extend(winners(scene, change, path).into_iter().map(|(what, planned, observed, by)| {
-            let look = UnjudgedTarget { what, ..look(Reading::Known(observed), false) };
-            let mut row = look.row(Standing::Overridden, "");
-            row.planned = planned;
-            row.by = Some(by);
-            row
+            let look = UnjudgedTarget::of(at, change, what, Reading::Known(observed));
+            Row { planned, by: Some(by), ..look.row(Standing::Overridden, "") }
         }));
         rows.extend(not_taken(scene, change, path).into_iter().map(|(unit, key, planned, observed)| {
-            let look = UnjudgedTarget { what: format!("{key} of {unit}"), ..look(observed, false) };
+            let look = UnjudgedTarget::of(at, change, format!("{key} of {unit}"), observed);
             let note =
                 format!("{unit} was started before the file was written; run `systemctl restart {unit}`");
             Row { planned, ..look.row(Standing::Ineffective, note) }
@@ -115,22 +89,18 @@ fn of_content(look: UnjudgedTarget<'_>, text: &str, path: &str) -> Row {
     let found: Vec<(usize, &str)> = meaning(text).collect();
     let is_same = |(at, line): (usize, &str)| planned.get(at).is_some_and(|wanted| same_line(wanted, line));
     let first_other = found.iter().enumerate().find(|(at, (_, line))| !is_same((*at, line)));
-    let (line, says) = match first_other {
+    let (line, does) = match first_other {
         None if found.len() == planned.len() => return look.row(Standing::Held, ""),
         None => (found.last().map_or(1, |(line, _)| line + 1), "lines are missing".to_owned()),
         Some((_, (line, text))) => (*line, format!("lowlat did not write \"{text}\"")),
     };
-    let mut row = look.row(
+    let row = look.row(
         Standing::Overridden,
         "the file was edited since; `lowlat tune rollback` shows the three versions and does not overwrite the edit",
     );
-    row.by = Some(Culprit {
-        kind: CulpritKind::Unknown,
-        name: path.to_owned(),
-        line: u32::try_from(line).ok(),
-        does: says,
-    });
-    row
+    let line = u32::try_from(line).ok();
+    let by = Culprit { kind: CulpritKind::Unknown, name: path.to_owned(), line, does };
+    Row { by: Some(by), ..row }
 }
 
 /// `a = 1` and `a=1` are one line.
@@ -197,11 +167,7 @@ fn winners(scene: &Scene<'_>, change: &Change, path: &str) -> Vec<(String, Strin
             lines.rfind(|line| line.key == key).cloned().map(|line| (CulpritKind::DropIn, line))
         } else if path.contains("/sysctl.d/") {
             let mut lines = scene.host.kernel.sysctl_files.iter();
-            lines.rfind(|line| line.key == key).map(|line| {
-                let line = line.clone();
-                let (path, value, line) = (line.path, line.value, line.line);
-                (CulpritKind::SysctlFile, Assignment { path, line, key: key.to_owned(), value })
-            })
+            lines.rfind(|line| line.key == key).cloned().map(|line| (CulpritKind::SysctlFile, line))
         } else {
             None
         };

@@ -11,12 +11,9 @@ use lowlat_settings::{
 pub(super) fn row(scene: &Scene<'_>, at: usize, change: &Change, unit: &str) -> Row {
     let services = &scene.host.services;
     let look = |observed: Reading<String>, is_planned: bool| UnjudgedTarget {
-        at,
-        change,
-        what: unit.to_owned(),
-        observed,
         is_planned,
         claims: claims(scene, unit),
+        ..UnjudgedTarget::of(at, change, unit.to_owned(), observed)
     };
     let Some(found) = services.units.get(unit) else {
         if services.units.is_empty() {
@@ -92,25 +89,15 @@ pub(super) fn keeper_row(scene: &Scene<'_>) -> Option<Row> {
     let is_enabled = state.starts_with("enabled");
     let note =
         "the next boot will not apply the run-time part of the plan; `lowlat tune apply` enables it again";
-    Some(Row {
-        change: None,
-        settings: Vec::new(),
-        layer: Layer::Service.word().to_owned(),
-        what: format!("{SERVICE} at boot"),
-        planned: "enabled".to_owned(),
-        observed: enablement.clone(),
-        standing: if is_enabled { Standing::Held } else { Standing::Lost },
-        by: None,
-        note: if is_enabled { String::new() } else { note.to_owned() },
-    })
+    let what = format!("{SERVICE} at boot");
+    let row = Row::of_host(Layer::Service.word(), what, "enabled".to_owned(), enablement.clone(), None);
+    Some(if is_enabled { row } else { Row { standing: Standing::Lost, note: note.to_owned(), ..row } })
 }
 
 /// "active, enabled" in its two parts.
 fn parts(text: &str) -> (&str, Option<&str>) {
-    match text.split_once(',') {
-        Some((active, boot)) => (active.trim(), Some(boot.trim())),
-        None => (text.trim(), None),
-    }
+    let parts = text.split_once(',');
+    parts.map_or((text.trim(), None), |(active, boot)| (active.trim(), Some(boot.trim())))
 }
 
 fn is_running(state: &str) -> bool {
@@ -131,14 +118,9 @@ fn claims(scene: &Scene<'_>, unit: &str) -> Vec<Claim> {
         scene.host.services.units.get(name).is_some_and(|unit| is_running(unit.active.text()))
     };
     let starters = ["socket", "timer", "path"].map(|kind| format!("{stem}.{kind}"));
-    let claim = |name: String| Claim {
-        by: Culprit {
-            kind: CulpritKind::Daemon,
-            line: None,
-            does: format!("is active and starts {unit} again"),
-            name,
-        },
-        value: None,
+    let claim = |name: String| {
+        let does = format!("is active and starts {unit} again");
+        Claim { by: Culprit { kind: CulpritKind::Daemon, name, line: None, does }, value: None }
     };
     starters.into_iter().filter(runs).map(claim).collect()
 }

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 /// occurs 100 to 1,000 times a second.
 pub const TICKS_PER_S_MAX: u64 = 10;
 
+const LAYER: &str = "ticks";
 const NS_PER_S: u128 = 1_000_000_000;
 
 /// Timer interrupts of each isolated CPU over a period.
@@ -85,24 +86,11 @@ pub(super) fn rows(scene: &Scene<'_>, proof: &TickProof, unset: Unset<'_>) -> Ve
     rows
 }
 
-fn blank(what: String, planned: String, observed: Reading<String>, setting: &str) -> Row {
-    Row {
-        change: None,
-        settings: vec![setting.to_owned()],
-        layer: "ticks".to_owned(),
-        what,
-        planned,
-        observed,
-        standing: Standing::Held,
-        by: None,
-        note: String::new(),
-    }
-}
-
 fn of_cpu(proof: &TickProof, count: &TickCount, unset: Unset<'_>) -> Row {
     let planned = format!("{} ticks at most", proof.allowed());
     let observed = count.ticks.clone().map(|ticks| format!("{ticks} ticks, {}", count.load.word()));
-    let row = blank(format!("ticks of CPU {}", count.cpu), planned, observed, "boot.nohz_full");
+    let what = format!("ticks of CPU {}", count.cpu);
+    let row = Row::of_host(LAYER, what, planned, observed, Some("boot.nohz_full"));
     let Reading::Known(ticks) = &count.ticks else {
         let note = unreadable(&count.ticks);
         return Row { standing: Standing::Unreadable, note, ..row };
@@ -149,12 +137,10 @@ fn rcu(scene: &Scene<'_>, proof: &TickProof, unset: Unset<'_>) -> Row {
         .filter(|cpu| cpu.rcu_softirqs.known().is_some_and(|count| *count > proof.allowed()))
         .map(|cpu| cpu.cpu)
         .collect();
-    let row = blank(
-        "RCU callbacks of isolated CPUs".to_owned(),
-        format!("run by threads outside {isolated}"),
-        Reading::Known(format!("{count} threads")),
-        "boot.rcu_nocbs",
-    );
+    let planned = format!("run by threads outside {isolated}");
+    let observed = Reading::Known(format!("{count} threads"));
+    let what = "RCU callbacks of isolated CPUs";
+    let row = Row::of_host(LAYER, what, planned, observed, Some("boot.rcu_nocbs"));
     let fault = if !without.is_empty() {
         format!("no thread rcuop or rcuos serves {without:#}: the kernel did not offload them")
     } else if let Some(first) = on_isolated.first() {

@@ -21,11 +21,7 @@ pub fn call(scope: &Scope<'_>, name: &str, arguments: &[String]) -> Result<Optio
         ("assertion_non_equal", [what, a, b]) if a == b => return Err(refused(what)),
         ("assertion" | "assertion_non_equal", _) => return Ok(None),
         ("regex_search_ternary", [text, pattern, yes, no]) => {
-            if search(pattern, text)? {
-                yes.clone()
-            } else {
-                no.clone()
-            }
+            if search(pattern, text)? { yes } else { no }.clone()
         }
         ("cpuinfo_check", [_, _, ..]) => {
             let text = scope.file("/proc/cpuinfo")?;

@@ -93,30 +93,21 @@ fn split(separator: &str, list: &str) -> Vec<String> {
 }
 
 struct Loader<'a> {
-    scope: Scope<'a>,
+    profile: MergedProfile<'a>,
     folders: Vec<String>,
     /// The paths of files read so far, and in `files` their sections, those of included profiles first.
     seen: Vec<String>,
     files: Vec<Vec<Section>>,
-    missing: Vec<(String, String)>,
-    unread: Vec<Unread>,
-    refused: Option<String>,
 }
 
 impl<'a> MergedProfile<'a> {
     /// Loads profiles by name, or one by the path of its file. Errors: TuneD rejects a file, or it cannot be read.
     pub fn load(names: &[&str], tree: &'a dyn Tree, host: &'a HostSnapshot) -> Result<Self, String> {
         let scope = Scope { host, tree, variables: BTreeMap::new(), gap: None };
+        let (units, missing, unread) = (Vec::new(), Vec::new(), Vec::new());
+        let profile = Self { units, missing, unread, refused: None, scope };
         let folders = FOLDERS.map(str::to_owned).to_vec();
-        let mut loader = Loader {
-            scope,
-            folders,
-            seen: Vec::new(),
-            files: Vec::new(),
-            missing: Vec::new(),
-            unread: Vec::new(),
-            refused: None,
-        };
+        let mut loader = Loader { profile, folders, seen: Vec::new(), files: Vec::new() };
         for name in names {
             if name.starts_with('/') {
                 // Profiles that are not installed are in neighbouring directories.
@@ -172,7 +163,7 @@ impl<'a> Loader<'a> {
             let path = format!("{place}/{folder}/tuned.conf");
             if self.seen.contains(&path) {
                 is_seen = true;
-            } else if !self.scope.tree.read(&path).is_absent() {
+            } else if !self.profile.scope.tree.read(&path).is_absent() {
                 found = Some(path);
                 break;
             }
@@ -180,7 +171,7 @@ impl<'a> Loader<'a> {
         match found {
             Some(path) => self.add(&path)?,
             None if is_seen || is_optional => {}
-            None => self.missing.push((name.to_owned(), includer.to_owned())),
+            None => self.profile.missing.push((name.to_owned(), includer.to_owned())),
         }
         Ok(())
     }
@@ -190,7 +181,7 @@ impl<'a> Loader<'a> {
         if self.seen.len() >= FILES_MAX {
             return Err(format!("more than {FILES_MAX} profiles include each other"));
         }
-        let text = match self.scope.tree.read(path) {
+        let text = match self.profile.scope.tree.read(path) {
             Reading::Known(text) => text,
             other => return Err(format!("{path} is {other}")),
         };
@@ -206,7 +197,7 @@ impl<'a> Loader<'a> {
         }
         let main = sections.iter().find(|section| section.name == "main");
         let include = main.and_then(|main| main.entries.iter().find(|entry| entry.key == "include"));
-        match include.map(|include| self.scope.expand(&include.value)) {
+        match include.map(|include| self.profile.scope.expand(&include.value)) {
             Some(Ok(names)) => {
                 for name in split(r"\s*[,;]\s*", &names) {
                     self.find(&name, path)?;
@@ -220,11 +211,11 @@ impl<'a> Loader<'a> {
     }
 
     fn leave(&mut self, place: &str, why: &str) {
-        self.unread.push(Unread { place: place.to_owned(), why: why.to_owned(), is_invalid: false });
+        self.profile.unread.push(Unread { place: place.to_owned(), why: why.to_owned(), is_invalid: false });
     }
 
     fn finish(mut self) -> MergedProfile<'a> {
-        let (mut variables, mut units): (Vec<Entry>, Vec<Unit>) = (Vec::new(), Vec::new());
+        let mut variables: Vec<Entry> = Vec::new();
         let sections = std::mem::take(&mut self.files).into_iter().flatten();
         for unit in sections.filter(|section| section.name != "main").map(Unit::new) {
             if unit.plugin == "variables" {
@@ -240,6 +231,7 @@ impl<'a> Loader<'a> {
                 }
                 continue;
             }
+            let units = &mut self.profile.units;
             match units.iter_mut().find(|old| old.name == unit.name) {
                 Some(old) if unit.replaces => *old = unit,
                 Some(old) => old.merge(unit),
@@ -249,23 +241,22 @@ impl<'a> Loader<'a> {
         for entry in variables {
             if entry.key == "include" { self.include(&entry) } else { self.define(entry) }
         }
-        let Self { scope, missing, unread, refused, .. } = self;
-        MergedProfile { units, missing, unread, refused, scope }
+        self.profile
     }
 
     fn define(&mut self, entry: Entry) {
         if is_word(&entry.key) {
-            let value = self.scope.expand(&entry.value);
+            let value = self.profile.scope.expand(&entry.value);
             if let Err(stop) = &value {
                 if let Stop::Refused(why) = stop {
-                    self.refused.get_or_insert_with(|| why.clone());
+                    self.profile.refused.get_or_insert_with(|| why.clone());
                 }
                 // Variables that refer to this one have the same reason.
-                if !self.unread.iter().any(|part| part.why == stop.why()) {
+                if !self.profile.unread.iter().any(|part| part.why == stop.why()) {
                     self.leave(&format!("[variables] {}", entry.key), stop.why());
                 }
             }
-            self.scope.variables.insert(entry.key, value);
+            self.profile.scope.variables.insert(entry.key, value);
         }
     }
 
@@ -274,7 +265,7 @@ impl<'a> Loader<'a> {
         let path = &include.value;
         let name = path.rsplit('/').next().unwrap_or_default();
         let folder = include.path.rsplit_once('/').map_or("", |(folder, _)| folder);
-        let tree = self.scope.tree;
+        let tree = self.profile.scope.tree;
         // A profile that is not installed has its variables file in its own directory.
         let text = match tree.read(path) {
             Reading::Absent => tree.read(&format!("{folder}/{name}")),
@@ -285,12 +276,12 @@ impl<'a> Loader<'a> {
                 Ok(entries) => return entries.into_iter().for_each(|entry| self.define(entry)),
                 Err(why) => format!("{path} cannot be parsed: {why}"),
             },
-            Reading::Absent if self.scope.host.origin.kind != OriginKind::Capture => {
+            Reading::Absent if self.profile.scope.host.origin.kind != OriginKind::Capture => {
                 return self.leave("[variables] include", &format!("{path} does not exist on this host"));
             }
             _ => format!("{path} was not read"),
         };
         self.leave("[variables] include", &why);
-        self.scope.gap = Some(why);
+        self.profile.scope.gap = Some(why);
     }
 }

@@ -4,6 +4,9 @@ mod daemons;
 mod files;
 mod tuned;
 
+pub(super) use files::idle_states;
+pub(super) use tuned::{parameter, threads};
+
 use super::judge::{Claim, Scene};
 use super::{Culprit, CulpritKind, Evidence};
 use lowlat_host::{CpuSet, snapshot::Assignment};
@@ -60,20 +63,7 @@ fn of_processes(scene: &Scene<'_>) -> Vec<Claim> {
     gives_cpus(scene.host).into_iter().filter(of_first).rev().map(claim).collect()
 }
 
-pub(super) fn of_threads(evidence: &Evidence) -> Vec<Claim> {
-    tuned::threads(evidence)
-}
-
-pub(super) fn of_idle_states(evidence: &Evidence) -> Vec<Claim> {
-    files::idle_states(evidence)
-}
-
-/// Claims on a boot parameter, apart from the source files of boot entries.
-pub(super) fn of_parameter(scene: &Scene<'_>, name: &str) -> Vec<Claim> {
-    tuned::parameter(scene.evidence, name)
-}
-
 /// A culprit that is a line of a file.
-fn at_line(kind: CulpritKind, path: &str, line: u32, does: String) -> Culprit {
+pub(super) fn at_line(kind: CulpritKind, path: &str, line: u32, does: String) -> Culprit {
     Culprit { kind, name: path.to_owned(), line: Some(line), does }
 }

@@ -15,19 +15,15 @@ const PLACES: &[&str] = &["isolated_cores", "default_irq_smp_affinity", "ps_whit
 /// if it is larger" or smaller; TuneD computes values with unresolved variables.
 fn claims_of(option: &TunedOption) -> Vec<Claim> {
     let text = option.value.trim().trim_matches('"');
-    let by = at_line(
-        CulpritKind::Tuned,
-        &option.path,
-        option.line,
-        format!("[{}] sets {} = {text} as TuneD's active profile", option.plugin, option.key),
-    );
+    let does = format!("[{}] sets {} = {text} as TuneD's active profile", option.plugin, option.key);
     let values = text.split('|').map(|value| value.trim().trim_matches(['>', '<', '=', '%']).trim());
-    values
-        .map(|value| {
-            let is_worked_out = value.contains("${");
-            Claim { by: by.clone(), value: (!is_worked_out).then(|| value.to_owned()) }
-        })
-        .collect()
+    values.map(|value| claim(option, does.clone(), value)).collect()
+}
+
+/// A claim on a value, unless TuneD computes it.
+fn claim(option: &TunedOption, does: String, value: &str) -> Claim {
+    let by = at_line(CulpritKind::Tuned, &option.path, option.line, does);
+    Claim { by, value: Some(value.to_owned()).filter(|value| !value.contains("${")) }
 }
 
 fn of<'a>(evidence: &'a Evidence, is_meant: impl Fn(&TunedOption) -> bool + 'a) -> Vec<Claim> {
@@ -67,7 +63,7 @@ pub(super) fn irqs(evidence: &Evidence) -> Vec<Claim> {
     worked_out(of(evidence, is_meant))
 }
 
-pub(super) fn threads(evidence: &Evidence) -> Vec<Claim> {
+pub(in crate::verify) fn threads(evidence: &Evidence) -> Vec<Claim> {
     let is_meant = |option: &TunedOption| {
         option.plugin == "scheduler"
             && (option.key.starts_with("group.") || PLACES.contains(&option.key.as_str()))
@@ -103,7 +99,7 @@ pub(super) fn net(evidence: &Evidence, nic: &str, key: &str, field: &str) -> Vec
 }
 
 /// `cmdline`, `cmdline_realtime` and similar options of the bootloader plugin.
-pub(super) fn parameter(evidence: &Evidence, name: &str) -> Vec<Claim> {
+pub(in crate::verify) fn parameter(evidence: &Evidence, name: &str) -> Vec<Claim> {
     let options = evidence
         .tuned
         .iter()
@@ -111,19 +107,11 @@ pub(super) fn parameter(evidence: &Evidence, name: &str) -> Vec<Claim> {
     options
         .flat_map(|option| {
             let text = option.value.trim().trim_start_matches(['+', '-']).trim().trim_matches('"');
+            let claim = |value: &str| {
+                claim(option, format!("[bootloader] adds {name}={value} as TuneD's active profile"), value)
+            };
             let line = CommandLine::parse(text);
-            let values: Vec<String> =
-                line.all(name).map(|value| value.unwrap_or_default().to_owned()).collect();
-            values.into_iter().map(|value| {
-                let by = at_line(
-                    CulpritKind::Tuned,
-                    &option.path,
-                    option.line,
-                    format!("[bootloader] adds {name}={value} as TuneD's active profile"),
-                );
-                let is_worked_out = value.contains("${");
-                Claim { by, value: (!is_worked_out).then_some(value) }
-            })
+            line.all(name).map(|value| claim(value.unwrap_or_default())).collect::<Vec<_>>()
         })
         .collect()
 }
