@@ -129,7 +129,9 @@ pub(super) const SETTINGS: &[Setting] = &[
             "NVIDIA/NV-Kernels pull request 400",
             "kernel kernel/sched/deadline.c dl_server_apply_params: EBUSY; seen with Debian 13's 6.12.107",
         ],
-        judge: fair_server,
+        judge: |context, setting| {
+            server(context, setting, "the fair server can start the tick on these CPUs")
+        },
         ..DEBUGFS
     },
     Setting {
@@ -206,10 +208,6 @@ fn refusal(context: &Context<'_>) -> String {
     } else {
         String::new()
     }
-}
-
-fn fair_server(context: &Context<'_>, setting: &Setting) -> Judgement {
-    server(context, setting, "the fair server can start the tick on these CPUs")
 }
 
 /// The server for tasks of a BPF scheduler, which has work only while one is loaded.

@@ -104,15 +104,11 @@ pub(crate) const SETTINGS: &[Setting] = &[
     },
 ];
 
-/// True if the kernel is known to be built without an option.
-fn is_built_without(context: &Context<'_>, option: &str) -> bool {
-    context.host.kernel.config_option(option) == Reading::Known(None)
-}
-
 /// Judgement for a kernel that does not support the parameter.
 fn cannot(context: &Context<'_>, key: &str, option: &str, effect: &str) -> Option<Judgement> {
     let line: &CommandLine = context.host.kernel.command_line.known()?;
-    is_built_without(context, option).then(|| {
+    let is_built_without = context.host.kernel.config_option(option) == Reading::Known(None);
+    is_built_without.then(|| {
         let because =
             format!("this kernel is built without CONFIG_{option}: {effect}; use a kernel that has it");
         match line.in_force(key) {

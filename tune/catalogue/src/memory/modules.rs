@@ -79,23 +79,22 @@ pub(crate) const SETTINGS: &[Setting] = &[
     },
 ];
 
-/// Returns the modules, or the judgement for a host that does not report them.
-fn modules<'a>(context: &Context<'a>) -> Result<&'a [MemoryModule], Judgement> {
+/// The modules; none if the host does not report them.
+fn modules<'a>(context: &Context<'a>) -> Option<&'a Vec<MemoryModule>> {
+    context.host.memory.modules.known().filter(|modules| !modules.is_empty())
+}
+
+fn no_modules(context: &Context<'_>) -> Judgement {
     match &context.host.memory.modules {
-        Reading::Known(modules) if modules.is_empty() => {
-            Err(Judgement::unknown("the firmware lists no memory modules").at(SMBIOS))
-        }
-        Reading::Known(modules) => Ok(modules),
-        Reading::Absent => Err(Judgement::unknown("this host has no SMBIOS tables").at(SMBIOS)),
-        other => Err(missing(other, SMBIOS)),
+        Reading::Known(_) => Judgement::unknown("the firmware lists no memory modules"),
+        Reading::Absent => Judgement::unknown("this host has no SMBIOS tables"),
+        other => missing(other, SMBIOS),
     }
+    .at(SMBIOS)
 }
 
 fn module_speed(context: &Context<'_>, _: &Setting) -> Judgement {
-    let modules = match modules(context) {
-        Ok(modules) => modules,
-        Err(judgement) => return judgement,
-    };
+    let Some(modules) = modules(context) else { return no_modules(context) };
     let told: Vec<(&str, u32, u32)> =
         modules.iter().filter_map(|m| Some((m.locator.as_str(), m.configured_mts?, m.speed_mts?))).collect();
     if told.is_empty() {
@@ -116,10 +115,7 @@ fn module_speed(context: &Context<'_>, _: &Setting) -> Judgement {
 }
 
 fn module_uniform(context: &Context<'_>, _: &Setting) -> Judgement {
-    let modules = match modules(context) {
-        Ok(modules) => modules,
-        Err(judgement) => return judgement,
-    };
+    let Some(modules) = modules(context) else { return no_modules(context) };
     let mut kinds: BTreeMap<String, usize> = BTreeMap::new();
     for module in modules {
         let ranks = module.ranks.map_or(String::new(), |ranks| format!(", {ranks} ranks"));

@@ -38,7 +38,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         guide: Want::Value("never"),
         hazard: "never also applies to programs that request huge pages with madvise. Those that map hugetlb \
                  pages are not affected.",
-        judge: thp_enabled,
+        judge: |context, setting| value(context, setting, &context.host.memory.thp_enabled, THP_ENABLED),
         sources: &[THP, "guide 57037 section 4.3.2.1.1: transparent_hugepage=never"],
         ..THP_ROW
     },
@@ -158,10 +158,6 @@ fn value(context: &Context<'_>, setting: &Setting, reading: &Reading<String>, pa
         other => missing(other, path),
     }
     .at(path)
-}
-
-fn thp_enabled(context: &Context<'_>, setting: &Setting) -> Judgement {
-    value(context, setting, &context.host.memory.thp_enabled, THP_ENABLED)
 }
 
 fn without_thp(context: &Context<'_>) -> Option<Judgement> {

@@ -47,7 +47,7 @@ pub(crate) const SETTINGS: &[Setting] = &named([
         trading: Want::State("at least 10 s"),
         guide: Want::Value("3600"),
         sources: &[GUIDE, NETWORK_LATENCY, VM_DOC],
-        judge: stat_interval,
+        judge: |context, setting| numbered(context, setting, |seconds| seconds >= STAT_INTERVAL_S_MIN),
         ..SYSCTL
     },
     Setting {
@@ -62,7 +62,7 @@ pub(crate) const SETTINGS: &[Setting] = &named([
         trading: Want::State("at most 10"),
         guide: Want::Value("0"),
         sources: &[GUIDE, LATENCY_PERFORMANCE, VM_DOC],
-        judge: swappiness,
+        judge: |context, setting| numbered(context, setting, |value| (0..=SWAPPINESS_MAX).contains(&value)),
         ..SYSCTL
     },
     Setting {
@@ -91,14 +91,6 @@ pub(crate) const SETTINGS: &[Setting] = &named([
         ..SYSCTL
     },
 ]);
-
-fn stat_interval(context: &Context<'_>, setting: &Setting) -> Judgement {
-    numbered(context, setting, |seconds| seconds >= STAT_INTERVAL_S_MIN)
-}
-
-fn swappiness(context: &Context<'_>, setting: &Setting) -> Judgement {
-    numbered(context, setting, |value| (0..=SWAPPINESS_MAX).contains(&value))
-}
 
 /// A limit where the profile wants a state, and the exact value where it names one.
 fn numbered(context: &Context<'_>, setting: &Setting, is_wanted: fn(i64) -> bool) -> Judgement {
