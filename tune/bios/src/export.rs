@@ -3,9 +3,9 @@
 use super::{
     audit::{CUSTOM, profile_attribute},
     facts::{Attributes, BiosFacts},
-    judge,
+    judge::{self, RowAttribute},
     meaning::shown,
-    table::{Vendor, rows},
+    table::{Row, Vendor, rows},
 };
 use lowlat_catalogue::CATALOGUE;
 use lowlat_host::Profile;
@@ -83,24 +83,14 @@ impl BiosExport {
         let mut change = Attributes::new();
         let unlocked = unlock(facts, &settings);
         change.extend(unlocked.clone());
-        let mut left_out = Vec::new();
-        // Locks are evaluated in the state in which the body is judged: with the profile already Custom.
+        let mut draft = Draft { facts, profile, accepted_risks, left_out: Vec::new() };
         let mut custom = settings.clone();
         custom.extend(unlocked);
-        for row in rows() {
-            let Some(setting) = CATALOGUE.find(row.id) else { continue };
-            match proposal(facts, row, setting, profile, accepted_risks, (&settings, &custom)) {
-                Some(Ok((attribute, value))) => {
-                    change.insert(attribute, value);
-                }
-                Some(Err(row)) => left_out.push(row),
-                None => {}
-            }
-        }
+        change.extend(rows().filter_map(|row| draft.proposal(row, &settings, &custom)));
         if !steps.is_empty() {
-            change.extend(protections(facts, &settings, profile, accepted_risks, &mut left_out));
+            change.extend(draft.protections(&settings));
         }
-        release(facts, &settings, &mut change, &mut left_out);
+        draft.release(&settings, &mut change);
         if !change.is_empty() {
             steps.push(request(facts, &change));
         }
@@ -118,113 +108,124 @@ impl BiosExport {
             profile,
             restore: restore(facts, &steps),
             steps,
-            left_out,
+            left_out: draft.left_out,
             snapshot: facts.active.clone().into_iter().filter(|(name, _)| !is_secret(name)).collect(),
             warnings,
         }
     }
 }
 
-/// The contribution of one row: nothing if it is as wanted, otherwise the attribute with its value, or a reason why it
-/// is left out.
-fn proposal(
-    facts: &BiosFacts,
-    row: &super::table::Row,
-    setting: &'static Setting,
+/// An export in the making.
+struct Draft<'a> {
+    facts: &'a BiosFacts,
     profile: Profile,
-    accepted_risks: &[String],
-    (settings, custom): (&Attributes, &Attributes),
-) -> Option<Result<(String, Value), LeftOutRow>> {
-    let carrier = judge::carrier(facts, row, setting)?;
-    let attribute = carrier.attribute.to_owned();
-    let left_out = |why: String| {
-        Some(Err(LeftOutRow { id: setting.id.into(), attribute: carrier.attribute.to_owned(), why }))
-    };
-    let Some(wanted) = judge::wanted_values(setting, profile, facts.server.processor.as_deref()) else {
-        return left_out("the processor is unknown; add the ComputerSystem resource with --file".into());
-    };
-    let now = custom.get(&attribute).unwrap_or(carrier.active);
-    // The step that unlocks may itself be the row, which is then already in the body.
-    if wanted.is_empty() || carrier.meets(now, &wanted) {
-        return None;
-    }
-    if judge::is_weakening(row, &wanted) && !accepted_risks.iter().any(|id| id == setting.id) {
-        let harm =
-            if setting.risk == Risk::Security { "security" } else { "protection against errors (RAS)" };
-        return left_out(format!("it costs {harm}; use --accept-risk {} to include it", setting.id));
-    }
-    if carrier.entry.is_some_and(|entry| entry.is_read_only) {
-        return left_out("read-only according to the registry".into());
-    }
-    if facts.registry.is_some() && carrier.entry.is_none() {
-        return left_out("not in the registry".into());
-    }
-    match carrier.to_write(&wanted) {
-        Ok(value) if Some(&value) == settings.get(&attribute) => None,
-        Ok(value) => Some(Ok((attribute, value))),
-        Err(why) => left_out(why),
-    }
+    accepted_risks: &'a [String],
+    left_out: Vec<LeftOutRow>,
 }
 
-/// Protections that the first profile would weaken without consent, with their current values.
-fn protections(
-    facts: &BiosFacts,
-    settings: &Attributes,
-    profile: Profile,
-    accepted_risks: &[String],
-    left_out: &mut Vec<LeftOutRow>,
-) -> Attributes {
-    let before = facts.after_restart();
-    let mut kept = Attributes::new();
-    for row in rows().filter(|row| !row.weakens.is_empty() && !accepted_risks.iter().any(|id| id == row.id)) {
-        let Some(setting) = CATALOGUE.find(row.id) else { continue };
-        let wanted = judge::wanted_values(setting, profile, facts.server.processor.as_deref());
-        let Some(carrier) = judge::carrier(facts, row, setting)
-            .filter(|_| wanted.is_some_and(|wanted| wanted.is_empty() || judge::is_weakening(row, &wanted)))
-        else {
-            continue;
-        };
-        let weak: Vec<String> = row.weakens.iter().map(|weak| (*weak).to_owned()).collect();
-        let (Some(old), Some(new)) = (before.get(carrier.attribute), settings.get(carrier.attribute)) else {
-            continue;
-        };
-        if carrier.meets(new, &weak) && !carrier.meets(old, &weak) {
-            kept.insert(carrier.attribute.to_owned(), old.clone());
-            left_out.push(LeftOutRow {
-                id: row.id.into(),
-                attribute: carrier.attribute.into(),
-                why: format!(
-                    "the profile of the first step sets it to {}; the second restores {}, because its risk \
-                     is not accepted",
-                    shown(new),
-                    shown(old)
-                ),
-            });
+impl Draft<'_> {
+    fn leave_out(&mut self, id: &str, attribute: &str, why: String) {
+        self.left_out.push(LeftOutRow { id: id.into(), attribute: attribute.into(), why });
+    }
+
+    fn is_accepted(&self, id: &str) -> bool {
+        self.accepted_risks.iter().any(|accepted| accepted == id)
+    }
+
+    fn wanted(&self, setting: &Setting) -> Option<Vec<String>> {
+        judge::wanted_values(setting, self.profile, self.facts.server.processor.as_deref())
+    }
+
+    /// The contribution of one row: nothing if it is as wanted or left out, otherwise the attribute with its value.
+    /// Locks are evaluated with `custom`, the settings with the profile already Custom.
+    fn proposal(&mut self, row: &Row, settings: &Attributes, custom: &Attributes) -> Option<(String, Value)> {
+        let setting = CATALOGUE.find(row.id)?;
+        let carrier = judge::carrier(self.facts, row, setting)?;
+        let now = custom.get(carrier.attribute).unwrap_or(carrier.active);
+        match self.value(row, setting, &carrier, now) {
+            Ok(value) => {
+                let value = value.filter(|value| Some(value) != settings.get(carrier.attribute))?;
+                Some((carrier.attribute.to_owned(), value))
+            }
+            Err(why) => {
+                self.leave_out(setting.id, carrier.attribute, why);
+                None
+            }
         }
     }
-    kept
-}
 
-/// Removes attributes that others still control after the remaining changes of the body.
-fn release(
-    facts: &BiosFacts,
-    settings: &Attributes,
-    change: &mut Attributes,
-    left_out: &mut Vec<LeftOutRow>,
-) {
-    let mut then = settings.clone();
-    then.extend(change.clone());
-    let locked = facts.effects(&then).locked;
-    for (attribute, holder) in &locked {
-        if change.remove(attribute).is_none() {
-            continue;
+    /// The value to write for a row; `None` if it is as wanted, an error with the reason if it is left out.
+    fn value(
+        &self,
+        row: &Row,
+        setting: &Setting,
+        carrier: &RowAttribute<'_>,
+        now: &Value,
+    ) -> Result<Option<Value>, String> {
+        let Some(wanted) = self.wanted(setting) else {
+            return Err("the processor is unknown; add the ComputerSystem resource with --file".into());
+        };
+        // The step that unlocks may itself be the row, which is then already in the body.
+        if wanted.is_empty() || carrier.meets(now, &wanted) {
+            return Ok(None);
         }
-        let value = then.get(holder).map(shown).unwrap_or_default();
-        left_out.push(LeftOutRow {
-            id: id_of(facts, attribute).unwrap_or_default().into(),
-            attribute: attribute.clone(),
-            why: format!("{holder} = {value} controls it"),
-        });
+        if judge::is_weakening(row, &wanted) && !self.is_accepted(setting.id) {
+            let is_security = setting.risk == Risk::Security;
+            let harm = if is_security { "security" } else { "protection against errors (RAS)" };
+            return Err(format!("it costs {harm}; use --accept-risk {} to include it", setting.id));
+        }
+        if carrier.entry.is_some_and(|entry| entry.is_read_only) {
+            return Err("read-only according to the registry".into());
+        }
+        if self.facts.registry.is_some() && carrier.entry.is_none() {
+            return Err("not in the registry".into());
+        }
+        carrier.to_write(&wanted).map(Some)
+    }
+
+    /// Protections that the first profile would weaken without consent, with their current values.
+    fn protections(&mut self, settings: &Attributes) -> Attributes {
+        let before = self.facts.after_restart();
+        let mut kept = Attributes::new();
+        for row in rows().filter(|row| !row.weakens.is_empty()) {
+            let Some(setting) = CATALOGUE.find(row.id).filter(|_| !self.is_accepted(row.id)) else {
+                continue;
+            };
+            let is_kept = self
+                .wanted(setting)
+                .is_some_and(|wanted| wanted.is_empty() || judge::is_weakening(row, &wanted));
+            let Some(carrier) = judge::carrier(self.facts, row, setting).filter(|_| is_kept) else {
+                continue;
+            };
+            let weak: Vec<String> = row.weakens.iter().map(|weak| (*weak).to_owned()).collect();
+            let (Some(old), Some(new)) = (before.get(carrier.attribute), settings.get(carrier.attribute))
+            else {
+                continue;
+            };
+            if carrier.meets(new, &weak) && !carrier.meets(old, &weak) {
+                kept.insert(carrier.attribute.to_owned(), old.clone());
+                let (old, new) = (shown(old), shown(new));
+                let why = format!(
+                    "the profile of the first step sets it to {new}; the second restores {old}, because its risk is not \
+                     accepted"
+                );
+                self.leave_out(row.id, carrier.attribute, why);
+            }
+        }
+        kept
+    }
+
+    /// Removes attributes that others still control after the remaining changes of the body.
+    fn release(&mut self, settings: &Attributes, change: &mut Attributes) {
+        let mut then = settings.clone();
+        then.extend(change.clone());
+        for (attribute, holder) in &self.facts.effects(&then).locked {
+            if change.remove(attribute).is_some() {
+                let value = then.get(holder).map(shown).unwrap_or_default();
+                let id = id_of(self.facts, attribute).unwrap_or_default();
+                self.leave_out(id, attribute, format!("{holder} = {value} controls it"));
+            }
+        }
     }
 }
 
