@@ -114,10 +114,9 @@ fn wide(group: &[&Finding], width: usize) -> String {
         table.add_row(cells.map(clean));
     }
     let longest_id = group.iter().map(|finding| finding.id.chars().count()).max().unwrap_or(0);
-    let id_width = u16::try_from((longest_id + 2).min(width / 3)).unwrap_or(u16::MAX);
-    let fixed = [VERDICT_WIDTH + 1, IMPACT_WIDTH].map(|cells| u16::try_from(cells).unwrap_or(u16::MAX));
-    let fixed = [fixed[0], fixed[1], id_width];
+    let fixed = [VERDICT_WIDTH + 1, IMPACT_WIDTH, (longest_id + 2).min(width / 3)];
     for (column, cells) in table.column_iter_mut().zip(fixed) {
+        let cells = u16::try_from(cells).unwrap_or(u16::MAX);
         column.set_constraint(ColumnConstraint::Absolute(Width::Fixed(cells)));
     }
     let mut out = String::new();

@@ -80,13 +80,7 @@ fn subject(verification: &Verification, applied: &str) -> String {
 }
 
 fn set(cpus: &Reading<CpuSet>) -> String {
-    match cpus {
-        Reading::Known(cpus) if cpus.is_empty() => "none".to_owned(),
-        Reading::Known(cpus) => cpus.to_string(),
-        Reading::Absent => "absent".to_owned(),
-        Reading::Denied => "denied".to_owned(),
-        Reading::Unparsable(_) => "unreadable".to_owned(),
-    }
+    shown(&cpus.as_ref().map(CpuSet::to_list), "unreadable")
 }
 
 /// Returns the most important lines: isolation, interrupts, ticks.
@@ -107,21 +101,14 @@ fn headline(verification: &Verification) -> Vec<String> {
             1 => ", 1 moves when it next fires".to_owned(),
             count => format!(", {count} move when they next fire"),
         };
+        let reach = match irqs_managed_on_isolated {
+            0 => "none of them reaches".to_owned(),
+            1 => "1 of them reaches".to_owned(),
+            count => format!("{count} of them reach"),
+        };
         let managed = match irqs_managed {
             0 => String::new(),
-            _ => format!(
-                " ({irqs_managed} managed by the kernel, {} of them {} isolated CPUs)",
-                if *irqs_managed_on_isolated == 0 {
-                    "none".to_owned()
-                } else {
-                    irqs_managed_on_isolated.to_string()
-                },
-                if *irqs_managed_on_isolated == 1 || *irqs_managed_on_isolated == 0 {
-                    "reaches"
-                } else {
-                    "reach"
-                },
-            ),
+            _ => format!(" ({irqs_managed} managed by the kernel, {reach} isolated CPUs)"),
         };
         lines.push(format!(
             "IRQs: {irqs_inside} of {irqs_movable} movable inside {}{moving}{managed}",
@@ -208,19 +195,19 @@ fn add_group(out: &mut String, first: &Row, group: &[&Row], said: &str, width: u
 /// Returns the observed and the planned value. For an unreadable one, the note gives the reason.
 fn values(row: &Row) -> String {
     match row.standing {
-        Standing::Held => shown(&row.observed),
+        Standing::Held => shown(&row.observed, "unparsable"),
         Standing::Gone | Standing::Unreadable => format!("planned {}", row.planned),
-        _ => format!("{}; planned {}", shown(&row.observed), row.planned),
+        _ => format!("{}; planned {}", shown(&row.observed, "unparsable"), row.planned),
     }
 }
 
-fn shown(observed: &Reading<String>) -> String {
+fn shown(observed: &Reading<String>, unparsable: &str) -> String {
     match observed {
         Reading::Known(text) if text.is_empty() => "none".to_owned(),
         Reading::Known(text) => text.clone(),
         Reading::Absent => "absent".to_owned(),
         Reading::Denied => "denied".to_owned(),
-        Reading::Unparsable(_) => "unparsable".to_owned(),
+        Reading::Unparsable(_) => unparsable.to_owned(),
     }
 }
 
