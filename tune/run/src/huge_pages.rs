@@ -44,7 +44,7 @@ impl HugePages {
         // Read before anything is made: without a pool there is nothing to do.
         let found = writer.read_value(&total)?;
         number(&total, &found)?;
-        let free = writer.read_value(&free).map_err(FlowError::from).and_then(|of| number(&free, &of))?;
+        let free = number(&free, &writer.read_value(&free)?)?;
         let dir = PrivateDirectory::create(state, &LOG)?;
         let mut log = UndoLog::open(dir, writer, |_| true)?;
         let left = log.rollback_where(|_| true);

@@ -165,12 +165,12 @@ impl StateDir {
             // Administrators do link /var elsewhere, and other users cannot.
             base.extend(names.drain(..names.len() - 1));
         }
-        Self { base, names, faults: Faults::none() }
+        Self { base, names, faults: Faults::default() }
     }
 
     /// A directory at another path.
     pub fn at(dir: impl Into<PathBuf>) -> Self {
-        Self { base: dir.into(), names: Vec::new(), faults: Faults::none() }
+        Self { base: dir.into(), names: Vec::new(), faults: Faults::default() }
     }
 
     pub fn path(&self) -> PathBuf {

@@ -5,7 +5,7 @@ use super::{
     UndoLog, rollback::Until,
 };
 use lowlat_host::snapshot::sysctl_zeroed_with;
-use std::{collections::BTreeMap, fmt};
+use std::collections::BTreeMap;
 
 /// One change of a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,25 +51,20 @@ const VALUE: &str = "value";
 
 /// Cause of one step's failure.
 #[derive(Debug)]
-enum Failure {
-    AtTarget(HostError),
-    /// The log failed, or something before the change.
-    Elsewhere(UndoError),
-}
-
-impl Failure {
-    fn error(&self) -> &dyn fmt::Display {
-        match self {
-            Self::AtTarget(error) => error,
-            Self::Elsewhere(error) => error,
-        }
-    }
+struct Failure {
+    error: UndoError,
+    /// The target failed, not the log or something before the change.
+    is_at_target: bool,
 }
 
 impl From<UndoError> for Failure {
     fn from(error: UndoError) -> Self {
-        Self::Elsewhere(error)
+        Self { error, is_at_target: false }
     }
+}
+
+fn at_target(error: HostError) -> Failure {
+    Failure { error: error.into(), is_at_target: true }
 }
 
 /// State of a step, new or old, that the target has before the step.
@@ -194,14 +189,13 @@ impl UndoLog {
             match self.apply_step(plan, step, seen, origin, along) {
                 Ok(()) => report.done.push(step.id.clone()),
                 Err(failure) if self.may_go_on(plan, step, &failure, on_failure) => {
-                    report.failed.push((step.id.clone(), failure.error().to_string()));
+                    report.failed.push((step.id.clone(), failure.error.to_string()));
                 }
                 Err(failure) => {
                     let mut begun = report.done;
-                    begun.extend(
-                        [Some(step), along.map(|(next, _)| next)].into_iter().flatten().map(|s| s.id.clone()),
-                    );
-                    return Err(self.take_back_all(plan, step, failure.error(), &begun, &found));
+                    let last = [step].into_iter().chain(along.map(|(next, _)| next));
+                    begun.extend(last.map(|step| step.id.clone()));
+                    return Err(self.take_back_all(plan, step, &failure.error, &begun, &found));
                 }
             }
         }
@@ -284,7 +278,8 @@ impl UndoLog {
             OnFailure::Continue => true,
             OnFailure::SkipRefused => {
                 // A remaining entry means that the old state could not be restored.
-                matches!(failure, Failure::AtTarget(error) if error.is_refusal())
+                failure.is_at_target
+                    && matches!(&failure.error, UndoError::Host(error) if error.is_refusal())
                     && step.target.kind != FILE
                     && self.history().entry(plan, &step.id).is_none()
             }
@@ -302,13 +297,13 @@ impl UndoLog {
     ) -> Result<(), Failure> {
         if seen.standing == Standing::Old {
             // Read again: other steps came first, and the target may have changed since all were checked.
-            let mut present = self.read(&step.target).map_err(Failure::AtTarget)?;
+            let mut present = self.read(&step.target).map_err(at_target)?;
             let standing = standing(step, &present);
             let is_moving = standing.is_none() && is_moved_by_rule(&step.target);
             if standing.is_none() && !is_moving {
                 let what = format!("{} has just changed to {present}", step.target.name);
                 let error = HostError::io("apply", &step.target.name, std::io::Error::other(what));
-                return Err(Failure::Elsewhere(error.into()));
+                return Err(UndoError::from(error).into());
             }
             // An earlier step also affected this target: the state before that one is restored.
             if !step.target.comparison.same(&present, &seen.state) {
@@ -326,8 +321,8 @@ impl UndoLog {
             }
         }
         // A crash happened between the change and its record, or an earlier step made the change.
-        let target = self.target(&step.target).map_err(Failure::AtTarget)?;
-        target.settle(&self.writer, &step.target).map_err(Failure::AtTarget)?;
+        let target = self.target(&step.target).map_err(at_target)?;
+        target.settle(&self.writer, &step.target).map_err(at_target)?;
         self.confirm(plan, step)
     }
 
@@ -340,10 +335,7 @@ impl UndoLog {
             new.xattrs.clone_from(&old.xattrs);
         }
         let written = self.target(&step.target).and_then(|t| t.write(&self.writer, &step.target, &new));
-        let confirmed = match written {
-            Ok(()) => self.confirm(plan, step),
-            Err(error) => Err(Failure::AtTarget(error)),
-        };
+        let confirmed = written.map_err(at_target).and_then(|()| self.confirm(plan, step));
         confirmed.map_err(|failure| self.take_back(plan, step, present, failure))
     }
 
@@ -372,10 +364,10 @@ impl UndoLog {
 
     /// Reads back, and records that the step is done.
     fn confirm(&mut self, plan: &str, step: &UndoStep) -> Result<(), Failure> {
-        let present = self.read_back(&step.target, &step.new).map_err(Failure::AtTarget)?;
+        let present = self.read_back(&step.target, &step.new).map_err(at_target)?;
         if !step.target.comparison.same(&present, &step.new) {
             let what = format!("wrote {}, read back {present}", step.new);
-            return Err(Failure::AtTarget(HostError::Refused { path: step.target.name.clone(), what }));
+            return Err(at_target(HostError::Refused { path: step.target.name.clone(), what }));
         }
         let read_back = self.keep(&present).map_err(UndoError::from)?;
         Ok(self.append(plan, Event::Done { step: step.id.clone(), read_back })?)
@@ -384,7 +376,7 @@ impl UndoLog {
     /// After a failed step: restores the old state at once, and records the resulting state. Returns the
     /// error.
     fn take_back(&mut self, plan: &str, step: &UndoStep, old: &State, failure: Failure) -> Failure {
-        let reason = failure.error().to_string();
+        let reason = failure.error.to_string();
         let Some(entry) = self.history().entry(plan, &step.id).cloned() else { return failure };
         let restored = self.put_back(&step.target, old, &entry);
         // If even this cannot be read or recorded, the step stays intended, and the rollback checks again.
@@ -414,7 +406,7 @@ impl UndoLog {
         &mut self,
         plan: &str,
         step: &UndoStep,
-        error: &dyn fmt::Display,
+        error: &UndoError,
         begun: &[String],
         found: &BTreeMap<String, LoggedState>,
     ) -> UndoError {

@@ -23,15 +23,11 @@ pub struct Fault {
     pub is_torn: bool,
 }
 
-/// Makes chosen operations fail. Outside of tests it is [`Faults::none`].
+/// Makes chosen operations fail; the default, outside of tests, none.
 #[derive(Debug, Clone, Default)]
 pub struct Faults(pub(super) Option<Arc<dyn FaultPlan>>);
 
 impl Faults {
-    pub fn none() -> Self {
-        Self::default()
-    }
-
     fn before(&self, what: &str, path: &str, needs_space: bool) -> Result<(), Fault> {
         self.0.as_ref().map_or(Ok(()), |plan| plan.before(what, path, needs_space))
     }

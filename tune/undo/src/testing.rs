@@ -61,6 +61,10 @@ impl FaultPlan for Injected {
 }
 
 impl Faults {
+    pub fn none() -> Self {
+        Self::default()
+    }
+
     fn of(plan: Plan, trace: Option<Mutex<Vec<String>>>) -> Self {
         Self(Some(Arc::new(Injected { plan, count: AtomicU64::new(0), trace })))
     }

@@ -61,7 +61,7 @@ impl Writer {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = fs::open(dir, flags, Mode::empty())
             .map_err(|e| HostError::io("open", &dir.display().to_string(), e))?;
-        Ok(Self { root, is_live, faults: Faults::none() })
+        Ok(Self { root, is_live, faults: Faults::default() })
     }
 
     /// True if this writes to the running host. Services, threads and interfaces are not files but always those of the

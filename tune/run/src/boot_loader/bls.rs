@@ -50,12 +50,6 @@ impl GrubBls {
     fn entries(root: &Root) -> Result<(Vec<EntryFile>, Vec<EntryFile>), BootLoaderError> {
         Ok(files::entries(root, ENTRIES)?.into_iter().partition(|file| entry::is_usual(&file.id, &file.text)))
     }
-
-    fn menu_with(&self, root: &Root, kernelopts: Option<&str>) -> Result<GrubMenu, BootLoaderError> {
-        let (mut menu, _) = self.menu.read(root)?;
-        menu.set_variables(kernelopts.map(|value| (KERNELOPTS.to_owned(), value.to_owned())));
-        Ok(menu)
-    }
 }
 
 fn line(menu: &GrubMenu, text: &str) -> String {
@@ -83,7 +77,8 @@ impl BootLoader for GrubBls {
             changes.push(change);
             kernelopts = Some(value);
         }
-        let menu = self.menu_with(root, kernelopts.as_deref())?;
+        let (mut menu, _) = self.menu.read(root)?;
+        menu.set_variables(kernelopts.map(|value| (KERNELOPTS.to_owned(), value)));
         let off = taken_off(tokens);
         for file in &usual {
             // Words that an entry adds to the variable follow it and win.

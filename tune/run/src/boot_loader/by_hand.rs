@@ -139,10 +139,6 @@ impl ByHand {
             image: image.map_or_else(|| "on the EFI partition".to_owned(), |i| i.replace('\\', "/")),
         }
     }
-
-    pub(super) fn unknown(looked_at: String) -> Self {
-        Self::Unknown { looked_at }
-    }
 }
 
 impl BootLoader for ByHand {

@@ -71,7 +71,7 @@ fn configured(root: &Root) -> Result<Box<dyn BootLoader>, BootLoaderError> {
     if let Some(path) = LOOKED_AT.into_iter().find(|path| root.list(path) == Reading::Denied) {
         return Err(BootLoaderError::Denied { path: path.to_owned() });
     }
-    Ok(Box::new(ByHand::unknown(looked_at(root))))
+    Ok(Box::new(ByHand::Unknown { looked_at: looked_at(root) }))
 }
 
 /// The way in which this host configures GRUB's command line.

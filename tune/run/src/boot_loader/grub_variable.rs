@@ -2,9 +2,9 @@
 //! itself at each boot, `grub2-set-bootflag` after a login, kernel packages, and TuneD. So only the variable is
 //! compared and restored, in the block's state at that time.
 
+use crate::targets::failed;
 use lowlat_plan::boot_files::{GrubEnvFault, grubenv::GrubEnv};
 use lowlat_undo::{Comparison, FileState, HostError, State, Target, TargetSpec, Writer};
-use std::io;
 
 /// A variable of the block; the name is the block's path, a space, and the variable's name.
 #[derive(Debug)]
@@ -25,12 +25,8 @@ fn parts(spec: &TargetSpec) -> Result<(&str, &str), HostError> {
     let parts = spec.name.rsplit_once(' ').filter(|(_, variable)| !variable.is_empty());
     parts.ok_or_else(|| {
         let why = "expected the path of a block and a variable of it; make a new plan";
-        failed("find GRUB's variable", &spec.name, why.to_owned())
+        failed("find GRUB's variable", &spec.name, why)
     })
-}
-
-fn failed(doing: &'static str, name: &str, why: String) -> HostError {
-    HostError::Io { doing, path: name.to_owned(), source: io::Error::other(why) }
 }
 
 fn of_block(path: &str, fault: &GrubEnvFault) -> HostError {
@@ -73,7 +69,7 @@ impl Target for GrubVariable {
             if *to == State::Absent {
                 return Ok(());
             }
-            let why = "the block is missing; create it with `grub2-editenv create`".to_owned();
+            let why = "the block is missing; create it with `grub2-editenv create`";
             return Err(failed("set GRUB's variable", &spec.name, why));
         };
         let bytes = match to {

@@ -43,9 +43,7 @@ impl Applying<'_> {
     }
 
     fn refuse(&mut self, change: usize, reason: String) {
-        if let Some(planned) = self.ready.plan.changes.get(change) {
-            self.refused.push(Refusal { target: planned.target.clone(), reason: reason.clone() });
-        }
+        self.refused.extend(at_boot::refusal(&self.ready.plan, change, reason.clone()));
         self.note(change, Fate::Refused, Some(reason));
     }
 
@@ -136,10 +134,10 @@ impl Applying<'_> {
                 None if report.done.contains(id) => Fate::Done,
                 None => Fate::Unchanged,
             };
-            for change in prepared.also.iter().chain([&prepared.change]) {
+            for change in prepared.changes() {
                 match &refused {
-                    Some(why) => self.refuse(place(*change), why.clone()),
-                    None => self.note(place(*change), fate, None),
+                    Some(why) => self.refuse(place(change), why.clone()),
+                    None => self.note(place(change), fate, None),
                 }
             }
         }

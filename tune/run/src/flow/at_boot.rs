@@ -119,9 +119,6 @@ fn round(
     let of = if stage == ApplyStage::Queues { steps::Part::Queues } else { steps::Part::RunTime };
     let preparation: Preparation = (site.prepare)(&possible, &host, log, of)?;
     let steps: Vec<UndoStep> = preparation.steps.iter().map(|prepared| prepared.step.clone()).collect();
-    let refusal = |plan: &Plan, at: usize, reason: String| {
-        plan.changes.get(at).map(|change| Refusal { target: change.target.clone(), reason })
-    };
     let left = left.into_iter().filter_map(|(at, reason)| refusal(plan, at, reason));
     let unprepared =
         preparation.left.into_iter().filter_map(|left| refusal(&possible, left.change, left.reason));
@@ -143,18 +140,16 @@ fn round(
 
 /// The changes of the steps that failed.
 fn refusals(plan: &Plan, steps: &[Prepared], report: &ApplyReport) -> Vec<Refusal> {
-    let why = |prepared: &Prepared| {
-        let failed = report.failed.iter().find(|(step, _)| *step == prepared.step.id);
-        failed.map(|(_, why)| why.clone())
-    };
-    let failed = steps.iter().filter_map(|prepared| Some((prepared, why(prepared)?)));
-    failed
-        .flat_map(|(prepared, reason)| {
-            let changes = prepared.also.iter().chain([&prepared.change]);
-            let targets = changes.filter_map(|change| plan.changes.get(*change));
-            targets.map(move |change| Refusal { target: change.target.clone(), reason: reason.clone() })
-        })
-        .collect()
+    let failed = report.failed.iter().flat_map(|(step, why)| {
+        let of_step = steps.iter().filter(move |prepared| prepared.step.id == *step);
+        of_step.flat_map(Prepared::changes).map(move |change| (change, why))
+    });
+    failed.filter_map(|(change, why)| refusal(plan, change, why.clone())).collect()
+}
+
+/// A change of a plan that was refused.
+pub(super) fn refusal(plan: &Plan, change: usize, reason: String) -> Option<Refusal> {
+    plan.changes.get(change).map(|change| Refusal { target: change.target.clone(), reason })
 }
 
 /// True if a reboot is needed to complete the plan. In a directory tree, where no kernel runs, a command line always

@@ -2,7 +2,7 @@
 
 use super::{FlowError, Site};
 use crate::{LogSeal, StateDir, StateError, Wrote, units};
-use lowlat_plan::outcome::NotRestored;
+use lowlat_plan::outcome::{NotRestored, RollbackOutcome};
 use lowlat_undo::{Entry, History, Inspection, LoggedState, PlanEntry, Progress, UndoError, UndoLog};
 
 /// Evidence that a log is unreliable: a rollback with it may leave changes in force.
@@ -122,13 +122,16 @@ pub(super) fn not_restored(wrote: &Wrote) -> NotRestored {
     NotRestored { name, reason: format!("its undo record is lost: {remedy}") }
 }
 
-/// Units of lowlat without a record: state and log are both gone, and the host stays tuned.
-pub(super) fn stray_units(site: &Site, history: &History) -> Vec<NotRestored> {
+/// Adds units of lowlat without a record: state and log are both gone, and the host stays tuned.
+pub(super) fn add_stray_units(site: &Site, history: &History, outcome: &mut RollbackOutcome) {
     let is_stray = |path: &String| {
         site.root.read(path).text().starts_with(units::HEAD)
             && !history.entries.iter().any(|entry| entry.target.name == *path)
     };
-    let paths = units::ALL.into_iter().map(units::path).filter(is_stray);
     let reason = "lowlat wrote it, and the undo log has no record of it; disable and remove it";
-    paths.map(|name| NotRestored { name, reason: reason.to_owned() }).collect()
+    for name in units::ALL.into_iter().map(units::path).filter(is_stray) {
+        if !outcome.remaining.iter().any(|known| known.name == name) {
+            outcome.remaining.push(NotRestored { name, reason: reason.to_owned() });
+        }
+    }
 }

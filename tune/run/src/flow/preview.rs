@@ -1,13 +1,13 @@
 //! Previews of rollbacks.
 
-use super::log_check::{Doubt, doubt, not_restored, remaining, stray_units};
+use super::log_check::{Doubt, add_stray_units, doubt, not_restored, remaining};
 use super::rollback::{RollbackRequest, RollbackScope, StepKey, chosen, empty, is_of_boot, key};
 use super::stage::ApplyStage;
 use super::three_way::three_ways;
 use super::{FlowError, Site};
 use crate::Wrote;
 use lowlat_plan::outcome::{NotRestored, Restored, RollbackOutcome};
-use lowlat_undo::{Conflict, History, Left, Restoration, State, UndoLog};
+use lowlat_undo::{Conflict, Left, Restoration, State, UndoLog};
 use std::collections::BTreeSet;
 
 pub(super) fn look(
@@ -33,14 +33,6 @@ pub(super) fn look(
 
 pub(super) fn unrecorded(doubt: Option<&Doubt>) -> Vec<Wrote> {
     doubt.map(|doubt| doubt.unknown.clone()).unwrap_or_default()
-}
-
-pub(super) fn add_stray_units(site: &Site, history: &History, outcome: &mut RollbackOutcome) {
-    for unit in stray_units(site, history) {
-        if !outcome.remaining.iter().any(|known| known.name == unit.name) {
-            outcome.remaining.push(unit);
-        }
-    }
 }
 
 fn preview(

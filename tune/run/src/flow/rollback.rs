@@ -1,8 +1,8 @@
 //! Rolls plans back.
 
 use super::apply::{file_steps, put_back};
-use super::log_check::{Doubt, doubt, not_restored, remaining};
-use super::preview::{Excuse, add_stray_units, excuse, look, unrecorded};
+use super::log_check::{Doubt, add_stray_units, doubt, not_restored, remaining};
+use super::preview::{Excuse, excuse, look, unrecorded};
 use super::stage::{ApplyStage, is_run_time, plan_of};
 use super::three_way::three_ways;
 use super::{FlowError, Site, at_boot, later_kernels, persist};

@@ -72,7 +72,7 @@ impl Site {
             lowlat: std::env::current_exe().and_then(|path| path.canonicalize()).ok(),
             pause: Duration::from_secs(2),
             log_wait: LOCK_WAIT,
-            faults: Faults::none(),
+            faults: Faults::default(),
         }
     }
 

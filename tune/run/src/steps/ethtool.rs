@@ -8,8 +8,8 @@ pub(super) fn prepare(
     gathering: &mut Gathering<'_>,
     change: usize,
     (nic, group, name): (&str, &Ethtool, &str),
-    after: &str,
 ) -> Result<(), UndoError> {
+    let after = gathering.after(change);
     if !gathering.host.nics.iter().any(|found| found.name == nic) {
         gathering.leave(change, format!("interface {nic} no longer exists"));
         return Ok(());

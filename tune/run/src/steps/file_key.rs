@@ -9,16 +9,11 @@ use lowlat_undo::{FileState, State, TargetSpec, UndoError};
 const COMMENT: &[u8] = b"# Set by lowlat; `lowlat tune rollback` restores the previous line.";
 
 /// Prepares all lines of one file as one step, at the first of them: the log has one step per file.
-pub(super) fn prepare(
-    gathering: &mut Gathering<'_>,
-    plan: &Plan,
-    change: usize,
-    path: &str,
-) -> Result<(), UndoError> {
+pub(super) fn prepare(gathering: &mut Gathering<'_>, change: usize, path: &str) -> Result<(), UndoError> {
     if !gathering.is_first_of("file", path) {
         return Ok(());
     }
-    let lines = lines_of(plan, path);
+    let lines = lines_of(gathering.plan, path);
     if let Some((first, second)) = contradiction(&lines) {
         let name = |line: &Line<'_>| format!("change {} ({} = {})", line.change, line.key, line.value);
         let what = "line and different values";

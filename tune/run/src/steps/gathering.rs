@@ -2,12 +2,14 @@
 
 use super::{NotPrepared, Note, Preparation, Prepared};
 use lowlat_host::{CpuSet, HostSnapshot, Reading};
+use lowlat_plan::Plan;
 use lowlat_undo::{Comparison, HostError, State, TargetSpec, UndoError, UndoLog, UndoStep};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Steps and skipped changes of a plan so far.
 #[derive(Debug)]
 pub(super) struct Gathering<'a> {
+    pub(super) plan: &'a Plan,
     pub(super) host: &'a HostSnapshot,
     log: &'a UndoLog,
     result: Preparation,
@@ -18,8 +20,14 @@ pub(super) struct Gathering<'a> {
 }
 
 impl<'a> Gathering<'a> {
-    pub(super) fn new(host: &'a HostSnapshot, log: &'a UndoLog) -> Self {
-        Self { host, log, result: Preparation::default(), places: BTreeMap::new(), groups: BTreeSet::new() }
+    pub(super) fn new(plan: &'a Plan, host: &'a HostSnapshot, log: &'a UndoLog) -> Self {
+        let result = Preparation::default();
+        Self { plan, host, log, result, places: BTreeMap::new(), groups: BTreeSet::new() }
+    }
+
+    /// The value that a change wants.
+    pub(super) fn after(&self, change: usize) -> &'a str {
+        self.plan.changes.get(change).map_or("", |planned| &planned.after)
     }
 
     pub(super) fn finish(self) -> Preparation {
@@ -160,8 +168,9 @@ fn gone(host: &HostSnapshot, spec: &TargetSpec) -> String {
     }
 }
 
-/// Parses a CPU list of a plan.
-pub(super) fn cpu_list(gathering: &mut Gathering<'_>, change: usize, text: &str) -> Option<CpuSet> {
+/// Parses the CPU list that a change wants.
+pub(super) fn cpu_list(gathering: &mut Gathering<'_>, change: usize) -> Option<CpuSet> {
+    let text = gathering.after(change);
     let cpus = CpuSet::parse_list(text);
     if cpus.is_err() {
         gathering.leave(change, format!("the plan contains {text:?}, expected a CPU list such as 0-3,8"));

@@ -12,9 +12,8 @@ pub(super) fn prepare(
     change: usize,
     name: &str,
     cpus: &CpuSet,
-    after: &str,
 ) -> Result<(), UndoError> {
-    let disable = match after {
+    let disable = match gathering.after(change) {
         "disabled" => "1",
         "enabled" => "0",
         other => {

@@ -4,7 +4,7 @@ use super::{
     Gathering,
     gathering::cpu_list,
     mask,
-    numbered::{Numbered, Paired, numbered, paired},
+    numbered::{Paired, numbered, paired},
 };
 use lowlat_host::{Reading, snapshot::Irq};
 use lowlat_plan::Plan;
@@ -14,7 +14,6 @@ use lowlat_undo::{Comparison, State, TargetSpec, UndoError};
 /// Prepares all interrupts of the plan with these handlers, at the first of them.
 pub(super) fn prepare(
     gathering: &mut Gathering<'_>,
-    plan: &Plan,
     change: usize,
     actions: &[String],
 ) -> Result<(), UndoError> {
@@ -25,7 +24,7 @@ pub(super) fn prepare(
     if !gathering.is_first_of("irq", &actions.join("\n")) {
         return Ok(());
     }
-    let wanted = numbered(plan, |target| match target {
+    let wanted = numbered(gathering.plan, |target| match target {
         Target::IrqAffinity { irq, actions: found } if found == actions => Some(*irq),
         _ => None,
     });
@@ -37,7 +36,7 @@ pub(super) fn prepare(
     let Paired { mut pairs, renumbered, mut others } = paired(&wanted, found, |irq| irq.number);
     for wanted in renumbered {
         let Some(irq) = others.next() else {
-            match nic_of(plan, actions) {
+            match nic_of(gathering.plan, actions) {
                 Some(nic) => gathering.note(
                     wanted.change,
                     format!(
@@ -60,7 +59,7 @@ pub(super) fn prepare(
         pairs.push((wanted, irq));
     }
     for (wanted, irq) in pairs {
-        one(gathering, wanted, irq)?;
+        one(gathering, wanted.change, irq)?;
     }
     Ok(())
 }
@@ -75,8 +74,7 @@ fn nic_of<'a>(plan: &'a Plan, actions: &[String]) -> Option<&'a str> {
     nics.find(|nic| actions.iter().any(|action| action.split(['-', '.', ':', '@']).any(|part| part == *nic)))
 }
 
-fn one(gathering: &mut Gathering<'_>, wanted: Numbered<'_>, irq: &Irq) -> Result<(), UndoError> {
-    let Numbered { change, after, .. } = wanted;
+fn one(gathering: &mut Gathering<'_>, change: usize, irq: &Irq) -> Result<(), UndoError> {
     if irq.is_managed == Reading::Known(true) {
         let label = irq.label();
         gathering.leave(
@@ -85,15 +83,15 @@ fn one(gathering: &mut Gathering<'_>, wanted: Numbered<'_>, irq: &Irq) -> Result
         );
         return Ok(());
     }
-    if cpu_list(gathering, change, after).is_none() {
+    if cpu_list(gathering, change).is_none() {
         return Ok(());
     }
     let folder = format!("/proc/irq/{}", irq.number);
     let list = TargetSpec::value(format!("{folder}/smp_affinity_list"), Comparison::CpuList);
     match gathering.present(change, &list)? {
         // Kernels and captures without the list form have the mask.
-        Some(State::Absent) => mask::prepare(gathering, change, &format!("{folder}/smp_affinity"), after),
-        Some(_) => gathering.value(change, list, after),
+        Some(State::Absent) => mask::prepare(gathering, change, &format!("{folder}/smp_affinity")),
+        Some(_) => gathering.value(change, list, gathering.after(change)),
         None => Ok(()),
     }
 }

@@ -3,11 +3,10 @@
 use super::{
     Gathering,
     gathering::cpu_list,
-    numbered::{Numbered, Paired, numbered, paired},
+    numbered::{Paired, numbered, paired},
 };
 use crate::targets::kthread::KernelThreads;
 use lowlat_host::snapshot::KernelThread;
-use lowlat_plan::Plan;
 use lowlat_settings::change::Target;
 use lowlat_undo::UndoError;
 
@@ -16,14 +15,13 @@ use lowlat_undo::UndoError;
 /// IDs. If there are more threads than planned and all have the same change, each gets it.
 pub(super) fn prepare(
     gathering: &mut Gathering<'_>,
-    plan: &Plan,
     kind: KernelThreads,
     comm: &str,
 ) -> Result<(), UndoError> {
     if !gathering.is_first_of(kind.kind(), comm) {
         return Ok(());
     }
-    let all = numbered(plan, |target| match (kind, target) {
+    let all = numbered(gathering.plan, |target| match (kind, target) {
         (KernelThreads::Affinity, Target::KernelThreadAffinity { pid, comm: found })
         | (KernelThreads::Scheduling, Target::KernelThreadScheduling { pid, comm: found })
             if found == comm =>
@@ -35,7 +33,9 @@ pub(super) fn prepare(
     let threads = gathering.host.tasks.kernel_threads.iter().filter(|thread| thread.comm == comm).collect();
     let Paired { mut pairs, renumbered, others: mut threads } =
         paired(&all, threads, |thread: &&KernelThread| thread.pid);
-    let is_same = all.windows(2).all(|pair| matches!(pair, [a, b] if a.after == b.after));
+    let is_same = all
+        .windows(2)
+        .all(|pair| matches!(pair, [a, b] if gathering.after(a.change) == gathering.after(b.change)));
     for wanted in renumbered {
         match threads.next() {
             Some(thread) => pairs.push((wanted, thread)),
@@ -56,7 +56,7 @@ pub(super) fn prepare(
     }
     pairs.sort_by_key(|(_, thread)| thread.pid);
     for (wanted, thread) in pairs {
-        one(gathering, kind, wanted, thread)?;
+        one(gathering, kind, wanted.change, thread)?;
     }
     Ok(())
 }
@@ -64,20 +64,20 @@ pub(super) fn prepare(
 fn one(
     gathering: &mut Gathering<'_>,
     kind: KernelThreads,
-    wanted: Numbered<'_>,
+    change: usize,
     thread: &KernelThread,
 ) -> Result<(), UndoError> {
     let name = format!("{} {}", thread.pid, thread.comm);
     let is_affinity = kind == KernelThreads::Affinity;
     if is_affinity && thread.is_bound {
         gathering.leave(
-            wanted.change,
+            change,
             format!("thread {name} is bound to its CPU by the kernel, which does not allow moving it"),
         );
         return Ok(());
     }
-    if is_affinity && cpu_list(gathering, wanted.change, wanted.after).is_none() {
+    if is_affinity && cpu_list(gathering, change).is_none() {
         return Ok(());
     }
-    gathering.value(wanted.change, kind.spec(thread.pid, &thread.comm), wanted.after)
+    gathering.value(change, kind.spec(thread.pid, &thread.comm), gathering.after(change))
 }

@@ -7,14 +7,9 @@ use super::{Gathering, gathering::cpu_list};
 use lowlat_host::CpuSet;
 use lowlat_undo::{Comparison, State, TargetSpec, UndoError};
 
-/// Prepares the CPUs of the list `after` as a mask at `path`.
-pub(super) fn prepare(
-    gathering: &mut Gathering<'_>,
-    change: usize,
-    path: &str,
-    after: &str,
-) -> Result<(), UndoError> {
-    let Some(cpus) = cpu_list(gathering, change, after) else { return Ok(()) };
+/// Prepares the CPUs of a list as a mask at `path`.
+pub(super) fn prepare(gathering: &mut Gathering<'_>, change: usize, path: &str) -> Result<(), UndoError> {
+    let Some(cpus) = cpu_list(gathering, change) else { return Ok(()) };
     let spec = TargetSpec::value(path, Comparison::CpuMask);
     let Some(present) = gathering.present_value(change, &spec)? else { return Ok(()) };
     let bits = bits_shown(&present);

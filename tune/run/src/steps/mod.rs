@@ -43,6 +43,13 @@ pub struct Prepared {
     pub step: UndoStep,
 }
 
+impl Prepared {
+    /// The indexes of its changes.
+    pub fn changes(&self) -> impl Iterator<Item = usize> {
+        self.also.iter().copied().chain([self.change])
+    }
+}
+
 /// A change that cannot be prepared on this host now, or only in part.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NotPrepared {
@@ -85,13 +92,13 @@ pub fn prepare(
     log: &UndoLog,
     part: Part,
 ) -> Result<Preparation, UndoError> {
-    let mut gathering = Gathering::new(host, log);
+    let mut gathering = Gathering::new(plan, host, log);
     for (change, planned) in in_order(plan) {
         // Interrupts, threads and lines of one name are prepared together, at the first of them.
         let is_here =
             is_in(&planned.target, part, plan) && (part == Part::Files || planned.moment != Moment::AtBoot);
         if is_here {
-            one(&mut gathering, plan, change)?;
+            one(&mut gathering, change, planned)?;
         } else if part == Part::RunTime && planned.target.kind().part() == Part::Queues {
             ethtool::must_be_set(&mut gathering, change, planned);
         }
@@ -124,8 +131,7 @@ fn is_in(target: &Target, part: Part, plan: &Plan) -> bool {
             && plan.changes.iter().any(|change| is_queue(&change.target))
 }
 
-fn one(gathering: &mut Gathering<'_>, plan: &Plan, change: usize) -> Result<(), UndoError> {
-    let Some(planned) = plan.changes.get(change) else { return Ok(()) };
+fn one(gathering: &mut Gathering<'_>, change: usize, planned: &Change) -> Result<(), UndoError> {
     let after = planned.after.as_str();
     let kind = planned.target.kind();
     // A plan may come from any source: names and values are checked again.
@@ -135,45 +141,36 @@ fn one(gathering: &mut Gathering<'_>, plan: &Plan, change: usize) -> Result<(), 
     }
     match kind.mechanism() {
         Mechanism::BootLoader { .. } => Ok(()),
-        Mechanism::Value { path } => value::prepare(gathering, change, &path, after),
-        Mechanism::Mask { path } => mask::prepare(gathering, change, &path, after),
-        Mechanism::Ethtool { nic, group, name } => {
-            ethtool::prepare(gathering, change, (nic, group, name), after)
-        }
-        Mechanism::IdleState { name, cpus } => idle::prepare(gathering, change, name, cpus, after),
-        Mechanism::Interrupt { actions, .. } => irq::prepare(gathering, plan, change, actions),
-        Mechanism::ThreadAffinity { comm, .. } => {
-            kthread::prepare(gathering, plan, KernelThreads::Affinity, comm)
-        }
+        Mechanism::Value { path } => value::prepare(gathering, change, &path),
+        Mechanism::Mask { path } => mask::prepare(gathering, change, &path),
+        Mechanism::Ethtool { nic, group, name } => ethtool::prepare(gathering, change, (nic, group, name)),
+        Mechanism::IdleState { name, cpus } => idle::prepare(gathering, change, name, cpus),
+        Mechanism::Interrupt { actions, .. } => irq::prepare(gathering, change, actions),
+        Mechanism::ThreadAffinity { comm, .. } => kthread::prepare(gathering, KernelThreads::Affinity, comm),
         Mechanism::ThreadScheduling { comm, .. } => {
-            kthread::prepare(gathering, plan, KernelThreads::Scheduling, comm)
+            kthread::prepare(gathering, KernelThreads::Scheduling, comm)
         }
-        Mechanism::CpusetPartition { slice } => match cpu_list(gathering, change, after) {
-            Some(_) => formed(gathering, change, Partitions::spec(slice), after),
+        Mechanism::CpusetPartition { slice } => match cpu_list(gathering, change) {
+            Some(_) => formed(gathering, change, Partitions::spec(slice)),
             None => Ok(()),
         },
-        Mechanism::CacheGroup { group } => formed(gathering, change, CacheGroups::spec(group), after),
+        Mechanism::CacheGroup { group } => formed(gathering, change, CacheGroups::spec(group)),
         // Run state and enablement are one value ("inactive, disabled") of the run-time part. After a later boot the unit
         // is disabled and not running, so the step changes nothing.
         Mechanism::Unit { name } => gathering.value(change, Services::spec(name), after),
-        Mechanism::UserProcesses => match cpu_list(gathering, change, after) {
+        Mechanism::UserProcesses => match cpu_list(gathering, change) {
             Some(_) => gathering.value(change, UserProcesses::spec(), after),
             None => Ok(()),
         },
         // Profile and mode are one value: "lowlat manual".
         Mechanism::TunedProfile => gathering.value(change, TunedProfile::spec(), after),
-        Mechanism::FileKey { path, .. } => file_key::prepare(gathering, plan, change, path),
-        Mechanism::OwnedFile { path } => owned_file::prepare(gathering, change, path, after),
+        Mechanism::FileKey { path, .. } => file_key::prepare(gathering, change, path),
+        Mechanism::OwnedFile { path } => owned_file::prepare(gathering, change, path),
     }
 }
 
 /// Prepares a value whose target does not exist before it is formed.
-fn formed(
-    gathering: &mut Gathering<'_>,
-    change: usize,
-    spec: TargetSpec,
-    after: &str,
-) -> Result<(), UndoError> {
+fn formed(gathering: &mut Gathering<'_>, change: usize, spec: TargetSpec) -> Result<(), UndoError> {
     let Some(old) = gathering.present(change, &spec)? else { return Ok(()) };
-    gathering.step(change, spec, old, State::Value(after.to_owned()))
+    gathering.step(change, spec, old, State::Value(gathering.after(change).to_owned()))
 }

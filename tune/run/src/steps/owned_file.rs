@@ -8,12 +8,8 @@ pub(super) const HEADER: &str = "# Written by lowlat";
 const HEADER_LINE: &str = "# Written by lowlat; changes are lost when it applies a plan.\n";
 const MODE: u32 = 0o644;
 
-pub(super) fn prepare(
-    gathering: &mut Gathering<'_>,
-    change: usize,
-    path: &str,
-    after: &str,
-) -> Result<(), UndoError> {
+pub(super) fn prepare(gathering: &mut Gathering<'_>, change: usize, path: &str) -> Result<(), UndoError> {
+    let after = gathering.after(change);
     let text = if after.starts_with(HEADER) { after.to_owned() } else { format!("{HEADER_LINE}{after}") };
     let spec = TargetSpec::file(path);
     let Some(old) = gathering.present(change, &spec)? else { return Ok(()) };

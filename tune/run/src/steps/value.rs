@@ -4,18 +4,14 @@ use super::{Gathering, gathering::cpu_list};
 use lowlat_host::snapshot::sysctl_zeroed_with;
 use lowlat_undo::{Comparison, State, TargetSpec, UndoError};
 
-pub(super) fn prepare(
-    gathering: &mut Gathering<'_>,
-    change: usize,
-    path: &str,
-    after: &str,
-) -> Result<(), UndoError> {
+pub(super) fn prepare(gathering: &mut Gathering<'_>, change: usize, path: &str) -> Result<(), UndoError> {
+    let after = gathering.after(change);
     // First the present text, which decides the comparison.
     let exact = TargetSpec::value(path, Comparison::Exact);
     let Some(present) = gathering.present_value(change, &exact)? else { return Ok(()) };
     let comparison = comparison(path, &present, after);
     if comparison == Comparison::CpuList {
-        if cpu_list(gathering, change, after).is_some() {
+        if cpu_list(gathering, change).is_some() {
             return gathering.value(change, TargetSpec::value(path, comparison), after);
         }
         return Ok(());

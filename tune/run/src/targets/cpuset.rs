@@ -33,9 +33,7 @@ impl Partitions {
 
 impl<M: ServiceManager> Partitions<M> {
     fn check(&self, writer: &Writer, spec: &TargetSpec) -> Result<(), HostError> {
-        if self.manager.is_live() {
-            is_live_or(writer, spec)?;
-        }
+        is_live_or(self.manager.is_live(), writer, spec)?;
         // A dash would put the slice below another one, which is not a partition root.
         let is_top = spec.name.strip_suffix(".slice").is_some_and(|name| !name.contains('-'));
         if is_top && is_unit_name(&spec.name) {

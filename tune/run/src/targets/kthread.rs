@@ -94,7 +94,7 @@ struct Thread<'a> {
 
 impl<'a> Thread<'a> {
     fn of(writer: &'a Writer, spec: &'a TargetSpec) -> Result<Self, HostError> {
-        is_live_or(writer, spec)?;
+        is_live_or(true, writer, spec)?;
         let parts = spec.name.split_once(' ').and_then(|(pid, comm)| Some((pid.parse().ok()?, comm)));
         if let Some((pid, comm)) = parts.filter(|(pid, comm)| *pid > 0 && !comm.is_empty()) {
             return Ok(Self { writer, spec, pid, comm });

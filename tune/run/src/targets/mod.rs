@@ -46,7 +46,7 @@ pub fn of_trees() -> Vec<Box<dyn Target>> {
 }
 
 /// An error of a target that is no file: the attempt, the target and the cause.
-fn failed(doing: &'static str, name: &str, why: impl fmt::Display) -> HostError {
+pub(crate) fn failed(doing: &'static str, name: &str, why: impl fmt::Display) -> HostError {
     HostError::Io { doing, path: name.to_owned(), source: io::Error::other(why.to_string()) }
 }
 
@@ -66,9 +66,9 @@ fn cpu_list(doing: &'static str, spec: &TargetSpec, text: &str) -> Result<CpuSet
         .map_err(|error| failed(doing, &spec.name, format!("{error}; expected a CPU list such as 0,8")))
 }
 
-/// Rejects a writer for a directory, because threads, interfaces and services belong to the running host.
-fn is_live_or(writer: &Writer, spec: &TargetSpec) -> Result<(), HostError> {
-    if writer.is_live() {
+/// Rejects a writer for a directory, if the target belongs to the running host as threads, interfaces and services do.
+fn is_live_or(needs_live: bool, writer: &Writer, spec: &TargetSpec) -> Result<(), HostError> {
+    if writer.is_live() || !needs_live {
         return Ok(());
     }
     let why = format!(

@@ -17,7 +17,7 @@ impl Nics {
     }
 
     fn parts<'a>(&self, writer: &Writer, spec: &'a TargetSpec) -> Result<(&'a str, Setting), HostError> {
-        is_live_or(writer, spec)?;
+        is_live_or(true, writer, spec)?;
         let parts = spec.name.split_once(' ').filter(|(nic, _)| !nic.is_empty());
         if let Some(parts) = parts.and_then(|(nic, setting)| Some((nic, Setting::of(self.0, setting)?))) {
             return Ok(parts);

@@ -46,15 +46,8 @@ impl TunedProfile {
 }
 
 impl<C: TunedControl> TunedProfile<C> {
-    /// The target that `control` changes.
-    pub fn of(control: C) -> Self {
-        Self { control }
-    }
-
     fn check(&self, writer: &Writer, spec: &TargetSpec) -> Result<(), HostError> {
-        if self.control.is_live() {
-            is_live_or(writer, spec)?;
-        }
+        is_live_or(self.control.is_live(), writer, spec)?;
         if spec.name == TunedProfile::NAME {
             return Ok(());
         }
@@ -259,7 +252,7 @@ mod tests {
             |_| true,
         )
         .unwrap();
-        let mut log = log.with_target(Box::new(TunedProfile::of(fake.clone())));
+        let mut log = log.with_target(Box::new(TunedProfile { control: fake.clone() }));
         let target = TunedProfile::spec();
         assert_eq!(log.present(&target).unwrap(), State::Value(old.to_owned()));
         let (id, old) = ("tuned".to_owned(), State::Value(old.to_owned()));
@@ -310,7 +303,7 @@ mod tests {
             |_| true,
         )
         .unwrap();
-        let mut log = log.with_target(Box::new(TunedProfile::of(fake.clone())));
+        let mut log = log.with_target(Box::new(TunedProfile { control: fake.clone() }));
         let target = TunedProfile::spec();
         let old = log.present(&target).unwrap();
         assert_eq!(old, State::Value("off manual".into()));
@@ -325,7 +318,8 @@ mod tests {
     fn bad_names_states_and_files_are_told() {
         let dir = tree(&[("active_profile", "x\n"), ("profile_mode", "often\n")]);
         let writer = Writer::below(dir.path()).unwrap();
-        let target = TunedProfile::of(Fake { runs_in: Some(dir.path().to_owned()), ..Fake::default() });
+        let target =
+            TunedProfile { control: Fake { runs_in: Some(dir.path().to_owned()), ..Fake::default() } };
         let spec = TunedProfile::spec();
         let error = target.read(&writer, &spec).unwrap_err().to_string();
         assert!(

@@ -67,7 +67,7 @@ impl Target for UserProcesses {
 }
 
 fn check(writer: &Writer, spec: &TargetSpec) -> Result<(), HostError> {
-    is_live_or(writer, spec)?;
+    is_live_or(true, writer, spec)?;
     if spec.name == UserProcesses::NAME {
         return Ok(());
     }

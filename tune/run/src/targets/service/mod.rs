@@ -52,15 +52,8 @@ impl Services {
 }
 
 impl<M: ServiceManager> Services<M> {
-    /// Services that `manager` controls.
-    pub fn of(manager: M) -> Self {
-        Self { manager }
-    }
-
     fn check(&self, writer: &Writer, spec: &TargetSpec) -> Result<(), HostError> {
-        if self.manager.is_live() {
-            is_live_or(writer, spec)?;
-        }
+        is_live_or(self.manager.is_live(), writer, spec)?;
         if is_unit_name(&spec.name) {
             return Ok(());
         }

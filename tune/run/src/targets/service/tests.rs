@@ -186,7 +186,7 @@ impl Host {
                 true
             })
             .unwrap();
-        log.with_target(Box::new(Services::of(self.fake.clone())))
+        log.with_target(Box::new(Services { manager: self.fake.clone() }))
     }
 
     fn step(log: &UndoLog, unit: &str, new: &str) -> UndoStep {
@@ -218,7 +218,7 @@ impl Host {
     }
 
     fn state(&self, unit: &str) -> String {
-        match Services::of(self.fake.clone()).read(&self.writer(), &Services::spec(unit)).unwrap() {
+        match (Services { manager: self.fake.clone() }).read(&self.writer(), &Services::spec(unit)).unwrap() {
             State::Value(text) => text.lines().next().unwrap().to_owned(),
             other => other.to_string(),
         }
@@ -388,7 +388,7 @@ fn what_systemd_refuses_is_taken_back() {
 #[test]
 fn bad_names_and_states_are_refused() {
     let host = Host::new();
-    let services = Services::of(host.fake.clone());
+    let services = Services { manager: host.fake.clone() };
     let writer = host.writer();
     let bad = ["", "chrony", ".service", "a/b.service", "../x.service", "a b.service", "a\n.service"];
     for name in bad {
