@@ -183,6 +183,11 @@ pub fn columns(rows: &[Vec<String>], right: &[usize], indent: usize) -> String {
     with_dim_head(column_lines(rows, right, indent))
 }
 
+/// Joins the parts that there are.
+pub fn joined(parts: impl IntoIterator<Item = Option<String>>, by: &str) -> String {
+    parts.into_iter().flatten().collect::<Vec<_>>().join(by)
+}
+
 /// Joins the lines of a table; the first one is its dimmed head.
 pub fn with_dim_head(lines: impl IntoIterator<Item = String>) -> String {
     let painted = |(at, line): (usize, String)| if at == 0 { paint(DIM, &line) } else { line };

@@ -6,6 +6,7 @@ use lowlat_host::{
     snapshot::{FirmwareFacts, KNOWN_BEFORE_BOOT, MemoryModule},
     topology::CacheKind,
 };
+use lowlat_text::text::joined;
 use lowlat_text::units::{count, plural, size};
 use std::collections::BTreeMap;
 
@@ -78,8 +79,7 @@ pub fn bios_text(firmware: &FirmwareFacts) -> String {
     let parts = [firmware.bios_vendor.text(), firmware.bios_version.text(), firmware.bios_date.text()];
     let named = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ");
     let revision = firmware.bios_revision.known().map(|revision| format!("revision {revision}"));
-    let parts = [Some(named).filter(|named| !named.is_empty()), revision];
-    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+    joined([Some(named).filter(|named| !named.is_empty()), revision], ", ")
 }
 
 /// Returns "72 bits, 64 of data"; empty if unknown.

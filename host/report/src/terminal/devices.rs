@@ -6,7 +6,7 @@ use lowlat_host::{
     Allocation, Count, HostSnapshot, Reading,
     snapshot::{Channels, Coalescing, Counter, Irq, Nic, Rings, Timestamping},
 };
-use lowlat_text::text::{BOLD, columns, paint};
+use lowlat_text::text::{BOLD, columns, joined, paint};
 use lowlat_text::units::{clean, count, plural, size};
 
 /// Highest number of interrupts listed.
@@ -93,16 +93,14 @@ pub fn add_nics(page: &mut Page, snapshot: &HostSnapshot) {
 /// Returns the known facts of an interface, as label and text.
 pub fn nic_facts(nic: &Nic) -> Vec<(&'static str, String)> {
     let known = |reading: &Reading<String>| reading.known().cloned();
-    let join =
-        |parts: Vec<Option<String>>, by: &str| parts.into_iter().flatten().collect::<Vec<_>>().join(by);
     let node = tree::node_number(&nic.node).map(|node| format!("node {node}"));
     let mtu = nic.mtu_bytes.known().map(|mtu| format!("MTU {mtu}"));
     vec![
-        ("Link", join(vec![known(&nic.operstate), tree::speed(nic), mtu], ", ")),
-        ("Address", join(vec![known(&nic.mac), known(&nic.oui_vendor)], ", ")),
-        ("Driver", join(vec![known(&nic.driver), known(&nic.driver_version)], " ")),
+        ("Link", joined([known(&nic.operstate), tree::speed(nic), mtu], ", ")),
+        ("Address", joined([known(&nic.mac), known(&nic.oui_vendor)], ", ")),
+        ("Driver", joined([known(&nic.driver), known(&nic.driver_version)], " ")),
         ("Firmware", nic.firmware.text().to_owned()),
-        ("Place", join(vec![known(&nic.bus), node, pcie_text(nic)], ", ")),
+        ("Place", joined([known(&nic.bus), node, pcie_text(nic)], ", ")),
         ("Queues", missing_or(&nic.channels, channels_text)),
         ("Rings", missing_or(&nic.rings, rings_text)),
         ("Coalescing", missing_or(&nic.coalescing, coalescing_text)),
@@ -140,16 +138,14 @@ fn pcie_text(nic: &Nic) -> Option<String> {
 
 /// Formats queue counts: "8 of 74 combined".
 pub fn channels_text(channels: &Channels) -> String {
-    [
-        (channels.combined, channels.combined_max, "combined"),
-        (channels.rx, channels.rx_max, "rx"),
-        (channels.tx, channels.tx_max, "tx"),
-    ]
-    .into_iter()
-    .filter(|(now, max, _)| *now > 0 || *max > 0)
-    .map(|(now, max, word)| format!("{now} of {max} {word}"))
-    .collect::<Vec<_>>()
-    .join(", ")
+    let queues =
+        |now: u32, max: u32, word: &str| (now > 0 || max > 0).then(|| format!("{now} of {max} {word}"));
+    let parts = [
+        queues(channels.combined, channels.combined_max, "combined"),
+        queues(channels.rx, channels.rx_max, "rx"),
+        queues(channels.tx, channels.tx_max, "tx"),
+    ];
+    joined(parts, ", ")
 }
 
 /// Formats ring sizes: "rx 511 of 2047, tx 511 of 2047".
@@ -163,7 +159,7 @@ pub fn coalescing_text(coalescing: &Coalescing) -> String {
     let switch = |value: Option<bool>, word: &str| {
         value.map(|on| format!("adaptive {word} {}", if on { "on" } else { "off" }))
     };
-    [
+    let parts = [
         number(coalescing.rx_usecs, "rx ", " us"),
         number(coalescing.rx_usecs_irq, "rx in interrupts ", " us"),
         number(coalescing.rx_frames, "rx ", " frames"),
@@ -171,11 +167,8 @@ pub fn coalescing_text(coalescing: &Coalescing) -> String {
         number(coalescing.tx_frames, "tx ", " frames"),
         switch(coalescing.adaptive_rx, "rx"),
         switch(coalescing.adaptive_tx, "tx"),
-    ]
-    .into_iter()
-    .flatten()
-    .collect::<Vec<_>>()
-    .join(", ")
+    ];
+    joined(parts, ", ")
 }
 
 /// Formats time stamping: "hardware rx and tx, clock /dev/ptp0".

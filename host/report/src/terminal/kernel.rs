@@ -6,6 +6,7 @@ use lowlat_host::{
     Allocation, Count, CpuSet, HostSnapshot, Reading,
     snapshot::{CpuFreq, KernelThread, SchedPolicy, ServiceSource, Workqueue},
 };
+use lowlat_text::text::joined;
 use lowlat_text::units::{count, plural};
 use std::collections::BTreeMap;
 
@@ -33,11 +34,8 @@ pub fn add_cpu(page: &mut Page, snapshot: &HostSnapshot) {
     page.heading("Processor");
     page.fact("Model", &cpu.model_name);
     let signature = [("family", &cpu.family), ("model", &cpu.model), ("stepping", &cpu.stepping)]
-        .into_iter()
-        .filter_map(|(word, number)| Some(format!("{word} {}", number.known()?)))
-        .collect::<Vec<_>>()
-        .join(", ");
-    page.field("Signature", &signature);
+        .map(|(word, number)| Some(format!("{word} {}", number.known()?)));
+    page.field("Signature", &joined(signature, ", "));
     let differs =
         if cpu.microcode_uniform.known() == Some(&false) { " (not the same on every CPU)" } else { "" };
     page.fact("Microcode", &cpu.microcode.as_ref().map(|code| format!("{code}{differs}")));
@@ -187,14 +185,8 @@ pub fn add_services(page: &mut Page, snapshot: &HostSnapshot) {
         profile => format!("profile {profile}, rollback {}", services.tuned.rollback),
     });
     let has_tuned = services.units.contains_key("tuned.service");
-    page.field(
-        "tuned",
-        &match &tuned {
-            Reading::Absent if has_tuned => "unknown profile".to_owned(),
-            Reading::Absent => "not installed".to_owned(),
-            tuned => tuned.to_string(),
-        },
-    );
+    let no_profile = if has_tuned { "unknown profile" } else { "not installed" };
+    page.field("tuned", &if tuned.is_absent() { no_profile.to_owned() } else { tuned.to_string() });
     let banned = services.irqbalance.banned_cpus.as_ref().map(|cpus| format!("; banned {cpus:#}"));
     let is_known =
         services.source != ServiceSource::None && snapshot.listed("systemd's unit files", ()).is_known();

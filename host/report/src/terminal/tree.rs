@@ -9,7 +9,7 @@ use lowlat_host::{
     Allocation, CpuSet, HostSnapshot, Reading,
     snapshot::{Disk, Nic},
 };
-use lowlat_text::text::{BLUE, DIM, add_wrapped, paint};
+use lowlat_text::text::{BLUE, DIM, add_wrapped, joined, paint, wrap};
 use lowlat_text::units::{clean, count, plural, size};
 
 pub fn add(page: &mut Page, snapshot: &HostSnapshot, allocation: Option<&Allocation>) {
@@ -21,7 +21,7 @@ pub fn add(page: &mut Page, snapshot: &HostSnapshot, allocation: Option<&Allocat
             Weight::Part => Some(BLUE),
             Weight::Device => Some(DIM),
         };
-        for text in lowlat_text::text::wrap(&clean(&line.text), page.width.saturating_sub(indent)) {
+        for text in wrap(&clean(&line.text), page.width.saturating_sub(indent)) {
             let text = style.map_or_else(|| text.clone(), |style| paint(style, &text));
             page.out.push_str(&format!("{:indent$}{text}\n", ""));
         }
@@ -182,11 +182,8 @@ pub fn node_number(reading: &Reading<i32>) -> Option<u32> {
 }
 
 fn nic_text(nic: &Nic) -> String {
-    let mut parts = vec![format!("nic {}", nic.name)];
-    parts.extend(nic.driver.known().cloned());
-    parts.extend(speed(nic));
-    parts.extend(nic.bus.known().cloned());
-    parts.join(", ")
+    let (driver, bus) = (nic.driver.known().cloned(), nic.bus.known().cloned());
+    joined([Some(format!("nic {}", nic.name)), driver, speed(nic), bus], ", ")
 }
 
 /// Returns the speed of a link, such as "25 Gb/s".
@@ -201,27 +198,21 @@ pub fn speed(nic: &Nic) -> Option<String> {
 }
 
 fn disk_text(disk: &Disk) -> String {
-    let mut parts = vec![format!("disk {}", disk.name)];
-    parts.extend(disk.size_bytes.known().map(|bytes| size(*bytes)));
-    parts.extend(disk.model.known().map(|model| model.trim().to_owned()));
-    parts.extend(disk.bus.known().cloned());
-    parts.join(", ")
+    let size = disk.size_bytes.known().map(|bytes| size(*bytes));
+    let model = disk.model.known().map(|model| model.trim().to_owned());
+    joined([Some(format!("disk {}", disk.name)), size, model, disk.bus.known().cloned()], ", ")
 }
 
 /// Returns the totals: "2 packages, 2 NUMA nodes, 16 cores, 16 CPUs".
 pub fn counts_text(snapshot: &HostSnapshot) -> String {
     let counts = &snapshot.topology.counts;
-    [
+    let parts = [
         (counts.packages, "package"),
         (counts.numa_nodes, "NUMA node"),
         (counts.llcs, "last-level cache"),
         (snapshot.topology.clusters.len(), "cluster"),
         (counts.cores, "core"),
         (counts.pus, "CPU"),
-    ]
-    .into_iter()
-    .filter(|(number, _)| *number > 0)
-    .map(|(number, noun)| plural(number, noun))
-    .collect::<Vec<_>>()
-    .join(", ")
+    ];
+    joined(parts.map(|(number, noun)| (number > 0).then(|| plural(number, noun))), ", ")
 }

@@ -5,7 +5,8 @@ use lowlat_results::compare::{
     CauseVerdict, Comparison, Explanation, Figures, HarmVerdict, LengthVerdict, PercentilePair, Quantity,
     QuantityHarm, RateRatio, RunSummary, SECONDS_MIN, SettingChange,
 };
-use lowlat_text::units::{clean, count, duration, percent, rate, span};
+use lowlat_text::text::joined;
+use lowlat_text::units::{clean, count, duration, percent, plural, rate, span};
 
 /// Returns one sentence on the result of the comparison.
 pub fn headline(comparison: &Comparison) -> String {
@@ -276,27 +277,16 @@ fn quantile(letter: &str, quantile: f64) -> String {
 
 /// Describes one run of a side: "2026-03-02T08:15:30Z, kernel 6.1.0-25-amd64, 610 s on 14 CPUs".
 pub fn run_text(run: &RunSummary) -> String {
-    let mut parts = Vec::new();
-    if !run.started_at.is_empty() {
-        parts.push(clean(&run.started_at));
-    }
-    if !run.kernel.is_empty() {
-        parts.push(format!("kernel {}", clean(&run.kernel)));
-    }
-    if run.cpus.is_empty() {
-        parts.push(
-            if run.is_measured { "interruptions not compared" } else { "interruptions not measured" }
-                .to_owned(),
-        );
-        return parts.join(", ");
-    }
-    let cpus = lowlat_text::units::plural(run.cpus.len(), "CPU");
-    parts.push(format!("{} on {cpus}", span(run.duration_ns)));
-    parts.push(format!("threshold {}", duration(run.threshold_ns)));
-    if let Some(policy) = &run.real_time {
-        parts.push(clean(policy));
-    }
-    parts.join(", ")
+    let told = |before: &str, text: &str| (!text.is_empty()).then(|| format!("{before}{}", clean(text)));
+    let measured = if run.cpus.is_empty() {
+        let what = if run.is_measured { "compared" } else { "measured" };
+        [Some(format!("interruptions not {what}")), None, None]
+    } else {
+        let length = format!("{} on {}", span(run.duration_ns), plural(run.cpus.len(), "CPU"));
+        let threshold = format!("threshold {}", duration(run.threshold_ns));
+        [Some(length), Some(threshold), run.real_time.as_deref().map(clean)]
+    };
+    joined([told("", &run.started_at), told("kernel ", &run.kernel)].into_iter().chain(measured), ", ")
 }
 
 /// Formats a changed setting: "wrong, 1 -> good, 3600".
