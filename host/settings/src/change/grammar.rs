@@ -5,7 +5,7 @@
 //! whose name or value does not fit is left out with the reason. Each export also escapes for its format.
 
 use super::{Proposal, WhyLeftOut};
-use crate::{Context, Setting};
+use crate::{Context, Setting, judge::first_of};
 use lowlat_host::cmdline::LINE_BYTES_MAX;
 use lowlat_host::{CpuSet, cmdline::split, resctrl::Group, snapshot::NapiField};
 
@@ -127,12 +127,8 @@ impl Setting {
         let mut reasons = Vec::new();
         proposal.steps.retain(|step| is_kept(step.target.kind().misfit(&step.after), &mut reasons));
         proposal.tokens.retain(|token| is_kept(token.misfit(), &mut reasons));
-        if let Some(first) = reasons.first() {
-            let more = match reasons.len() - 1 {
-                0 => String::new(),
-                more => format!("; and {more} more"),
-            };
-            proposal.left_out.push((WhyLeftOut::Unfit, format!("{first}{more}")));
+        if !reasons.is_empty() {
+            proposal.left_out.push((WhyLeftOut::Unfit, first_of(&reasons, 1, ["", "; and "])));
         }
         proposal
     }

@@ -1,6 +1,6 @@
 //! Judges a setting that a host has several times: one per interface, node, policy or pool.
 
-use crate::{Context, Judgement};
+use crate::{Context, Judgement, judge::first_of};
 use lowlat_host::CpuSet;
 
 /// Number of items that a judgement lists before "and N more".
@@ -51,11 +51,7 @@ pub fn judge_each(all: impl IntoIterator<Item = (String, One)>, when_none: &str)
 
 /// The first names, separated by semicolons, and the number of further ones.
 pub fn list(names: &[String]) -> String {
-    let shown = names.iter().take(NAMED_MAX).map(String::as_str).collect::<Vec<_>>().join("; ");
-    match names.len().saturating_sub(NAMED_MAX) {
-        0 => shown,
-        more => format!("{shown}; and {more} more"),
-    }
+    first_of(names, NAMED_MAX, ["; ", "; and "])
 }
 
 /// The CPUs to isolate; none if the host has none.

@@ -243,9 +243,14 @@ pub fn kernel_at_least(host: &HostSnapshot, version: KernelVersion) -> Option<bo
 
 /// At most `shown` labels of a list, and the number of further ones, as text.
 pub fn some_of(labels: &[String], shown: usize) -> String {
-    let text = labels.iter().take(shown).cloned().collect::<Vec<_>>().join(", ");
-    match labels.len().saturating_sub(shown) {
+    first_of(labels, shown, [", ", " and "])
+}
+
+/// The first texts of a list with a separator between them, and the number of further ones after another.
+pub fn first_of(texts: &[String], shown: usize, [between, before_more]: [&str; 2]) -> String {
+    let text = texts.iter().take(shown).cloned().collect::<Vec<_>>().join(between);
+    match texts.len().saturating_sub(shown) {
         0 => text,
-        more => format!("{text} and {more} more"),
+        more => format!("{text}{before_more}{more} more"),
     }
 }
