@@ -12,7 +12,10 @@ pub use redaction::redacted;
 
 use crate::Root;
 use entry_point::EntryPoint;
-use lowlat_host::{Reading, snapshot::MemoryModule};
+use lowlat_host::{
+    Reading,
+    snapshot::{MemoryFacts, MemoryModule},
+};
 use table::Structure;
 
 /// Files with the entry point and the table; only root can read them.
@@ -162,27 +165,17 @@ impl Tables {
     }
 }
 
-/// Memory as the firmware describes it.
-#[derive(Debug)]
-pub struct DescribedMemory {
-    /// Installed modules, without empty slots.
-    pub modules: Reading<Vec<MemoryModule>>,
-    /// Number of slots, including empty ones.
-    pub slots: Reading<u32>,
-    /// The most memory that the slots support.
-    pub capacity_bytes_max: Reading<u64>,
-}
-
-/// Reads the modules, their slots and the capacity.
-pub fn memory(root: &Root) -> DescribedMemory {
+/// Reads the modules, their slots and the capacity, and nothing else.
+pub fn memory(root: &Root) -> MemoryFacts {
     let tables = Tables::read(root);
     let has_slots = |tables: &Tables| tables.memory_slots() > 0;
     // Firmware of virtual machines may leave memory out; that does not mean a host without slots.
     let described = tables.and_then(|tables| Reading::from_option(Some(tables).filter(has_slots)));
-    DescribedMemory {
+    MemoryFacts {
         modules: described.as_ref().map(Tables::memory_modules),
-        slots: described.as_ref().map(Tables::memory_slots),
+        module_slots: described.as_ref().map(Tables::memory_slots),
         capacity_bytes_max: described.and_then(|tables| tables.memory_capacity_bytes()),
+        ..MemoryFacts::default()
     }
 }
 

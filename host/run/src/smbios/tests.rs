@@ -208,9 +208,12 @@ fn version_2_and_older_entry_points_are_read_and_bad_sums_are_refused() {
 fn tables_that_say_nothing_are_not_hosts_without_memory() {
     let only_bios = structure(kind::BIOS, 0, &[1, 2, 0, 0, 3], &["QEMU", "1", "x"]);
     let described = memory(&host(&entry_point_3(3, 0), &only_bios).root());
-    assert!(described.modules.is_absent() && described.slots.is_absent());
+    assert!(described.modules.is_absent() && described.module_slots.is_absent());
     let described = memory(&host(&entry_point_3(3, 0), &table()).root());
-    assert_eq!((described.modules.into_known().unwrap().len(), described.slots), (1, Reading::Known(32)));
+    assert_eq!(
+        (described.modules.into_known().unwrap().len(), described.module_slots),
+        (1, Reading::Known(32))
+    );
     assert!(memory(&TestTree::new().root()).modules.is_absent());
     assert!(matches!(memory(&host(&entry_point_3(3, 0), &[]).root()).modules, Reading::Unparsable(_)));
 }

@@ -24,9 +24,7 @@ pub(super) fn read(root: &Root) -> MemoryFacts {
         thp_defrag: chosen("defrag"),
         ksm_run: root.read_as("/sys/kernel/mm/ksm/run", "0, 1 or 2"),
         swaps: read_swaps(root),
-        modules: described.modules,
-        module_slots: described.slots,
-        capacity_bytes_max: described.capacity_bytes_max,
+        ..described
     }
 }
 

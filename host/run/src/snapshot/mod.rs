@@ -21,7 +21,8 @@ mod tasks;
 mod topology;
 mod virtualization;
 
-pub use kernel::{load_average, machine_id_digest};
+pub use interrupts::read as interrupts_now;
+pub use kernel::{load_average, machine_id_digest, sysctl_conf};
 pub use memory::memory_total;
 pub use memory_nodes::memory_nodes;
 pub use nics::{NapiInstance, napi_instance, nic_drops};
@@ -87,16 +88,6 @@ fn read_knobs(root: &Root, globs: &[&str]) -> BTreeMap<String, Reading<String>> 
         }
     }
     files
-}
-
-/// Reads the assignments of /etc/sysctl.conf.
-pub fn sysctl_conf(root: &Root) -> Vec<lowlat_host::snapshot::Assignment> {
-    kernel::of_classic(root)
-}
-
-/// Reads the interrupts alone, without a snapshot.
-pub fn interrupts_now(root: &Root) -> lowlat_host::snapshot::InterruptFacts {
-    interrupts::read(root)
 }
 
 fn origin(root: &Root) -> Origin {

@@ -11,7 +11,8 @@ use lowlat_host::{
 };
 use std::collections::BTreeMap;
 
-pub(super) fn read(root: &Root) -> InterruptFacts {
+/// Reads every interrupt of the host.
+pub fn read(root: &Root) -> InterruptFacts {
     let (mut irqs, vectors) = counts(root);
     for name in root.or_unread("/proc/irq", root.list("/proc/irq")) {
         if let Ok(number) = name.parse() {

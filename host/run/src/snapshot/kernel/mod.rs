@@ -9,7 +9,7 @@ use crate::Root;
 use lowlat_host::{Reading, cmdline::CommandLine, snapshot::KernelFacts};
 use std::collections::BTreeSet;
 
-pub(super) use sysctl_files::of_classic;
+pub use sysctl_files::of_classic as sysctl_conf;
 
 /// Place of the kernel's configuration in [`lowlat_host::HostSnapshot::unread`].
 const CONFIG_PLACE: &str = "the kernel's configuration";

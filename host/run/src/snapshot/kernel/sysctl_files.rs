@@ -25,7 +25,7 @@ pub(super) fn read(root: &Root) -> Vec<Assignment> {
 }
 
 /// The lines of /etc/sysctl.conf alone, whether or not they are applied at boot: `sysctl -p` applies them.
-pub(in crate::snapshot) fn of_classic(root: &Root) -> Vec<Assignment> {
+pub fn of_classic(root: &Root) -> Vec<Assignment> {
     let text = root.read_lossy(CLASSIC).into_known().unwrap_or_default();
     expand(root, parse(CLASSIC, &text))
 }

@@ -43,12 +43,6 @@ struct LoadedUnit {
     sub: String,
 }
 
-impl LoadedUnit {
-    fn states(&self) -> (Reading<String>, Reading<String>) {
-        (Reading::Known(self.active.clone()), Reading::Known(self.sub.clone()))
-    }
-}
-
 /// A unit file and its enablement.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct ListedUnitFile {
@@ -127,7 +121,8 @@ fn with_states(files: UnitFiles, loaded: &[LoadedUnit]) -> BTreeMap<String, Serv
     }
     for unit in existing(loaded) {
         let service = units.entry(unit.name.clone()).or_default();
-        (service.active, service.sub) = unit.states();
+        (service.active, service.sub) =
+            (Reading::Known(unit.active.clone()), Reading::Known(unit.sub.clone()));
     }
     // systemd lists a unit only under its primary name.
     for (name, target) in aliases {
