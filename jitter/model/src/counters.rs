@@ -128,10 +128,8 @@ pub fn contradictions(
         .iter()
         .filter(|total| tables.counts(&total.cause))
         .filter_map(|total| {
-            let count: u64 = counted
-                .iter()
-                .filter(|delta| is_same(&total.cause, &delta.cause))
-                .fold(0, |sum, delta| sum.saturating_add(delta.count));
+            let same = counted.iter().filter(|delta| is_same(&total.cause, &delta.cause));
+            let count: u64 = same.fold(0, |sum, delta| sum.saturating_add(delta.count));
             (total.count > count).then(|| Warning::MoreThanCounted {
                 cpu,
                 cause: total.cause.label(),

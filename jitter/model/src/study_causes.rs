@@ -76,10 +76,10 @@ pub fn savings(
 /// interruptions ([`CpuCauses::ring_lost_count`]), it is too low.
 pub(super) fn causes_of(record: &JitterRecord) -> Vec<CauseStudy> {
     let Some(causes) = traced(record) else { return Vec::new() };
-    let mut merged: BTreeMap<(CauseKind, String, bool), CauseStudy> = BTreeMap::new();
+    let mut merged = Merged::new();
     for cpu in &causes.cpus {
         for total in &cpu.totals {
-            merge(merged.entry(key(&total.cause)), cpu, total);
+            merge(&mut merged, cpu, total);
         }
     }
     let core_seconds = record.cpus.iter().map(|cpu| cpu.runtime_ns as f64 / 1e9).sum();
@@ -154,13 +154,11 @@ fn key(cause: &Cause) -> (CauseKind, String, bool) {
     (cause.kind, name, cause.is_own)
 }
 
-type Entry<'m> = std::collections::btree_map::Entry<'m, (CauseKind, String, bool), CauseStudy>;
+type Merged = BTreeMap<(CauseKind, String, bool), CauseStudy>;
 
-fn merge(entry: Entry<'_>, cpu: &CpuCauses, total: &CauseTotal) {
-    let (kind, name, is_own) = entry.key().clone();
-    let merged = entry.or_insert_with(|| {
-        let cause =
-            Cause { kind, name, is_own, number: total.cause.number, priority: total.cause.priority.clone() };
+fn merge(merged: &mut Merged, cpu: &CpuCauses, total: &CauseTotal) {
+    let merged = merged.entry(key(&total.cause)).or_insert_with_key(|(_, name, _)| {
+        let cause = Cause { name: name.clone(), ..total.cause.clone() };
         CauseStudy { cause, ..CauseStudy::default() }
     });
     // Values that differ between CPUs are removed.

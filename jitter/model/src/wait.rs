@@ -67,19 +67,13 @@ fn cells_longest_first(lost: &LostTime<'_>) -> Vec<Cell> {
 
 /// The cells of a histogram with their middles, longest first; none is longer than the longest interruption.
 pub(super) fn cells_of(lengths: &Histogram<u64>, length_ns_max: u64) -> Vec<Cell> {
-    let mut cells: Vec<Cell> = lengths
-        .iter_recorded()
-        .map(|cell| {
-            let (low, high) = (
-                lengths.lowest_equivalent(cell.value_iterated_to()),
-                cell.value_iterated_to().min(length_ns_max),
-            );
-            Cell {
-                length_ns: f64::midpoint(low as f64, high.max(low) as f64),
-                count: cell.count_at_value() as f64,
-            }
-        })
-        .collect();
+    let cells = lengths.iter_recorded().map(|cell| {
+        let end = cell.value_iterated_to();
+        let (low, high) = (lengths.lowest_equivalent(end), end.min(length_ns_max));
+        let length_ns = f64::midpoint(low as f64, high.max(low) as f64);
+        Cell { length_ns, count: cell.count_at_value() as f64 }
+    });
+    let mut cells: Vec<Cell> = cells.collect();
     cells.reverse();
     cells
 }

@@ -135,24 +135,26 @@ pub struct Side {
 impl Side {
     /// Sums up a record, or returns `None` if it has no samples.
     pub fn of(record: &JitterRecord, allocation: &Allocation) -> Option<Self> {
-        let is_isolated = has_isolated(record, allocation);
-        let chosen =
-            || record.cpus.iter().filter(|cpu| !is_isolated || allocation.isolated.contains(cpu.cpu));
-        let sum = |of: fn(&JitterCpu) -> u64| chosen().fold(0u64, |sum, cpu| sum.saturating_add(of(cpu)));
+        let (is_isolated, chosen) = for_trading(record, allocation);
+        let sum =
+            |of: fn(&JitterCpu) -> u64| chosen.iter().fold(0u64, |sum, cpu| sum.saturating_add(of(cpu)));
         let runtime_s = sum(|cpu| cpu.runtime_ns) as f64 / 1e9;
         let count = sum(|cpu| cpu.interruption_count);
         Some(Self {
             rate: RateInterval::of(count, runtime_s)?,
             count,
             lost_percent: (sum(|cpu| cpu.interruption_ns_total) as f64 / 1e7 / runtime_s).min(100.0),
-            cpu_count: chosen().count(),
+            cpu_count: chosen.len(),
             is_isolated,
         })
     }
 }
 
-fn has_isolated(record: &JitterRecord, allocation: &Allocation) -> bool {
-    record.cpus.iter().any(|cpu| allocation.isolated.contains(cpu.cpu))
+/// The CPUs chosen for isolation, or all if none of those was measured; `true` if there are such.
+fn for_trading<'a>(record: &'a JitterRecord, allocation: &Allocation) -> (bool, Vec<&'a JitterCpu>) {
+    let is_chosen = |cpu: &&JitterCpu| allocation.isolated.contains(cpu.cpu);
+    let is_isolated = record.cpus.iter().any(|cpu| is_chosen(&cpu));
+    (is_isolated, record.cpus.iter().filter(|cpu| !is_isolated || is_chosen(cpu)).collect())
 }
 
 /// Longest interruption of a run, on the CPUs for trading if any of them was measured.
@@ -168,12 +170,8 @@ pub struct Longest {
 impl Longest {
     /// Searches a record, or returns `None` if no CPU was measured.
     pub fn of(record: &JitterRecord, allocation: &Allocation) -> Option<Self> {
-        let is_isolated = has_isolated(record, allocation);
-        let worst = record
-            .cpus
-            .iter()
-            .filter(|cpu| !is_isolated || allocation.isolated.contains(cpu.cpu))
-            .max_by_key(|cpu| (cpu.interruption_ns_max, std::cmp::Reverse(cpu.cpu)))?;
+        let (is_isolated, chosen) = for_trading(record, allocation);
+        let worst = chosen.iter().max_by_key(|cpu| (cpu.interruption_ns_max, std::cmp::Reverse(cpu.cpu)))?;
         let length_ns = (worst.interruption_count > 0).then_some(worst.interruption_ns_max);
         Some(Self { length_ns, cpu: worst.cpu, is_isolated })
     }

@@ -120,12 +120,6 @@ pub struct Entries<'a> {
     stamp: u64,
 }
 
-enum EntryStep<'a> {
-    Record(&'a [u8]),
-    Skip,
-    End,
-}
-
 impl<'a> Entries<'a> {
     /// The u32 at `at`, which advances past it.
     fn word(&mut self) -> Result<u32, PageError> {
@@ -149,7 +143,8 @@ impl<'a> Entries<'a> {
         Ok(bytes)
     }
 
-    fn step(&mut self) -> Result<EntryStep<'a>, PageError> {
+    /// The record of the next entry, if it has one.
+    fn step(&mut self) -> Result<Option<&'a [u8]>, PageError> {
         let head = self.word()?;
         let delta = u64::from(entry_delta(head));
         match entry_type(head) {
@@ -163,29 +158,32 @@ impl<'a> Entries<'a> {
                     expected: "a length of at least its own 4 bytes",
                 })?;
                 self.stamp = self.stamp.wrapping_add(delta);
-                Ok(EntryStep::Record(self.take(rest)?))
+                Ok(Some(self.take(rest)?))
             }
-            29 if delta == 0 => Ok(EntryStep::End),
+            29 if delta == 0 => {
+                self.at = self.data.len();
+                Ok(None)
+            }
             29 => {
                 let length = self.word()?;
                 self.take((length as usize).saturating_sub(4))?;
                 // 1 means 0 here: a discarded entry must not look like the padding at the end.
                 self.stamp = self.stamp.wrapping_add(if delta == 1 { 0 } else { delta });
-                Ok(EntryStep::Skip)
+                Ok(None)
             }
             30 => {
                 let high = u64::from(self.word()?);
                 self.stamp = self.stamp.wrapping_add(high << DELTA_BITS | delta);
-                Ok(EntryStep::Skip)
+                Ok(None)
             }
             31 => {
                 let low = u64::from(self.word()?) << DELTA_BITS | delta;
                 self.stamp = with_high_bits(low, self.stamp);
-                Ok(EntryStep::Skip)
+                Ok(None)
             }
             words => {
                 self.stamp = self.stamp.wrapping_add(delta);
-                Ok(EntryStep::Record(self.take(words as usize * 4)?))
+                Ok(Some(self.take(words as usize * 4)?))
             }
         }
     }
@@ -198,9 +196,8 @@ impl<'a> Iterator for Entries<'a> {
         // Every iteration advances `at` by at least 4 bytes, so this ends.
         while self.at < self.data.len() {
             match self.step() {
-                Ok(EntryStep::Record(record)) => return Some(Ok(Entry { stamp: self.stamp, record })),
-                Ok(EntryStep::Skip) => {}
-                Ok(EntryStep::End) => self.at = self.data.len(),
+                Ok(Some(record)) => return Some(Ok(Entry { stamp: self.stamp, record })),
+                Ok(None) => {}
                 Err(error) => {
                     self.at = self.data.len();
                     return Some(Err(error));

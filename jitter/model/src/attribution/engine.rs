@@ -157,6 +157,11 @@ impl CpuAttributor {
         self
     }
 
+    /// States that times count from this reading of the counter on, which the plan may not have known yet.
+    pub fn begin(&mut self, epoch_ticks: u64) {
+        self.plan.epoch_ticks = epoch_ticks;
+    }
+
     /// Takes what was sent to this CPU, in any order. Everything that was sent before an interruption's end must
     /// have been taken when it is attributed.
     pub fn take_note(&mut self, note: Note) {

@@ -59,10 +59,10 @@ impl CauseNames<'_> {
             Activity::TimerInterrupt(function) => {
                 Cause::named(kind, format!("{LOCAL_TIMER} ({})", self.function(function)))
             }
-            Activity::Softirq(number) => Cause::named(kind, name_in(&SOFTIRQS, Some(number), number)),
+            Activity::Softirq(number) => Cause::named(kind, name_in("", &SOFTIRQS, Some(number), number)),
             Activity::Signal(number) => Cause {
                 number: Some(i64::from(number)),
-                ..Cause::named(kind, name_in(&SIGNALS, number.checked_sub(1), number))
+                ..Cause::named(kind, name_in("SIG", &SIGNALS, number.checked_sub(1), number))
             },
             // The limit comes with the sampler's own real-time class.
             Activity::Held(hold) => {
@@ -98,10 +98,10 @@ impl CauseNames<'_> {
     }
 }
 
-/// The name at a place of a table, otherwise the number.
-fn name_in(names: &[&str], place: Option<u8>, number: u8) -> String {
+/// The name at a place of a table with this start, otherwise the number.
+fn name_in(start: &str, names: &[&str], place: Option<u8>, number: u8) -> String {
     let name = place.and_then(|place| names.get(usize::from(place)));
-    name.map_or_else(|| number.to_string(), |name| (*name).to_owned())
+    name.map_or_else(|| number.to_string(), |name| format!("{start}{name}"))
 }
 
 /// The scheduling for a priority on the scheduler's scale (see [`lowlat_trace::ThreadName::prio`]).

@@ -169,27 +169,26 @@ impl Comparison {
 }
 
 impl GateUnit {
-    /// Spelling in a gate; empty for [`GateUnit::Plain`].
-    pub fn text(self) -> &'static str {
+    /// Spelling in a gate, empty for [`GateUnit::Plain`], and factor to the base unit: nanoseconds, per second, percent,
+    /// one.
+    fn spelling(self) -> (&'static str, f64) {
         match self {
-            Self::Ns => "ns",
-            Self::Us => "us",
-            Self::Ms => "ms",
-            Self::S => "s",
-            Self::PerS => "/s",
-            Self::Percent => "%",
-            Self::Plain => "",
+            Self::Ns => ("ns", 1.0),
+            Self::Us => ("us", 1e3),
+            Self::Ms => ("ms", 1e6),
+            Self::S => ("s", 1e9),
+            Self::PerS => ("/s", 1.0),
+            Self::Percent => ("%", 1.0),
+            Self::Plain => ("", 1.0),
         }
     }
 
-    /// Factor to the base unit of values: nanoseconds, per second, percent, one.
+    pub fn text(self) -> &'static str {
+        self.spelling().0
+    }
+
     pub fn factor(self) -> f64 {
-        match self {
-            Self::Us => 1e3,
-            Self::Ms => 1e6,
-            Self::S => 1e9,
-            Self::Ns | Self::PerS | Self::Percent | Self::Plain => 1.0,
-        }
+        self.spelling().1
     }
 
     /// The base unit of its kind: nanoseconds for all lengths.

@@ -170,8 +170,10 @@ impl<'a> Reader<'a> {
 
     fn unit(&mut self, key: GateKey) -> Result<GateUnit, GateError> {
         self.skip_space();
-        let length = self.unit_length();
-        let text = self.rest().get(..length).unwrap_or_default();
+        // Up to white space or a comma.
+        let rest = self.rest();
+        let length = rest.find(|c: char| c.is_whitespace() || c == ',').unwrap_or(rest.len());
+        let text = rest.get(..length).unwrap_or_default();
         let text = if matches!(text, "µs" | "μs") { "us" } else { text };
         let Some(unit) = key.units().iter().find(|unit| unit.text() == text) else {
             let units: Vec<&str> = key.units().iter().map(|unit| unit.text()).collect();
@@ -184,11 +186,5 @@ impl<'a> Reader<'a> {
         };
         self.at += length;
         Ok(*unit)
-    }
-
-    /// Length up to white space or a comma, in bytes.
-    fn unit_length(&self) -> usize {
-        let rest = self.rest();
-        rest.find(|c: char| c.is_whitespace() || c == ',').unwrap_or(rest.len())
     }
 }

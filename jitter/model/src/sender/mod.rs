@@ -69,12 +69,9 @@ pub struct SenderTotal {
 impl Sender {
     /// True if only the CPUs differ.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
-        let key = |of: &Self| (of.thread, of.level, of.is_own);
-        key(self) == key(other)
-            && self.name == other.name
-            && self.process == other.process
-            && self.function == other.function
-            && self.path == other.path
+        let Self { thread, name, process, level, cpus: _, function, path, is_own } = other;
+        (self.thread, self.level, self.is_own) == (*thread, *level, *is_own)
+            && (&self.name, &self.process, &self.function, &self.path) == (name, process, function, path)
     }
 }
 

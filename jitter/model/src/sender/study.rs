@@ -55,15 +55,8 @@ pub(crate) fn senders_of(record: &JitterRecord) -> Vec<SenderStudy> {
             let (of, thread) = entry.or_insert_with(|| {
                 let who = sender.map_or_else(|| UNKNOWN.to_owned(), Sender::who);
                 let remedy = reason.remedy.filter(|_| !is_own);
-                let is_known = sender.is_some();
-                let of = SenderStudy {
-                    who,
-                    what: reason.what,
-                    remedy,
-                    is_known,
-                    is_own,
-                    ..SenderStudy::default()
-                };
+                let (what, is_known) = (reason.what, sender.is_some());
+                let of = SenderStudy { who, what, remedy, is_known, is_own, ..SenderStudy::default() };
                 (of, sender.and_then(|sender| sender.thread))
             });
             if let Some(sender) = sender {

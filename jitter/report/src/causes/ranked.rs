@@ -17,12 +17,9 @@ pub struct Ranked<'a> {
 
 /// Returns up to `count_max` of the longest interruptions of the wanted CPUs, longest first.
 pub fn ranked(record: &JitterRecord, is_wanted: impl Fn(CpuId) -> bool, count_max: usize) -> Vec<Ranked<'_>> {
-    let mut all: Vec<(CpuId, Interruption)> = record
-        .cpus
-        .iter()
-        .filter(|cpu| is_wanted(cpu.cpu))
-        .flat_map(|cpu| cpu.worst.iter().map(|worst| (cpu.cpu, *worst)))
-        .collect();
+    let wanted = record.cpus.iter().filter(|cpu| is_wanted(cpu.cpu));
+    let mut all: Vec<(CpuId, Interruption)> =
+        wanted.flat_map(|cpu| cpu.worst.iter().map(|worst| (cpu.cpu, *worst))).collect();
     all.sort_by_key(|(cpu, worst)| (std::cmp::Reverse(worst.length_ns), worst.at_ns, *cpu));
     all.truncate(count_max);
     let causes = record.causes.as_ref();

@@ -2,22 +2,12 @@
 
 use lowlat_jitter::{Cause, Explained, TimelineChange};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SpanKind {
-    /// Activity that took some time.
-    Ran,
-    /// Event whose length is unknown.
-    Point,
-    /// Return to the measured thread.
-    Return,
-    /// Gap: events are missing before this moment.
-    Lost,
-}
-
 /// An activity or event during an interruption.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Span<'a> {
-    pub kind: SpanKind,
+    /// What it is: an activity, from where it begins; an event whose length is unknown; the return to the measured
+    /// thread; or a gap, before which events are missing.
+    pub kind: TimelineChange,
     /// Activity or event to which it belongs.
     pub cause: &'a Cause,
     /// Sender on another CPU: an index into the record's list of senders.
@@ -41,28 +31,23 @@ pub fn spans(explained: &Explained) -> Vec<Span<'_>> {
     let mut spans: Vec<Span<'_>> = Vec::new();
     let mut open: Vec<usize> = Vec::new();
     for step in &explained.timeline {
-        let kind = match step.change {
-            TimelineChange::Begins => SpanKind::Ran,
-            TimelineChange::Happens => SpanKind::Point,
-            TimelineChange::Returns => SpanKind::Return,
-            TimelineChange::Lost => SpanKind::Lost,
-            TimelineChange::Ends => {
-                close(&mut spans, &mut open, &step.cause, step.offset_ns);
-                continue;
-            }
-        };
-        if kind == SpanKind::Ran {
+        let has_begun = step.change == TimelineChange::Begins;
+        if step.change == TimelineChange::Ends {
+            close(&mut spans, &mut open, &step.cause, step.offset_ns);
+            continue;
+        }
+        if has_begun {
             open.push(spans.len());
         }
         spans.push(Span {
-            kind,
+            kind: step.change,
             cause: &step.cause,
             sender: step.sender,
             offset_ns: step.offset_ns,
             took_ns: 0,
             own_ns: 0,
             depth: usize::from(step.depth),
-            is_open: kind == SpanKind::Ran,
+            is_open: has_begun,
         });
     }
     let last = explained.timeline.last().map_or(length, |step| step.offset_ns);
@@ -94,7 +79,7 @@ fn set_own(spans: &mut [Span<'_>]) {
     let mut path: Vec<usize> = Vec::new();
     for at in 0..spans.len() {
         let Some(span) = spans.get(at).copied() else { break };
-        if span.kind != SpanKind::Ran {
+        if span.kind != TimelineChange::Begins {
             continue;
         }
         path.retain(|outer| {

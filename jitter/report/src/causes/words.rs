@@ -174,17 +174,21 @@ pub fn source(causes: &JitterCauses) -> String {
         CauseSource::Off => "Causes were not traced.".to_owned(),
     };
     if !causes.reason.is_empty() {
-        let end = if causes.reason.ends_with(['.', '!', '?']) { "" } else { "." };
-        text.push_str(&format!(" Reason: {}{end}", clean(&causes.reason)));
+        text.push_str(&format!(" Reason: {}", ended(&causes.reason)));
     }
     text
 }
 
 /// Returns why senders of interrupts between CPUs are unknown, if they were not traced.
 pub fn senders(causes: &JitterCauses) -> Option<String> {
-    let reason = clean(&causes.senders_reason);
-    let end = if reason.ends_with(['.', '!', '?']) { "" } else { "." };
-    (!reason.is_empty()).then(|| format!("Who interrupted from other CPUs is unknown: {reason}{end}"))
+    let reason = &causes.senders_reason;
+    (!reason.is_empty()).then(|| format!("Who interrupted from other CPUs is unknown: {}", ended(reason)))
+}
+
+/// A cleaned text with a full stop, unless it ends like a sentence.
+fn ended(text: &str) -> String {
+    let end = if text.ends_with(['.', '!', '?']) { "" } else { "." };
+    clean(text) + end
 }
 
 /// Describes the sender of a step of a timeline, if known: "by md (pid 812) on CPU 0, TLB shootdown".
@@ -199,17 +203,15 @@ pub fn lost(causes: &JitterCauses) -> Vec<String> {
     let mut sentences = Vec::new();
     let (ring, ring_cpus) = sum(causes, |cpu| cpu.ring_lost_count);
     if ring > 0 {
+        let ring = plural(ring, "interruption");
         sentences.push(format!(
-            "{} on CPU {ring_cpus} could not be compared with the trace: the ring to the collector was full.",
-            plural(ring, "interruption")
+            "{ring} on CPU {ring_cpus} could not be compared with the trace: the ring to the collector was full."
         ));
     }
     let (events, event_cpus) = sum(causes, |cpu| cpu.event_lost_count);
     if events > 0 {
-        sentences.push(format!(
-            "The kernel dropped {} of CPU {event_cpus}: its buffer was full.",
-            plural(events, "trace event")
-        ));
+        let events = plural(events, "trace event");
+        sentences.push(format!("The kernel dropped {events} of CPU {event_cpus}: its buffer was full."));
     }
     sentences
 }
@@ -260,10 +262,8 @@ pub fn cost(record: &JitterRecord) -> Option<String> {
     );
     if runtime_ns > 0.0 && cost.event_ns > 0.0 {
         let share = percent(cost.event_ns * events as f64 * 100.0 / runtime_ns);
-        text.push_str(&format!(
-            " Over the {} of this run that is {share} of the sampled time.",
-            plural(events, "event")
-        ));
+        let events = plural(events, "event");
+        text.push_str(&format!(" Over the {events} of this run that is {share} of the sampled time."));
     }
     Some(text)
 }
@@ -279,10 +279,11 @@ pub fn smi(causes: &JitterCauses) -> Option<String> {
     let denied = causes.cpus.iter().find(|cpu| matches!(cpu.smi_count, Reading::Denied));
     match (known.iter().max(), denied) {
         (Some(0), _) => Some("No system-management interrupt was counted during the run.".to_owned()),
-        (Some(most), _) => Some(format!(
-            "Up to {} counted on one CPU during the run.",
-            were(*most, "system-management interrupt")
-        )),
+        (Some(most), _) => {
+            let (most, verb) =
+                (plural(*most, "system-management interrupt"), if *most == 1 { "was" } else { "were" });
+            Some(format!("Up to {most} {verb} counted on one CPU during the run."))
+        }
         (None, Some(_)) => {
             Some("System-management interrupts could not be counted: this needs root.".to_owned())
         }
@@ -301,15 +302,11 @@ pub fn groups(groups: &JitterGroups) -> String {
     let by_chance = match chance {
         chance if !chance.is_finite() => String::new(),
         chance if chance < 0.05 => " By chance, fewer than 0.05 pairs are expected.".to_owned(),
-        chance => format!(" By chance, about {} are expected.", pairs(chance)),
+        chance if chance < 10.0 => format!(" By chance, about {chance:.1} pairs are expected."),
+        chance => format!(" By chance, about {} pairs are expected.", rate(chance)),
     };
     let times = if total == 1 { "once".to_owned() } else { format!("{} times", count(total)) };
     format!("Interruptions of several CPUs started within {window} of each other {times}.{by_chance}")
-}
-
-fn pairs(chance: f64) -> String {
-    let text = if chance < 10.0 { format!("{chance:.1}") } else { rate(chance) };
-    format!("{text} pairs")
 }
 
 /// Returns the CPUs of a group, and its longest interruption.
@@ -332,11 +329,6 @@ pub fn cpu_list(cpus: &CpuSet, chars_max: usize) -> String {
 /// Formats a time within the run: "31.402118 s".
 pub fn moment(at_ns: u64) -> String {
     format!("{}.{:06} s", count(at_ns / 1_000_000_000), at_ns % 1_000_000_000 / 1_000)
-}
-
-fn were(number: u64, noun: &str) -> String {
-    let verb = if number == 1 { "was" } else { "were" };
-    format!("{} {verb}", plural(number, noun))
 }
 
 #[cfg(test)]

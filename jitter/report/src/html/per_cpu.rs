@@ -107,13 +107,10 @@ pub fn sides<'a>(
     let is_isolated = |cpu| allocation.isolated.contains(cpu);
     let has = |wanted: bool| jitter.record.cpus.iter().any(|cpu| is_isolated(cpu.cpu) == wanted);
     let of = |wanted: bool| ranked(jitter.record, |cpu| is_isolated(cpu) == wanted, count_max);
-    match (has(true), has(false)) {
-        (true, true) => {
-            vec![("Longest on CPUs chosen for isolation", of(true)), ("Longest on the other CPUs", of(false))]
-        }
-        (true, false) => vec![("Longest on CPUs chosen for isolation", of(true))],
-        _ => vec![("Longest interruptions", of(false))],
-    }
+    let chosen = has(true).then(|| ("Longest on CPUs chosen for isolation", of(true)));
+    let title = if has(true) { "Longest on the other CPUs" } else { "Longest interruptions" };
+    let others = (has(false) || !has(true)).then(|| (title, of(false)));
+    chosen.into_iter().chain(others).collect()
 }
 
 fn worst_card(title: &str, worst: &[Ranked<'_>]) -> Markup {

@@ -70,18 +70,27 @@ fn add_table(out: &mut String, causes: &[CauseStudy], width: usize, show_all: bo
         .figures("share", 0, |of| percent(of.share * 100.0))
         .words("", 4, |of| bar(of.share, bar_width))
         .text(width);
-    let mut lines = text.lines();
-    if let Some(line) = lines.next() {
-        out.push_str(line);
-        out.push('\n');
-    }
+    // "As above" must refer to the last advice for this setting, not to an earlier one.
+    let is_last = |shown: &Remedy, remedy: &Remedy| shown.setting == remedy.setting;
+    let remedies = causes.iter().map(|of| of.remedy.as_ref());
+    add_rows(out, text.lines().map(with_bar), remedies, is_last, (width, show_all));
+}
+
+/// Adds the head of a table and its rows, each with its remedy below. `is_last` says whether "as above" may refer to an
+/// earlier remedy.
+pub(super) fn add_rows<'a>(
+    out: &mut String,
+    mut lines: impl Iterator<Item = String>,
+    remedies: impl Iterator<Item = Option<&'a Remedy>>,
+    is_last: fn(&Remedy, &Remedy) -> bool,
+    (width, show_all): (usize, bool),
+) {
+    out.extend(lines.next().map(|line| line + "\n"));
     let mut shown: Vec<&Remedy> = Vec::new();
-    for (line, of) in lines.zip(causes) {
-        out.push_str(&with_bar(line));
-        out.push('\n');
-        if let Some(remedy) = &of.remedy {
-            // "As above" must refer to the last advice for this setting, not to an earlier one.
-            let last = shown.iter().rev().find(|shown| shown.setting == remedy.setting);
+    for (line, remedy) in lines.zip(remedies) {
+        out.push_str(&format!("{line}\n"));
+        if let Some(remedy) = remedy {
+            let last = shown.iter().rev().find(|shown| is_last(shown, remedy));
             let is_new = !last.is_some_and(|last| is_same_advice(last, remedy));
             shown.push(remedy);
             add_remedy(out, remedy, is_new, width, show_all);
@@ -91,7 +100,7 @@ fn add_table(out: &mut String, causes: &[CauseStudy], width: usize, show_all: bo
 
 /// Adds a remedy below its cause, each remedy only once. Unless everything is shown, a list of CPUs takes one line at
 /// most.
-pub(super) fn add_remedy(out: &mut String, remedy: &Remedy, is_new: bool, width: usize, show_all: bool) {
+fn add_remedy(out: &mut String, remedy: &Remedy, is_new: bool, width: usize, show_all: bool) {
     let text = match is_new {
         true => remedy_text(remedy),
         false if remedy.setting.is_empty() => "as above".to_owned(),

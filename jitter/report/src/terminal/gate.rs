@@ -20,15 +20,12 @@ pub fn gate_text(outcome: &GateOutcome, width: usize) -> String {
     let style = gate_style(outcome.verdict);
     let failed: Vec<&GateRow> = outcome.failed().collect();
     let rows = plural(outcome.rows.len(), "limit");
+    let gate = clean(&outcome.gate);
     let title = if failed.is_empty() {
-        format!("Gate {} held: {rows}, none exceeded.", clean(&outcome.gate))
+        format!("Gate {gate} held: {rows}, none exceeded.")
     } else {
-        format!(
-            "Gate {} {}: {} of {rows} not met.",
-            clean(&outcome.gate),
-            outcome.verdict.word(),
-            count(failed.len() as u64)
-        )
+        let (word, missed) = (outcome.verdict.word(), count(failed.len() as u64));
+        format!("Gate {gate} {word}: {missed} of {rows} not met.")
     };
     add_painted(&mut out, style, &title, 0, width);
     let broken: Vec<&GateRow> = failed.iter().copied().filter(|row| row.verdict == Verdict::Broken).collect();

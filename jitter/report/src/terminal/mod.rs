@@ -16,7 +16,7 @@ pub use timeline::explain_text;
 use crate::causes::words;
 use crate::figures::Jitter;
 use crate::figures::JitterRun;
-use lowlat_jitter::{CauseSource, JitterRecord, ReadinessState};
+use lowlat_jitter::{CauseSource, JitterRecord};
 use lowlat_text::text::{BOLD, DIM, YELLOW, add_field, add_heading, add_painted, add_wrapped, paint, usable};
 use lowlat_text::units::{clean, count, duration_fine};
 
@@ -78,11 +78,8 @@ pub fn jitter_text(run: &JitterRun<'_>, warnings: &[String], options: JitterText
 /// Describes the counter, the loop's period and the samplers' priority.
 fn counter_line(record: &JitterRecord) -> String {
     let slowest = record.cpus.iter().map(|cpu| cpu.loop_period_ns).fold(0.0, f64::max);
-    let mut text = format!(
-        "Counter at {} MHz ({})",
-        count(record.counter_hz / 1_000_000),
-        clean(&record.counter_hz_source)
-    );
+    let (mhz, source) = (count(record.counter_hz / 1_000_000), clean(&record.counter_hz_source));
+    let mut text = format!("Counter at {mhz} MHz ({source})");
     if slowest > 0.0 {
         text.push_str(&format!(", loop period up to {}", duration_fine(slowest)));
     }
@@ -104,12 +101,12 @@ pub fn add_dim(out: &mut String, text: &str, width: usize) {
 
 /// Adds the points that were not ready or could not be checked, if any.
 fn add_readiness(out: &mut String, run: &JitterRun<'_>, width: usize) {
-    let open: Vec<_> = run.readiness.iter().filter(|point| point.state != ReadinessState::Ready).collect();
+    let open = words::not_ready(run.readiness);
     if open.is_empty() {
         return;
     }
     add_heading(out, words::readiness_title(run.readiness));
-    for sentence in words::not_ready(run.readiness) {
+    for sentence in open {
         add_field(out, "-", &clean(&sentence), 2, width);
     }
 }

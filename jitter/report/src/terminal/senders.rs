@@ -1,8 +1,8 @@
 //! Senders of interrupts to other CPUs, as terminal text.
 
-use super::{add_dim, causes::add_remedy};
-use crate::causes::{is_same_advice, words::cpu_list};
-use lowlat_jitter::{Remedy, SenderStudy};
+use super::{add_dim, causes::add_rows};
+use crate::causes::words::cpu_list;
+use lowlat_jitter::SenderStudy;
 use lowlat_text::columns::Table;
 use lowlat_text::text::{add_heading, cut};
 use lowlat_text::units::{clean, count, duration, plural, rate};
@@ -33,19 +33,8 @@ pub fn add(out: &mut String, all: &[SenderStudy], width: usize, show_all: bool) 
         .figures("time", 2, |of| duration(of.ns_total))
         .figures("longest", 0, |of| duration(of.ns_max))
         .text(width);
-    let mut lines = text.lines();
-    if let Some(line) = lines.next() {
-        out.push_str(&format!("{line}\n"));
-    }
-    let mut seen: Vec<&Remedy> = Vec::new();
-    for (line, of) in lines.zip(rows) {
-        out.push_str(&format!("{line}\n"));
-        if let Some(remedy) = &of.remedy {
-            let is_new = !seen.last().is_some_and(|last| is_same_advice(last, remedy));
-            seen.push(remedy);
-            add_remedy(out, remedy, is_new, width, show_all);
-        }
-    }
+    let remedies = rows.iter().map(|of| of.remedy.as_ref());
+    add_rows(out, text.lines().map(str::to_owned), remedies, |_, _| true, (width, show_all));
     if !rest.is_empty() {
         add_dim(out, &format!("  and {} with less time", plural(rest.len(), "sender")), width);
     }

@@ -17,24 +17,20 @@ pub fn add(out: &mut String, run: &JitterRun<'_>, jitter: &Jitter<'_>, width: us
     let (threshold, run) = (duration(jitter.record.threshold_ns), span(jitter.record.ran_ns()));
     add_heading(out, &format!("Interruptions of {threshold} or longer in {run}"));
     let mut shown: Vec<&CpuFigures<'_>> = all.iter().collect();
-    if shown.len() > CPUS_MAX {
-        shown.sort_by_key(|cpu| (std::cmp::Reverse(cpu.record.interruption_ns_max), cpu.record.cpu));
-        shown.truncate(CPUS_MAX);
-    }
+    shown.sort_by_key(|cpu| (std::cmp::Reverse(cpu.record.interruption_ns_max), cpu.record.cpu));
+    shown.truncate(CPUS_MAX);
     shown.sort_by_key(|cpu| (cpu.part, cpu.record.cpu));
     out.push_str(&table(&shown, width));
     if shown.iter().any(|cpu| cpu.part == CpuPart::Chosen) {
         out.push_str(&format!("  {}\n", paint(DIM, CHOSEN_NOTE)));
     }
     if let Some(sentence) = not_traced(jitter.record) {
-        out.push_str(&paint(YELLOW, "  Causes were not traced."));
-        out.push('\n');
+        out.push_str(&format!("{}\n", paint(YELLOW, "  Causes were not traced.")));
         add_wrapped(out, &sentence, 2, width);
     }
     if shown.len() < all.len() {
-        let left = all.len() - shown.len();
-        out.push_str(&paint(DIM, &format!("  and {left} more with lower maxima, in the report")));
-        out.push('\n');
+        let text = format!("  and {} more with lower maxima, in the report", all.len() - shown.len());
+        out.push_str(&format!("{}\n", paint(DIM, &text)));
     }
 }
 

@@ -1,13 +1,13 @@
 //! Timeline of one interruption.
 
 use crate::causes::ranked::{Ranked, ranked};
-use crate::causes::spans::{Span, SpanKind, spans};
+use crate::causes::spans::{Span, spans};
 use crate::causes::words::{cpu_list, group_facts, moment, sent_by};
 use crate::causes::{is_same_advice, label, label_within, remedy_text, study_of};
 use crate::figures::Jitter;
 use crate::figures::JitterRun;
 use lowlat_host_report::cpu_parts::CpuParts;
-use lowlat_jitter::{CauseStudy, Explained, JitterCauses, Remedy};
+use lowlat_jitter::{CauseStudy, Explained, JitterCauses, Remedy, TimelineChange};
 use lowlat_text::text::{
     BLUE, BOLD, DIM, GREEN, RED, add_field, add_heading, add_painted, add_wrapped, cut, paint, usable,
 };
@@ -30,13 +30,8 @@ pub fn explain_text(run: &JitterRun<'_>, rank: usize, width: usize) -> Result<St
     let of = find(&jitter, rank)?;
     let mut out = String::new();
     let part = CpuParts::of(run.context.host, run.context.allocation).get(of.cpu);
-    let title = format!(
-        "Interruption of {} on CPU {} ({}), at {} of the run",
-        duration(of.interruption.length_ns),
-        of.cpu,
-        part.phrase(),
-        moment(of.interruption.at_ns)
-    );
+    let (length, at) = (duration(of.interruption.length_ns), moment(of.interruption.at_ns));
+    let title = format!("Interruption of {length} on CPU {} ({}), at {at} of the run", of.cpu, part.phrase());
     add_painted(&mut out, BOLD, &title, 0, width);
     match of.explained {
         Some(explained) => add_story(&mut out, &of, explained, &jitter, width),
@@ -49,9 +44,9 @@ pub fn explain_text(run: &JitterRun<'_>, rank: usize, width: usize) -> Result<St
 fn find<'a>(jitter: &Jitter<'a>, rank: usize) -> Result<Ranked<'a>, String> {
     let kept: usize = jitter.record.cpus.iter().map(|of| of.worst.len()).sum();
     let at = rank.checked_sub(1).ok_or("ranks start at 1, the longest interruption")?;
-    ranked(jitter.record, |_| true, rank.min(kept)).into_iter().nth(at).ok_or_else(|| {
-        format!("there is no interruption of rank {rank}: the document keeps the {kept} longest")
-    })
+    let missing =
+        || format!("there is no interruption of rank {rank}: the document keeps the {kept} longest");
+    ranked(jitter.record, |_| true, rank.min(kept)).into_iter().nth(at).ok_or_else(missing)
 }
 
 fn why_not(jitter: &Jitter<'_>) -> String {
@@ -112,12 +107,12 @@ fn add_steps(
     for ((span, offset), name) in spans.iter().zip(&offsets).zip(&names) {
         let padding = " ".repeat(name_width - name.chars().count());
         let name = match span.kind {
-            SpanKind::Return => paint(GREEN, name),
-            SpanKind::Lost => paint(RED, name),
-            SpanKind::Ran | SpanKind::Point => name.clone(),
+            TimelineChange::Returns => paint(GREEN, name),
+            TimelineChange::Lost => paint(RED, name),
+            _ => name.clone(),
         };
         let end = match span.kind {
-            SpanKind::Ran => {
+            TimelineChange::Begins => {
                 format!("{padding}  {:>8}{}", duration(span.took_ns), qualifier(span, explained))
             }
             _ => String::new(),
@@ -149,9 +144,9 @@ fn name(span: &Span<'_>, room: usize) -> String {
     let indent = 2 * span.depth.min(DEPTH_MAX);
     let room = room.saturating_sub(indent).max(4);
     let text = match span.kind {
-        SpanKind::Return => cut("the measured thread runs again", room),
-        SpanKind::Lost => cut("events are missing before this moment", room),
-        SpanKind::Ran | SpanKind::Point => label_within(span.cause, room),
+        TimelineChange::Returns => cut("the measured thread runs again", room),
+        TimelineChange::Lost => cut("events are missing before this moment", room),
+        _ => label_within(span.cause, room),
     };
     format!("{:indent$}{text}", "")
 }
@@ -169,12 +164,8 @@ fn add_group(out: &mut String, of: &Ranked<'_>, width: usize) {
     let text = format!("{} were interrupted together: {}.", plural(cpus.len(), "CPU"), cpu_list(&cpus, 200));
     add_wrapped(out, &text, 2, width);
     for member in group.members.iter().filter(|member| member.cpu != of.cpu).take(8) {
-        let text = format!(
-            "CPU {} for {}: {}",
-            member.cpu,
-            duration(member.interruption.length_ns),
-            label(&member.cause)
-        );
+        let length = duration(member.interruption.length_ns);
+        let text = format!("CPU {} for {length}: {}", member.cpu, label(&member.cause));
         add_field(out, "-", &text, 2, width);
     }
 }

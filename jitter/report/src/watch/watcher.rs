@@ -116,11 +116,8 @@ impl Watch {
             }
         }
         note_longest(&rows, &mut events);
-        let drops = if is_first {
-            BTreeMap::new()
-        } else {
-            increase(&self.last.interval.drops, &step.interval.drops)
-        };
+        let lost = &step.interval.drops;
+        let drops = if is_first { Drops::new() } else { increase(&self.last.interval.drops, lost) };
         for (nic, counters) in &drops {
             events.drops(nic, counters);
         }
@@ -224,12 +221,12 @@ fn note_longest(rows: &[CpuRow], events: &mut Events) {
     events.add(Level::Info, format!("CPU {}", longest.cpu), text);
 }
 
-/// Counters that increased, by interface. A counter that went back was reset with its driver and counts from zero.
-fn increase(
-    before: &BTreeMap<String, BTreeMap<String, u64>>,
-    after: &BTreeMap<String, BTreeMap<String, u64>>,
-) -> BTreeMap<String, BTreeMap<String, u64>> {
-    let mut increases: BTreeMap<String, BTreeMap<String, u64>> = BTreeMap::new();
+/// Counters of lost packets, by interface.
+type Drops = BTreeMap<String, BTreeMap<String, u64>>;
+
+/// Counters that increased. One that went back was reset with its driver and counts from zero.
+fn increase(before: &Drops, after: &Drops) -> Drops {
+    let mut increases = Drops::new();
     for (nic, counters) in after {
         // The counters of a new interface show nothing about the interval.
         let Some(before) = before.get(nic) else { continue };

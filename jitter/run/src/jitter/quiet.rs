@@ -26,6 +26,8 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 const NAP: Duration = Duration::from_millis(50);
 
 const VMSTAT: &str = "/proc/vmstat";
+/// The file with a CPU's present frequency.
+const NOW: &str = "scaling_cur_freq";
 
 /// Checks a host before it is measured.
 #[derive(Debug)]
@@ -63,7 +65,7 @@ impl<'a> QuietWatch<'a> {
         let began = Instant::now();
         let swapped_before = self.swapped_pages();
         let khz_before: Vec<Reading<u64>> =
-            self.fixed.measured.iter().map(|cpu| frequency(root, cpu)).collect();
+            self.fixed.measured.iter().map(|cpu| read_khz(root, cpu, NOW)).collect();
         let threads = Threads::of(root);
         thread::sleep(self.pause);
         let busy = threads.and_then(|threads| threads.busy_since(root, &self.fixed.measured));
@@ -95,11 +97,9 @@ impl<'a> QuietWatch<'a> {
         let count = |name: &str| {
             let counted = vmstat.clone().and_then(|text| {
                 let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
-                value.map_or(Reading::Absent, |value| {
-                    value.trim().parse().map_or_else(
-                        |_| Reading::unparsable(VMSTAT, value, format!("a number after {name}")),
-                        Reading::Known,
-                    )
+                let unparsable = |text| Reading::unparsable(VMSTAT, text, format!("a number after {name}"));
+                value.map_or(Reading::Absent, |text| {
+                    text.trim().parse().map_or_else(|_| unparsable(text), Reading::Known)
                 })
             });
             if self.has_no_swap && vmstat.is_known() { counted.or(|| Reading::Known(0)) } else { counted }
@@ -145,10 +145,6 @@ fn moved(before: &Reading<u64>, after: &Reading<u64>) -> Reading<u64> {
     before.as_ref().and_then(|before| after.as_ref().map(|after| after.saturating_sub(*before)))
 }
 
-fn frequency(root: &Root, cpu: CpuId) -> Reading<u64> {
-    read_khz(root, cpu, "scaling_cur_freq")
-}
-
 fn read_khz(root: &Root, cpu: CpuId, name: &str) -> Reading<u64> {
     root.read_as(&format!("/sys/devices/system/cpu/cpu{cpu}/cpufreq/{name}"), "a frequency in kHz")
 }
@@ -162,7 +158,7 @@ fn clock(root: &Root, cpu: CpuId, khz_before: Reading<u64>) -> Option<FrequencyF
     Some(FrequencyFacts {
         cpu,
         governor,
-        khz: [khz_before, frequency(root, cpu)],
+        khz: [khz_before, read_khz(root, cpu, NOW)],
         limits_khz: [read_khz(root, cpu, "scaling_min_freq"), read_khz(root, cpu, "scaling_max_freq")],
     })
 }

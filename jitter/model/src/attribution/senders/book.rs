@@ -69,17 +69,18 @@ pub struct SenderBook {
     table: Table,
     ended: VecDeque<(i32, [u8; NAME_BYTES])>,
     stack: Vec<u64>,
-    lost_count: u64,
+    /// Number of times that events of a sender were lost.
+    pub lost_count: u64,
 }
 
 impl SenderBook {
     /// Creates a book for senders to these CPUs.
     pub fn new(measured: &CpuSet) -> Self {
-        let act = || Sending { notes: Vec::with_capacity(2 * measured.len()), ..Sending::default() };
+        let act = |_| Sending { notes: Vec::with_capacity(2 * measured.len()), ..Sending::default() };
         Self {
             measured: measured.iter().collect(),
             is_measured: measured.clone(),
-            acts: [act(), act(), act(), act()],
+            acts: std::array::from_fn(act),
             table: Table::default(),
             ended: VecDeque::with_capacity(ENDED_MAX),
             stack: Vec::with_capacity(STACK_MAX),
@@ -231,11 +232,6 @@ impl SenderBook {
     /// Times that a sender stayed unknown because there were too many.
     pub fn full_count(&self) -> u64 {
         self.table.full_count
-    }
-
-    /// Number of times that events of a sender were lost.
-    pub fn lost_count(&self) -> u64 {
-        self.lost_count
     }
 
     /// Addresses in the kernel whose names [`SenderBook::finish`] needs.

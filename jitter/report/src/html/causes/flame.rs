@@ -1,8 +1,8 @@
 //! One interruption over time: the whole on top, nested activities below.
 
-use crate::causes::spans::{Span, SpanKind};
+use crate::causes::spans::Span;
 use crate::causes::{CauseFamily, label};
-use lowlat_jitter::Explained;
+use lowlat_jitter::{Explained, TimelineChange};
 use lowlat_text::page::micro;
 use lowlat_text::page::svg::{cut, px, text_width};
 use lowlat_text::units::{count, duration};
@@ -19,7 +19,7 @@ const DEPTH_MAX: usize = 9;
 pub fn draw(explained: &Explained, spans: &[Span<'_>]) -> Markup {
     let length = explained.interruption.length_ns.max(1) as f64;
     let x = |ns: f64| LEFT + (ns / length).clamp(0.0, 1.0) * (WIDTH - LEFT - RIGHT);
-    let has_depth = |span: &&Span<'_>| matches!(span.kind, SpanKind::Ran | SpanKind::Point);
+    let has_depth = |span: &&Span<'_>| matches!(span.kind, TimelineChange::Begins | TimelineChange::Happens);
     let rows = spans.iter().filter(has_depth).map(|span| span.depth.min(DEPTH_MAX) + 2).max().unwrap_or(1);
     let bottom = ROW * rows as f64;
     let (family, name) = whole(explained, spans);
@@ -47,20 +47,21 @@ fn shape(span: &Span<'_>, x: &dyn Fn(f64) -> f64, bottom: f64) -> Markup {
     let start = x(span.offset_ns as f64);
     let end = x(span.offset_ns as f64 + span.took_ns as f64);
     match span.kind {
-        SpanKind::Ran => {
+        TimelineChange::Begins => {
             let took = micro(&duration(span.took_ns));
             block(CauseFamily::of(span.cause), &label(span.cause), &took, top, (start, end))
         }
-        SpanKind::Point => html! {
+        TimelineChange::Happens => html! {
             path class={ "point f-" (CauseFamily::of(span.cause).class()) }
                 d={ "M" (px(start)) " " (px(top + 3.0)) "l6 8l-6 8l-6 -8z" } { title { (label(span.cause)) } }
         },
-        SpanKind::Return => html! {
+        TimelineChange::Returns => html! {
             line class="mark-return" x1=(px(start)) x2=(px(start)) y1="0" y2=(px(bottom)) { title { "the measured thread runs again" } }
         },
-        SpanKind::Lost => html! {
+        TimelineChange::Lost => html! {
             line class="mark-lost" x1=(px(start)) x2=(px(start)) y1="0" y2=(px(bottom)) { title { "events are missing before this moment" } }
         },
+        TimelineChange::Ends => html! {},
     }
 }
 

@@ -1,7 +1,7 @@
 //! Longest interruptions; each opens to its timeline.
 
 use crate::causes::ranked::Ranked;
-use crate::causes::spans::{Span, SpanKind, spans};
+use crate::causes::spans::{Span, spans};
 use crate::causes::words::{cpu_list, group_facts, moment, sent_by};
 use crate::causes::{CauseFamily, study_of};
 use crate::figures::Jitter;
@@ -9,7 +9,7 @@ use crate::figures::JitterRun;
 use crate::html::causes::table::remedy_text;
 use crate::html::causes::{cause, flame};
 use crate::html::per_cpu::sides;
-use lowlat_jitter::{CausePart, CauseStudy, Explained, JitterCauses};
+use lowlat_jitter::{CausePart, CauseStudy, Explained, JitterCauses, TimelineChange};
 use lowlat_text::page::{data_table, micro};
 use lowlat_text::units::{count, duration, percent, plural};
 use lowlat_tune_report::audit::html::anchors;
@@ -135,16 +135,14 @@ fn steps_table(spans: &[Span<'_>], cut: u64, causes: Option<&JitterCauses>) -> M
                     td { (offset(span.offset_ns)) }
                     td class={ "left d" (span.depth.min(DEPTH_MAX)) } {
                         @match span.kind {
-                            SpanKind::Return => "the measured thread runs again",
-                            SpanKind::Lost => "events are missing before this moment",
-                            SpanKind::Ran | SpanKind::Point => (cause(span.cause))
+                            TimelineChange::Returns => "the measured thread runs again",
+                            TimelineChange::Lost => "events are missing before this moment",
+                            _ => (cause(span.cause))
                         }
                         @if let Some(text) = sent_by(causes, span.sender) { span class="muted" { " " (text) } }
                     }
-                    td { @if span.kind == SpanKind::Ran { @if span.is_open { "at least " } (micro(&duration(span.took_ns))) } }
-                    td {
-                        @if span.kind == SpanKind::Ran { (micro(&duration(span.own_ns))) }
-                    }
+                    td { @if span.kind == TimelineChange::Begins { @if span.is_open { "at least " } (micro(&duration(span.took_ns))) } }
+                    td { @if span.kind == TimelineChange::Begins { (micro(&duration(span.own_ns))) } }
                 }
             }
             @if cut > 0 { tr class="muted" { td {} td class="left" { (count(cut)) " more steps were not kept" } td {} td {} } }

@@ -92,17 +92,11 @@ fn intruders(watch: &Watch) -> Vec<Item> {
     if found.is_empty() {
         let count = |wanted| watch.threads.iter().filter(|(place, _)| *place == wanted).count();
         let (pinned, bound) = (count(Place::Pinned), count(Place::Bound));
-        let others = match (pinned, bound) {
-            (0, 0) => String::new(),
-            (pinned, bound) => {
-                format!(
-                    "; {} and {} of the kernel ran",
-                    units::plural(pinned, "pinned thread"),
-                    units::plural(bound, "thread")
-                )
-            }
-        };
-        return vec![good(format!("none{others}"))];
+        if pinned + bound == 0 {
+            return vec![good("none")];
+        }
+        let (pinned, bound) = (units::plural(pinned, "pinned thread"), units::plural(bound, "thread"));
+        return vec![good(format!("none; {pinned} and {bound} of the kernel ran"))];
     }
     found
 }
@@ -161,8 +155,8 @@ fn pipelines(watch: &Watch) -> Vec<Item> {
         Reading::Known(runs) if runs.is_empty() => vec![plain("none running")],
         Reading::Known(runs) => runs.iter().map(|run| plain(format!("{run} is running"))).collect(),
         unknown => {
-            let why = unknown.missing_in_words();
-            vec![plain(why.map_or_else(|| "-".to_owned(), |why| format!("unknown: {why}")))]
+            let why = unknown.missing_in_words().map(|why| format!("unknown: {why}"));
+            vec![plain(why.unwrap_or_else(|| "-".to_owned()))]
         }
     }
 }

@@ -63,7 +63,7 @@ impl Companion for Observer<'_> {
                 spans.push((before, now));
             });
             if let Some(trace) = &mut self.trace {
-                trace.take(epoch, place, lane, spans, looked_at, &mut self.keys);
+                trace.take(place, lane, spans, looked_at, &mut self.keys);
             }
             if let Some(halt) = &mut self.halt
                 && halt.take(lane.cpu, spans, &self.keys)

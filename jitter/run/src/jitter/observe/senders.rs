@@ -1,6 +1,6 @@
 //! Reads what all CPUs send to the measured ones.
 
-use super::{setup::memory_kb_max, trace_clock::trace_clock_for};
+use super::{setup::memory_kb_max, trace_clock::trace_clock_for, trace_reader::if_any};
 use crate::clock::CounterKind;
 use crate::tracefs::{CpuPipe, SendTracing, TraceOptions, Tracefs, function_names};
 use lowlat_host::{CpuId, CpuSet, Reading};
@@ -199,18 +199,11 @@ impl SenderReader {
         notes: &mut Vec<Warning>,
     ) -> (Vec<Sender>, Vec<usize>) {
         let found = self.book.finish(&SenderNames { names, own_tids });
-        let count = self.book.full_count();
-        if count > 0 {
-            notes.push(Warning::SendersTooMany { count });
-        }
-        let count = self.book.lost_count();
-        if count > 0 {
-            notes.push(Warning::SendersMissed { count });
-        }
+        notes.extend(if_any(self.book.full_count(), |count| Warning::SendersTooMany { count }));
+        notes.extend(if_any(self.book.lost_count, |count| Warning::SendersMissed { count }));
         drop(self.senders);
-        if let Err(error) = self.tracing.finish() {
-            notes.push(Warning::TraceNotRemoved { error: error.to_string() });
-        }
+        let left = self.tracing.finish().err();
+        notes.extend(left.map(|error| Warning::TraceNotRemoved { error: error.to_string() }));
         found
     }
 }

@@ -147,9 +147,8 @@ fn cost(
         let _ = tracing.set_event(EVENT, is_on);
     });
     let _ = tracing.set_on(false);
-    if let Err(error) = tracing.set_event(EVENT, true) {
-        notes.push(Warning::SwitchesNotTraced { error: error.to_string() });
-    }
+    let refused = tracing.set_event(EVENT, true).err();
+    notes.extend(refused.map(|error| Warning::SwitchesNotTraced { error: error.to_string() }));
     for pipe in pipes {
         // A read that fails here is reported again when it matters.
         let _ = pipe.drain_raw(|_| true);

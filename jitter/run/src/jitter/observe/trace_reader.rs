@@ -16,9 +16,10 @@ use lowlat_host::{CpuId, CpuSet, Reading};
 use lowlat_host_run::Root;
 use lowlat_host_run::affinity;
 use lowlat_jitter::{
-    Cause, CauseSource, CpuCauses, JitterCauses, JitterRecord, Stop, Warning, attribution::AttributionPlan,
-    attribution::CauseKey, attribution::CauseNames, attribution::CpuAttributor, attribution::EVENTS_MAX,
-    attribution::GroupFinder, attribution::GroupPlan, attribution::Hit, attribution::Sleep,
+    Cause, CauseSource, CpuCauses, JitterCauses, JitterRecord, Stop, Warning,
+    attribution::{
+        AttributionPlan, CauseKey, CauseNames, CpuAttributor, EVENTS_MAX, GroupFinder, GroupPlan, Hit, Sleep,
+    },
 };
 use lowlat_trace::{Decoder, TraceEvent, TraceNames};
 use std::{
@@ -50,15 +51,14 @@ pub struct TraceReader {
     clock: StampClock,
     scale: TickScale,
     windows: StealWatch,
-    /// Set once the run has an epoch.
     cpus: Vec<OneCpu>,
-    plans: Vec<AttributionPlan>,
     groups: Option<GroupFinder>,
     senders: Option<SenderReader>,
     events: Vec<TraceEvent>,
     /// Events of a CPU that may wait.
     events_max: usize,
     window_began: u64,
+    /// Times count from here on; 0 before the first round.
     epoch: u64,
     problems: Vec<Warning>,
     own_tids: Arc<BTreeSet<i32>>,
@@ -97,23 +97,27 @@ impl TraceReader {
         let page_events = pipes.iter().map(CpuPipe::events_max).max().unwrap_or(0);
         let (events_max, at_once) = events_for(lanes.len(), page_events);
         let sleep = options.wake_every.map_or(Sleep::Never, |_| Sleep::Timer);
-        let plan = |lane: &Lane| AttributionPlan {
-            cpu: lane.cpu,
-            sampler_tid: lane.thread_id,
-            own_tids: Arc::clone(&own_tids),
-            hz: scale.hz(),
-            epoch_ticks: 0,
-            slack_ticks: scale.ticks(SLACK_NS),
-            worst_count: options.worst_count,
-            first_count: options.first_count,
-            sleep,
-            events_max,
+        let has_senders = senders.as_ref().is_some_and(|senders| senders.tracing.has_sends());
+        let one = |lane: &Lane| {
+            let attributor = CpuAttributor::new(AttributionPlan {
+                cpu: lane.cpu,
+                sampler_tid: lane.thread_id,
+                own_tids: Arc::clone(&own_tids),
+                hz: scale.hz(),
+                epoch_ticks: 0,
+                slack_ticks: scale.ticks(SLACK_NS),
+                worst_count: options.worst_count,
+                first_count: options.first_count,
+                sleep,
+                events_max,
+            });
+            let attributor = if has_senders { attributor.with_senders() } else { attributor };
+            OneCpu { attributor, reached: 0, ring_lost: 0, is_broken: false }
         };
         let mut reader = Self {
             decoder: tracing.decoder(clock.map()),
             windows: StealWatch::new(root, &options.cpus),
-            cpus: Vec::with_capacity(lanes.len()),
-            plans: lanes.iter().map(plan).collect(),
+            cpus: lanes.iter().map(one).collect(),
             groups: None,
             senders: senders.map(|senders| SenderReader::new(senders, clock.map(), &options.cpus)),
             events: Vec::with_capacity(at_once),
@@ -134,9 +138,8 @@ impl TraceReader {
         reader.filter_page_faults(lanes);
         // Before the receivers: what arrives must have been sent in the trace.
         reader.problems.extend(reader.senders.as_ref().and_then(SenderReader::start));
-        if let Err(error) = reader.tracing.set_on(true) {
-            reader.problems.push(Warning::TraceNotOn { error: error.to_string() });
-        }
+        let refused = reader.tracing.set_on(true).err();
+        reader.problems.extend(refused.map(|error| Warning::TraceNotOn { error: error.to_string() }));
         reader
     }
 
@@ -155,7 +158,7 @@ impl TraceReader {
     /// The first round of a run: from here on times count from `epoch`.
     fn begin(&mut self, epoch: u64) {
         (self.epoch, self.window_began) = (epoch, epoch);
-        let cpus: CpuSet = self.plans.iter().map(|plan| plan.cpu).collect();
+        let cpus: CpuSet = self.pipes.iter().map(CpuPipe::cpu).collect();
         if cpus.len() > 1 {
             self.groups = Some(GroupFinder::new(&GroupPlan {
                 cpus,
@@ -164,16 +167,10 @@ impl TraceReader {
                 window_ticks: self.scale.ticks(GROUP_NS),
             }));
         }
-        let has_senders = self.has_sends();
-        self.cpus.extend(self.plans.drain(..).map(|plan| {
-            let attributor = CpuAttributor::new(AttributionPlan { epoch_ticks: epoch, ..plan });
-            OneCpu {
-                attributor: if has_senders { attributor.with_senders() } else { attributor },
-                reached: epoch,
-                ring_lost: 0,
-                is_broken: false,
-            }
-        }));
+        for one in &mut self.cpus {
+            one.attributor.begin(epoch);
+            one.reached = epoch;
+        }
     }
 
     fn has_sends(&self) -> bool {
@@ -183,7 +180,7 @@ impl TraceReader {
     /// Reads what all CPUs have sent to the measured ones. Returns until when it is complete: interruptions that
     /// ended later may have causes that were not read.
     pub fn read_senders(&mut self, epoch: u64) -> u64 {
-        if self.cpus.is_empty() {
+        if self.epoch == 0 {
             self.begin(epoch);
         }
         let until = self.now();
@@ -209,16 +206,12 @@ impl TraceReader {
     /// of the trace after the ring contains all of them.
     pub fn take(
         &mut self,
-        epoch: u64,
         place: usize,
         lane: &Lane,
         spans: &[(u64, u64)],
         looked_at: u64,
         keys: &mut Vec<CauseKey>,
     ) {
-        if self.cpus.is_empty() {
-            self.begin(epoch);
-        }
         let slack = self.scale.ticks(SLACK_NS);
         let mut next = spans.iter().copied().peekable();
         let mut pages = 0;
@@ -381,9 +374,7 @@ impl TraceReader {
             }
         }
         let late_count = self.groups.as_ref().map_or(0, GroupFinder::late_count);
-        if late_count > 0 {
-            notes.push(Warning::GroupsLate { count: late_count });
-        }
+        notes.extend(if_any(late_count, |count| Warning::GroupsLate { count }));
         let groups = self.groups.map(|groups| groups.finish(self.scale.ticks(run_ns), &cause_names));
         let own_ns = |cpu: CpuId| record.cpus.iter().find(|of| of.cpu == cpu).map_or(0, |of| of.runtime_ns);
         let attributors = self.cpus.into_iter().zip(&self.pipes);
@@ -412,15 +403,12 @@ impl TraceReader {
             origin::settle(stop, (hit.cpu, &steps), woken, senders);
         }
         notes.extend(losses(&cpus, &lost));
-        let count = self.decoder.counts.missed_switch_count;
-        if count > 0 {
-            notes.push(Warning::SwitchesMissed { count });
-        }
+        let missed_count = self.decoder.counts.missed_switch_count;
+        notes.extend(if_any(missed_count, |count| Warning::SwitchesMissed { count }));
         let trace_clock = self.tracing.clock.name().to_owned();
         drop(self.pipes);
-        if let Err(error) = self.tracing.finish() {
-            notes.push(Warning::TraceNotRemoved { error: error.to_string() });
-        }
+        let left = self.tracing.finish().err();
+        notes.extend(left.map(|error| Warning::TraceNotRemoved { error: error.to_string() }));
         JitterCauses {
             source: CauseSource::Trace,
             trace_clock,
@@ -466,19 +454,19 @@ fn own_threads(root: &Root) -> BTreeSet<i32> {
     names.iter().filter_map(|name| name.parse().ok()).collect()
 }
 
+/// A warning about what happened so often, if it did.
+pub(super) fn if_any(count: u64, warning: impl FnOnce(u64) -> Warning) -> Option<Warning> {
+    (count > 0).then(|| warning(count))
+}
+
 fn losses(cpus: &[CpuCauses], lost: &[(CpuId, u64)]) -> Vec<Warning> {
-    let mut losses = Vec::new();
-    let overrun: CpuSet = lost.iter().filter(|(_, count)| *count > 0).map(|(cpu, _)| *cpu).collect();
-    let count: u64 = lost.iter().map(|(_, count)| count).sum();
-    if count > 0 {
-        losses.push(Warning::EventsDropped { cpus: overrun, count });
-    }
-    let full: CpuSet = cpus.iter().filter(|cpu| cpu.ring_lost_count > 0).map(|cpu| cpu.cpu).collect();
-    let count: u64 = cpus.iter().map(|cpu| cpu.ring_lost_count).sum();
-    if count > 0 {
-        losses.push(Warning::NotAnalysed { cpus: full, count });
-    }
-    losses
+    let sum = |lost: &[(CpuId, u64)]| lost.iter().map(|(_, count)| count).sum();
+    let on =
+        |lost: &[(CpuId, u64)]| lost.iter().filter(|(_, count)| *count > 0).map(|(cpu, _)| *cpu).collect();
+    let rings: Vec<(CpuId, u64)> = cpus.iter().map(|cpu| (cpu.cpu, cpu.ring_lost_count)).collect();
+    let dropped = if_any(sum(lost), |count| Warning::EventsDropped { cpus: on(lost), count });
+    let full = if_any(sum(&rings), |count| Warning::NotAnalysed { cpus: on(&rings), count });
+    dropped.into_iter().chain(full).collect()
 }
 
 #[cfg(test)]

@@ -6,10 +6,7 @@ use lowlat_host_run::{
     task_stat::{TaskStat, TaskUsage},
 };
 use lowlat_jitter::{BUSY_KEPT_MAX, BusyThread, BusyThreads};
-use std::{
-    cmp::Reverse,
-    collections::{HashMap, hash_map::Entry},
-};
+use std::{cmp::Reverse, collections::HashMap};
 
 /// Maximum number of threads per walk, which bounds its memory and time.
 const THREADS_MAX: usize = 1 << 18;
@@ -59,9 +56,8 @@ impl Threads {
         let mut threads = Self { seen: HashMap::new(), youngest_start_ticks: 0 };
         walk(root, &mut |met| {
             threads.youngest_start_ticks = threads.youngest_start_ticks.max(met.usage.start_ticks);
-            if let Entry::Vacant(place) = threads.seen.entry(met.tid) {
-                place.insert(ThreadSample { usage: met.usage, is_whole: met.is_whole });
-            }
+            let sample = ThreadSample { usage: met.usage, is_whole: met.is_whole };
+            threads.seen.entry(met.tid).or_insert(sample);
         })
         .map(|_| threads)
     }
@@ -103,16 +99,14 @@ impl Threads {
     }
 
     fn used_since(&self, met: &Met) -> u64 {
-        match self.seen.get(&met.tid) {
-            // Figures of a process and of one of its threads cannot be compared.
-            Some(seen)
-                if seen.usage.start_ticks == met.usage.start_ticks && seen.is_whole == met.is_whole =>
-            {
+        let start_ticks = met.usage.start_ticks;
+        match self.seen.get(&met.tid).filter(|seen| seen.usage.start_ticks == start_ticks) {
+            Some(seen) if seen.is_whole == met.is_whole => {
                 met.usage.cpu_ticks.saturating_sub(seen.usage.cpu_ticks)
             }
-            Some(seen) if seen.usage.start_ticks == met.usage.start_ticks => 0,
             // The number was reused by a new thread, or the thread is new.
-            _ if met.usage.start_ticks >= self.youngest_start_ticks => met.usage.cpu_ticks,
+            None if start_ticks >= self.youngest_start_ticks => met.usage.cpu_ticks,
+            // Figures of a process and of one of its threads cannot be compared.
             _ => 0,
         }
     }
@@ -199,11 +193,8 @@ impl Walk<'_> {
 
 /// Names may be any bytes chosen by their owner.
 pub(in crate::jitter) fn printable(comm: &str) -> String {
-    let escaped = comm.chars().flat_map(|c| {
-        let shown: Vec<char> = if c.is_control() { c.escape_default().collect() } else { vec![c] };
-        shown
-    });
-    escaped.take(COMM_CHARS_MAX).collect()
+    let shown = |c: char| if c.is_control() { c.escape_default().collect() } else { vec![c] };
+    comm.chars().flat_map(shown).take(COMM_CHARS_MAX).collect()
 }
 
 #[cfg(test)]

@@ -28,12 +28,9 @@ const NAME_A_PREFIX: &str = "name a prefix in an existing directory that you can
 /// Error that prevents writing raw files, found before the run.
 #[derive(Debug, Error)]
 pub enum RawError {
-    /// A file cannot be created.
+    /// A file cannot be created; the system's error has the path.
     #[error("{source}\nhint: {}", source.hint().unwrap_or_else(|| NAME_A_PREFIX.into()))]
-    Create {
-        /// The system's error, with the path.
-        source: OutputError,
-    },
+    Create { source: OutputError },
     /// One file per CPU exceeds the limit on open files.
     #[error(
         "cannot create the raw file {}: {source}\nhint: raise the limit on open files (ulimit -n) or measure fewer \
