@@ -99,11 +99,11 @@ impl Main {
 pub struct CpuAttributor {
     plan: AttributionPlan,
     scale: TickScale,
-    queue: Queue,
+    pub(super) queue: Queue,
     keys: KeyTable,
-    replay: EventReplay,
+    pub(super) replay: EventReplay,
     totals: Totals,
-    keeper: Keeper,
+    pub(super) keeper: Keeper,
     windows: Windows,
     /// Notes from senders on other CPUs; `None` if these are not traced.
     inbox: Option<PendingNotes>,
@@ -263,12 +263,13 @@ impl CpuAttributor {
         self.replay_while(before, |replay, offset, step| {
             offset <= end.saturating_add(slack) && replay.is_continued_by(step)
         });
-        let is_lost_ahead = self.queue.front().is_some_and(|event| matches!(event.step, TraceStep::Lost(_)));
+        let is_lost_ahead =
+            self.queue.events.front().is_some_and(|event| matches!(event.step, TraceStep::Lost(_)));
         self.replay.finish(is_lost_ahead);
     }
 
     fn replay_while(&mut self, before: u64, belongs: impl Fn(&EventReplay, i64, TraceStep) -> bool) {
-        while let Some(event) = self.queue.front().copied() {
+        while let Some(event) = self.queue.events.front().copied() {
             let offset = event.ticks.wrapping_sub(before).cast_signed();
             if !belongs(&self.replay, offset, event.step) {
                 return;
@@ -307,7 +308,12 @@ impl CpuAttributor {
     /// can be dropped.
     pub fn pass(&mut self, ticks: u64) {
         let keep_from = ticks.wrapping_sub(self.plan.slack_ticks);
-        while self.queue.front().is_some_and(|event| event.ticks.wrapping_sub(keep_from).cast_signed() < 0) {
+        while self
+            .queue
+            .events
+            .front()
+            .is_some_and(|event| event.ticks.wrapping_sub(keep_from).cast_signed() < 0)
+        {
             self.consume();
         }
     }
@@ -365,16 +371,7 @@ impl CpuAttributor {
 
     /// Events that wait for their interruption.
     pub fn waiting_count(&self) -> usize {
-        self.queue.len()
-    }
-
-    /// Capacities of all reused memory, which must not change once everything is in use.
-    #[cfg(test)]
-    pub(super) fn capacities(&self) -> Vec<usize> {
-        let mut all = vec![self.queue.capacity()];
-        all.extend(self.replay.capacities());
-        all.extend(self.keeper.capacities());
-        all
+        self.queue.events.len()
     }
 
     /// Returns the causes, with names. `run_ns`: how long the sampler ran since the epoch. The caller adds counters and
@@ -409,7 +406,7 @@ impl CpuAttributor {
 /// The sender of all functions that an interrupt runs, which has just started; unknown if they have several.
 fn sender_of_all(inbox: &PendingNotes, queue: &Queue) -> SenderId {
     let mut sender = None;
-    for event in queue.iter().take(AHEAD_MAX) {
+    for event in queue.events.iter().take(AHEAD_MAX) {
         match event.step {
             TraceStep::Called { function, request } => {
                 let found = inbox.peek(event.ticks, request, function);

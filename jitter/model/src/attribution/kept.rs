@@ -21,7 +21,7 @@ pub(super) struct TickSpan {
 }
 
 /// Length, then time in reverse.
-type Rank = (u64, Reverse<u64>);
+pub(super) type Rank = (u64, Reverse<u64>);
 
 impl TickSpan {
     /// Longer is worse; among equal ones, the earlier.
@@ -37,7 +37,7 @@ pub(super) struct KeptInterruption {
     pub(super) steps: Vec<RawStep>,
     pub(super) steps_cut_count: u64,
     /// Longest first, if listed separately.
-    parts: Vec<(KeyId, u64)>,
+    pub(super) parts: Vec<(KeyId, u64)>,
     window: u64,
     /// Firmware or hypervisor may have caused its unexplained time; `None` until known.
     is_touched: Option<bool>,
@@ -70,13 +70,13 @@ impl KeptInterruption {
 /// Keeps the longest and the first interruptions. Slots are allocated once and then reused.
 #[derive(Debug)]
 pub(super) struct Keeper {
-    worst: Vec<KeptInterruption>,
+    pub(super) worst: Vec<KeptInterruption>,
     /// Slots of the worst by rank, the least bad on top, so that it is replaced first.
-    ranks: BinaryHeap<Reverse<(Rank, usize)>>,
+    pub(super) ranks: BinaryHeap<Reverse<(Rank, usize)>>,
     worst_count: usize,
-    first: Vec<KeptInterruption>,
+    pub(super) first: Vec<KeptInterruption>,
     first_count: usize,
-    sorted: Vec<(KeyId, u64)>,
+    pub(super) sorted: Vec<(KeyId, u64)>,
 }
 
 impl Keeper {
@@ -142,14 +142,6 @@ impl Keeper {
         for kept in self.worst.iter_mut().chain(&mut self.first) {
             kept.is_touched = kept.is_touched.or_else(|| windows.touched(kept.window));
         }
-    }
-
-    #[cfg(test)]
-    pub(super) fn capacities(&self) -> impl Iterator<Item = usize> + '_ {
-        let places = self.worst.iter().chain(&self.first);
-        let own =
-            [self.worst.capacity(), self.ranks.capacity(), self.first.capacity(), self.sorted.capacity()];
-        own.into_iter().chain(places.flat_map(|kept| [kept.parts.capacity(), kept.steps.capacity()]))
     }
 
     /// The worst, longest first, and the first, in time order.

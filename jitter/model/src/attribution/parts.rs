@@ -10,7 +10,7 @@ pub(super) struct Parts {
     entry_exit_ticks: Vec<u64>,
     is_there: Vec<bool>,
     /// Causes in order of first appearance.
-    present: Vec<KeyId>,
+    pub(super) present: Vec<KeyId>,
 }
 
 impl Default for Parts {
@@ -25,11 +25,6 @@ impl Default for Parts {
 }
 
 impl Parts {
-    #[cfg(test)]
-    pub(super) fn capacity(&self) -> usize {
-        self.present.capacity()
-    }
-
     pub(super) fn clear(&mut self) {
         for id in self.present.drain(..) {
             self.ticks[id.index()] = 0;

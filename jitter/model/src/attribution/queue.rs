@@ -13,7 +13,8 @@ const EVENTS_MIN: usize = 16;
 /// interrupts every CPU on which a thread of the process runs.
 #[derive(Debug)]
 pub(super) struct Queue {
-    events: VecDeque<TraceEvent>,
+    /// The waiting events, oldest first.
+    pub(super) events: VecDeque<TraceEvent>,
     events_max: usize,
     pub(super) lost_count: u64,
 }
@@ -46,15 +47,6 @@ impl Queue {
         mark.step = TraceStep::Lost(count);
     }
 
-    pub(super) fn front(&self) -> Option<&TraceEvent> {
-        self.events.front()
-    }
-
-    /// Returns the waiting events, oldest first.
-    pub(super) fn iter(&self) -> impl Iterator<Item = &TraceEvent> {
-        self.events.iter()
-    }
-
     pub(super) fn pop(&mut self) -> Option<TraceEvent> {
         let event = self.events.pop_front();
         if self.events.is_empty() {
@@ -63,15 +55,6 @@ impl Queue {
             self.events.clear();
         }
         event
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.events.len()
-    }
-
-    #[cfg(test)]
-    pub(super) fn capacity(&self) -> usize {
-        self.events.capacity()
     }
 }
 
@@ -83,11 +66,11 @@ mod tests {
     #[test]
     fn a_full_queue_says_what_it_lost() {
         let mut queue = Queue::new(0);
-        let capacity = queue.capacity();
+        let capacity = queue.events.capacity();
         for ticks in 0..100 {
             queue.push(TraceEvent { ticks, step: TraceStep::Enter(Activity::Nmi) });
         }
-        assert_eq!((queue.len(), queue.capacity(), queue.lost_count), (16, capacity, 85));
+        assert_eq!((queue.events.len(), queue.events.capacity(), queue.lost_count), (16, capacity, 85));
         assert_eq!(queue.pop(), Some(TraceEvent { ticks: 84, step: TraceStep::Lost(85) }));
         assert_eq!(queue.pop(), Some(TraceEvent { ticks: 85, step: TraceStep::Enter(Activity::Nmi) }));
     }

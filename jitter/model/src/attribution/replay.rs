@@ -17,7 +17,7 @@ const DEPTH_MAX: usize = 24;
 
 /// An activity that has started and not ended.
 #[derive(Debug, Clone, Copy)]
-struct Frame {
+pub(super) struct Frame {
     key: KeyId,
     /// Its entry into the kernel, while nothing has ended in it.
     entry: Option<u64>,
@@ -63,7 +63,7 @@ pub(super) struct EventReplay {
     last_base: Option<Owner>,
     /// A signal of the sampler whose handling was interrupted by another thread.
     set_aside: Option<Activity>,
-    stack: Vec<Frame>,
+    pub(super) stack: Vec<Frame>,
     pub(super) parts: Parts,
     pub(super) senders: SenderParts,
     pub(super) timeline: Timeline,
@@ -101,11 +101,6 @@ impl EventReplay {
             self.timeline.add_sent(frame.began, depth, TimelineChange::Begins, frame.key, frame.sender);
             (frame.known_until, frame.known_place) = (frame.began, self.timeline.place());
         }
-    }
-
-    #[cfg(test)]
-    pub(super) fn capacities(&self) -> [usize; 3] {
-        [self.stack.capacity(), self.parts.capacity(), self.timeline.capacity()]
     }
 
     /// True if an event stamped after the interruption ends an activity that still runs, and so belongs to it.

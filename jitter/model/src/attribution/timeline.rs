@@ -29,11 +29,6 @@ impl Default for Timeline {
 }
 
 impl Timeline {
-    #[cfg(test)]
-    pub(super) fn capacity(&self) -> usize {
-        self.steps.capacity()
-    }
-
     pub(super) fn clear(&mut self, is_wanted: bool) {
         self.steps.clear();
         self.cut_count = 0;

@@ -18,11 +18,8 @@ pub(super) struct Sum {
 
 impl Sum {
     fn add(&mut self, ticks: u64, entry_exit_ticks: u64, is_main: bool) {
-        self.count += 1;
-        self.main_count += u64::from(is_main);
-        self.ticks = self.ticks.saturating_add(ticks);
-        self.entry_exit_ticks = self.entry_exit_ticks.saturating_add(entry_exit_ticks);
-        self.ticks_max = self.ticks_max.max(ticks);
+        let main_count = is_main.into();
+        self.merge(Self { count: 1, main_count, ticks, entry_exit_ticks, ticks_max: ticks });
     }
 
     fn merge(&mut self, other: Self) {

@@ -34,16 +34,12 @@ pub fn judge(facts: &ReadinessFacts) -> Vec<ReadinessPoint> {
 }
 
 fn ready(observed: impl Into<String>) -> ReadinessPoint {
-    ReadinessPoint { state: ReadinessState::Ready, observed: observed.into(), ..ReadinessPoint::default() }
+    ReadinessPoint { state: ReadinessState::Ready, ..not_ready(observed, "") }
 }
 
 fn not_ready(observed: impl Into<String>, action: impl Into<String>) -> ReadinessPoint {
-    ReadinessPoint {
-        state: ReadinessState::NotReady,
-        observed: observed.into(),
-        action: action.into(),
-        ..ReadinessPoint::default()
-    }
+    let (state, observed, action) = (ReadinessState::NotReady, observed.into(), action.into());
+    ReadinessPoint { state, observed, action, ..ReadinessPoint::default() }
 }
 
 fn not_known(observed: impl Into<String>, action: impl Into<String>) -> ReadinessPoint {
@@ -122,24 +118,17 @@ fn affinity(facts: &ReadinessFacts) -> ReadinessPoint {
 fn profile(facts: &ReadinessFacts) -> ReadinessPoint {
     let profile = &facts.profile;
     let (name, good) = (&profile.name, profile.good_count);
+    let rows = |what: &str, ids: &[String]| {
+        let (count, named) = (ids.len(), named_ids(ids));
+        format!("boot and TuneD rows of profile {name}: {good} good, {count} {what}: {named}")
+    };
     if !profile.faults.is_empty() {
-        let observed = format!(
-            "boot and TuneD rows of profile {name}: {good} good, {} with a fault: {}",
-            profile.faults.len(),
-            named_ids(&profile.faults)
-        );
-        return not_ready(
-            observed,
-            "See these rows in lowlat audit. Until then the host is measured unchanged.",
-        );
+        let action = "See these rows in lowlat audit. Until then the host is measured unchanged.";
+        return not_ready(rows("with a fault", &profile.faults), action);
     }
     if !profile.unknown.is_empty() || good == 0 {
-        let observed = format!(
-            "boot and TuneD rows of profile {name}: {good} good, {} unknown: {}",
-            profile.unknown.len(),
-            named_ids(&profile.unknown)
-        );
-        let observed = observed.trim_end_matches([':', ' ']).to_owned();
+        let observed = rows("unknown", &profile.unknown);
+        let observed = observed.trim_end_matches([':', ' ']);
         return not_known(observed, "See these rows in lowlat audit; run it as root to see more.");
     }
     ready(format!("all {good} applicable boot and TuneD rows of profile {name} are good"))
@@ -184,18 +173,15 @@ fn governor(facts: &ReadinessFacts) -> ReadinessPoint {
         );
     }
     if !unknown.is_empty() {
-        return not_known(
-            format!("cannot read the governor of {unknown:#}"),
-            "Check scaling_governor manually.",
-        );
+        let observed = format!("cannot read the governor of {unknown:#}");
+        return not_known(observed, "Check scaling_governor manually.");
     }
-    match governed.len() {
-        0 => ready("the measured CPUs have no governor (no cpufreq)"),
-        _ if governed.iter().all(|clock| clock.governor.text() == PERFORMANCE) => {
-            ready(format!("performance on all measured CPUs{clocked}"))
-        }
-        _ => ready(format!("performance, or one fixed frequency, on all measured CPUs{clocked}")),
+    if governed.is_empty() {
+        return ready("the measured CPUs have no governor (no cpufreq)");
     }
+    let is_same = governed.iter().all(|clock| clock.governor.text() == PERFORMANCE);
+    let what = if is_same { "performance" } else { "performance, or one fixed frequency," };
+    ready(format!("{what} on all measured CPUs{clocked}"))
 }
 
 /// ", 3693 to 3700 MHz".
@@ -213,10 +199,8 @@ fn busy_threads(facts: &ReadinessFacts) -> ReadinessPoint {
     let look_ms = facts.look_ms;
     if busy.measured_count > 0 {
         let named = named_threads(&busy.measured, busy.measured_count, look_ms);
-        return not_ready(
-            format!("in {look_ms} ms on measured CPUs: {named}"),
-            what_to_do(busy, &facts.housekeeping),
-        );
+        let observed = format!("in {look_ms} ms on measured CPUs: {named}");
+        return not_ready(observed, what_to_do(busy, &facts.housekeeping));
     }
     let observed = format!("no other thread used CPU time on measured CPUs in {look_ms} ms");
     if busy.unseen.is_empty() {
@@ -231,11 +215,8 @@ fn busy_threads(facts: &ReadinessFacts) -> ReadinessPoint {
 fn what_to_do(busy: &BusyThreads, housekeeping: &CpuSet) -> String {
     let mut steps = Vec::new();
     if busy.measured.iter().any(|thread| !thread.is_kernel) {
-        let elsewhere = if housekeeping.is_empty() {
-            String::new()
-        } else {
-            format!(", move them (taskset -pc {housekeeping} PID)")
-        };
+        let elsewhere = format!(", move them (taskset -pc {housekeeping} PID)");
+        let elsewhere = if housekeeping.is_empty() { "" } else { &elsewhere };
         steps.push(format!("Stop the processes{elsewhere}, or leave their CPUs out with --cpus."));
     }
     if busy.measured.iter().any(|thread| thread.is_kernel) {
@@ -248,17 +229,16 @@ fn what_to_do(busy: &BusyThreads, housekeeping: &CpuSet) -> String {
 /// "md (pid 12, CPU 3, 100 %), kernel thread ksoftirqd/3 (pid 30, CPU 3, 4 %) and 5 more". `count` is the
 /// total number.
 fn named_threads(threads: &[BusyThread], count: usize, look_ms: u64) -> String {
-    let words: Vec<String> = threads.iter().take(NAMED_MAX).map(|thread| in_words(thread, look_ms)).collect();
-    and_more(&words, count)
+    and_more(threads.iter().map(|thread| in_words(thread, look_ms)), count)
 }
 
 /// "boot.nohz_full, boot.isolcpus and 3 more".
 fn named_ids(ids: &[String]) -> String {
-    let words: Vec<String> = ids.iter().take(NAMED_MAX).cloned().collect();
-    and_more(&words, ids.len())
+    and_more(ids.iter().cloned(), ids.len())
 }
 
-fn and_more(words: &[String], count: usize) -> String {
+fn and_more(words: impl Iterator<Item = String>, count: usize) -> String {
+    let words: Vec<String> = words.take(NAMED_MAX).collect();
     let named = words.join(", ");
     match count.saturating_sub(words.len()) {
         0 => named,

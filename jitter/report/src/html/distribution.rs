@@ -25,11 +25,8 @@ const LABEL_WIDTH: f64 = 150.0;
 
 /// Returns one sentence below the title.
 pub fn caption(cpu_count: usize) -> String {
-    let which = if cpu_count > LINES_MAX {
-        format!("one line for each of the {LINES_MAX} CPUs with the longest")
-    } else {
-        "one line per CPU".to_owned()
-    };
+    let longest = format!("one line for each of the {LINES_MAX} CPUs with the longest");
+    let which = if cpu_count > LINES_MAX { longest.as_str() } else { "one line per CPU" };
     format!(
         "Interruptions of at least this length, {which}. Both axes are logarithmic. Lines further left and lower are quieter."
     )
@@ -115,13 +112,9 @@ fn line(cpu: &CpuFigures<'_>, threshold_ns: u64, x: &LogScale, y: &LogScale) -> 
         }
         (last_x, last_y) = (to_x, to_y);
     }
-    let title = format!(
-        "CPU {}, {}: {} interruptions, longest {}",
-        cpu.record.cpu,
-        cpu.part.phrase(),
-        count(cpu.record.interruption_count),
-        micro(&duration(cpu.record.interruption_ns_max))
-    );
+    let (id, part, number) = (cpu.record.cpu, cpu.part.phrase(), count(cpu.record.interruption_count));
+    let longest = micro(&duration(cpu.record.interruption_ns_max));
+    let title = format!("CPU {id}, {part}: {number} interruptions, longest {longest}");
     html! { path class={ "curve l-" (cpu.part.class()) } d=(path) { title { (title) } } }
 }
 

@@ -111,11 +111,8 @@ fn longest_tile(run: &JitterRun<'_>) -> Markup {
     match Longest::of(jitter, run.context.allocation) {
         Some(Longest { length_ns: Some(ns), cpu, is_isolated }) => {
             let place = if is_isolated { "the CPUs chosen for isolation" } else { "all measured CPUs" };
-            tile(
-                "Longest interruption",
-                &micro(&duration(ns)),
-                &format!("on CPU {cpu}, of {place}, in {length}"),
-            )
+            let note = format!("on CPU {cpu}, of {place}, in {length}");
+            tile("Longest interruption", &micro(&duration(ns)), &note)
         }
         Some(_) => tile("Longest interruption", "none", &format!("in {length}")),
         None => tile("Longest interruption", "–", "no CPU was measured"),

@@ -126,10 +126,9 @@ fn line(grid: &Grid, cpu: &CpuFigures<'_>, at: usize) -> Markup {
 
 fn cell(grid: &Grid, (column, top, gap): (usize, f64, f64), longest: u64, count: u64, cpu: &str) -> Markup {
     let start = column as u64 * grid.seconds_each;
-    let what = if count == 0 {
-        "no interruption".to_owned()
-    } else {
-        format!("{}, longest {}", plural(count, "interruption"), micro(&duration(longest)))
+    let what = match count {
+        0 => "no interruption".to_owned(),
+        _ => format!("{}, longest {}", plural(count, "interruption"), micro(&duration(longest))),
     };
     html! {
         rect class={ "h" (class_of(longest)) } x=(px(LEFT + grid.column * column as f64)) y=(px(top))

@@ -42,9 +42,8 @@ pub fn add_traced(
     if shown < all.len() {
         let rest = all.get(shown..).unwrap_or_default();
         let share: f64 = rest.iter().map(|of| of.share).sum();
-        let text =
-            format!("and {}, together {}", plural(rest.len(), "smaller cause"), percent(share * 100.0));
-        add_dim(out, &format!("  {text}"), width);
+        let (rest, share) = (plural(rest.len(), "smaller cause"), percent(share * 100.0));
+        add_dim(out, &format!("  and {rest}, together {share}"), width);
     }
     senders::add(out, &jitter.study.senders, width, show_all);
     if let Some(groups) = &causes.groups {
@@ -136,35 +135,23 @@ fn bar(share: f64, width: usize) -> String {
 /// Colours the bar at the end of a line.
 fn with_bar(line: &str) -> String {
     let rest = line.trim_end_matches('#');
-    if rest.len() == line.len() {
-        line.to_owned()
-    } else {
-        format!("{rest}{}", paint(BLUE, &line[rest.len()..]))
-    }
+    let bar = &line[rest.len()..];
+    if bar.is_empty() { line.to_owned() } else { format!("{rest}{}", paint(BLUE, bar)) }
 }
 
 fn add_groups(out: &mut String, groups: &JitterGroups, width: usize) {
     add_heading(out, "Several CPUs at once");
     add_wrapped(out, &words::groups(groups), 2, width);
-    let sizes: Vec<String> = groups
-        .sizes
-        .iter()
-        .filter(|size| size.count > 0)
-        .take(12)
-        .map(|size| format!("{} CPUs {}", size.cpu_count, plural(size.count, "time")))
-        .collect();
+    let sizes = groups.sizes.iter().filter(|size| size.count > 0).take(12);
+    let sizes: Vec<String> =
+        sizes.map(|size| format!("{} CPUs {}", size.cpu_count, plural(size.count, "time"))).collect();
     if !sizes.is_empty() {
         add_wrapped(out, &format!("{}.", sizes.join(", ")), 2, width);
     }
     for (cpus, longest) in groups.worst.iter().take(GROUPS_MAX).filter_map(group_facts) {
-        let text = format!(
-            "At {}: CPUs {}, longest {} on CPU {}, {}",
-            moment(longest.interruption.at_ns),
-            cpu_list(&cpus, 60),
-            duration(longest.interruption.length_ns),
-            longest.cpu,
-            label(&longest.cause)
-        );
+        let (at, cpus) = (moment(longest.interruption.at_ns), cpu_list(&cpus, 60));
+        let (length, cause) = (duration(longest.interruption.length_ns), label(&longest.cause));
+        let text = format!("At {at}: CPUs {cpus}, longest {length} on CPU {}, {cause}", longest.cpu);
         lowlat_text::text::add_field(out, "-", &text, 2, width);
     }
 }

@@ -34,12 +34,8 @@ pub fn add(out: &mut String, run: &JitterRun<'_>, jitter: &Jitter<'_>, width: us
     } else {
         all.sort_by_key(|cpu| (cpu.part, cpu.record.cpu));
     }
-    let title = if is_cut {
-        format!("{CPUS_MAX} of {} with the longest interruptions", plural(cpu_count, "CPU"))
-    } else {
-        "Per CPU".to_owned()
-    };
-    add_heading(out, &title);
+    let worst = format!("{CPUS_MAX} of {} with the longest interruptions", plural(cpu_count, "CPU"));
+    add_heading(out, if is_cut { &worst } else { "Per CPU" });
     let mut rows: Vec<Row<'_>> =
         all.iter().map(|cpu| (cpu.record.cpu.to_string(), cpu.part.word(), cpu.study)).collect();
     let sum = &jitter.study.all;

@@ -6,7 +6,7 @@ use crate::figures::JitterRun;
 use crate::html::causes::legend;
 use lowlat_host::CpuId;
 use lowlat_host_report::cpu_parts::{CpuPart, CpuParts};
-use lowlat_jitter::{Cause, CpuCauses, JitterCauses};
+use lowlat_jitter::{CpuCauses, JitterCauses};
 use lowlat_text::page::svg::px;
 use lowlat_text::page::{data_table, micro};
 use lowlat_text::units::{clean, count, duration_fine, percent};
@@ -31,6 +31,10 @@ struct Row<'a> {
 }
 
 impl Row<'_> {
+    fn of(&self, family: CauseFamily) -> f64 {
+        self.families[family as usize]
+    }
+
     fn total(&self) -> f64 {
         self.families.iter().sum()
     }
@@ -50,15 +54,9 @@ pub fn card(run: &JitterRun<'_>, jitter: &Jitter<'_>, causes: &JitterCauses) -> 
     for (part, row) in rows {
         sides.entry(part).or_default().push(row);
     }
-    let seen = |at: usize| {
-        sides.values().flatten().any(|row| row.families.get(at).is_some_and(|ns_per_s| *ns_per_s > 0.0))
-    };
-    let families: Vec<(CauseFamily, String)> = CauseFamily::ALL
-        .into_iter()
-        .enumerate()
-        .filter(|(at, _)| seen(*at))
-        .map(|(_, f)| (f, String::new()))
-        .collect();
+    let seen =
+        CauseFamily::ALL.into_iter().filter(|of| sides.values().flatten().any(|row| row.of(*of) > 0.0));
+    let families: Vec<(CauseFamily, String)> = seen.map(|family| (family, String::new())).collect();
     let scales = if sides.len() > 1 { " Each side has a separate scale." } else { "" };
     html! {
         figure tabindex="0" class="card stacked" {
@@ -79,11 +77,8 @@ fn panel(part: CpuPart, mut rows: Vec<Row<'_>>) -> Markup {
         rows.sort_by(|a, b| b.total().total_cmp(&a.total()).then(a.cpu.cmp(&b.cpu)));
         rows.truncate(ROWS_MAX);
     }
-    let shown = if all > rows.len() {
-        format!(", the {ROWS_MAX} of {} that lost most", count(all as u64))
-    } else {
-        String::new()
-    };
+    let most = format!(", the {ROWS_MAX} of {} that lost most", count(all as u64));
+    let shown = if all > rows.len() { most.as_str() } else { "" };
     let longest = rows.iter().map(Row::total).fold(0.0, f64::max);
     let (step, end) = ticks(longest);
     let height_each = if rows.len() > 16 { 14.0 } else { 20.0 };
@@ -141,24 +136,19 @@ fn names(row: &Row<'_>, family: CauseFamily) -> String {
     own.take(CAUSES_IN_TITLE_MAX)
         .map(|total| {
             let each = duration_fine(total.ns_total as f64 / row.runtime_s);
-            format!("\n{}: {}/s", name(&total.cause), micro(&each))
+            format!("\n{}: {}/s", clean(&total.cause.label()), micro(&each))
         })
         .collect()
 }
 
-fn name(cause: &Cause) -> String {
-    clean(&cause.label())
-}
-
 /// Builds the same figures as a table.
 fn as_table(rows: &[Row<'_>]) -> Markup {
-    let used: Vec<usize> = (0..CauseFamily::ALL.len())
-        .filter(|at| rows.iter().any(|row| row.families.get(*at).is_some_and(|ns| *ns > 0.0)))
-        .collect();
+    let used = CauseFamily::ALL.into_iter().filter(|of| rows.iter().any(|row| row.of(*of) > 0.0));
+    let used: Vec<CauseFamily> = used.collect();
     let figure =
         |ns_per_s: f64| if ns_per_s > 0.0 { micro(&duration_fine(ns_per_s)) } else { "0".to_owned() };
     let mut heads = vec!["CPU"];
-    heads.extend(used.iter().map(|at| CauseFamily::ALL.get(*at).map_or("", |family| family.word())));
+    heads.extend(used.iter().map(|family| family.word()));
     heads.push("All, per second");
     html! {
         details class="as-text" {
@@ -167,7 +157,7 @@ fn as_table(rows: &[Row<'_>]) -> Markup {
                 @for row in rows {
                     tr {
                         th scope="row" { (row.cpu) }
-                        @for at in &used { td { (figure(row.families.get(*at).copied().unwrap_or(0.0))) } }
+                        @for family in &used { td { (figure(row.of(*family))) } }
                         td class="strong" { (figure(row.total())) }
                     }
                 }

@@ -7,8 +7,8 @@ use crate::figures::JitterRun;
 use crate::html::causes::cause;
 use crate::html::per_cpu::rate_cell;
 use lowlat_jitter::{CauseStudy, Remedy};
-use lowlat_text::page::micro;
 use lowlat_text::page::svg::cut;
+use lowlat_text::page::{heads, micro};
 use lowlat_text::units::{clean, count, duration, percent, plural};
 use lowlat_tune_report::audit::html::anchors;
 use maud::{Markup, html};
@@ -59,13 +59,7 @@ fn rows(title: &str, causes: &[CauseStudy], anchors: &BTreeMap<&str, String>) ->
     html! {
         div class="scroll" tabindex="0" role="region" aria-label=(title) {
             table class="numbers causes" {
-                thead {
-                    tr {
-                        th scope="col" class="left" { "Cause" } th scope="col" class="left" { "CPUs" }
-                        th scope="col" { "Count" } th scope="col" { "Per second" } th scope="col" { "Time" }
-                        th scope="col" class="left" { "Share" } th scope="col" { "Longest" }
-                    }
-                }
+                thead { tr { (heads(&["<Cause", "<CPUs", "Count", "Per second", "Time", "<Share", "Longest"])) } }
                 @for (remedy, causes) in by_remedy(causes) {
                     tbody {
                         tr class="remedy-row" {
@@ -118,12 +112,8 @@ fn ns_total(causes: &[&CauseStudy]) -> u64 {
 /// Returns "3 causes, 4.2 ms, 12 %".
 fn sum_text(causes: &[&CauseStudy]) -> String {
     let share: f64 = causes.iter().map(|of| of.share).sum();
-    micro(&format!(
-        "{}, {}, {}",
-        plural(causes.len(), "cause"),
-        duration(ns_total(causes)),
-        percent(share * 100.0)
-    ))
+    let (count, time) = (plural(causes.len(), "cause"), duration(ns_total(causes)));
+    micro(&format!("{count}, {time}, {}", percent(share * 100.0)))
 }
 
 fn row(of: &CauseStudy) -> Markup {

@@ -70,11 +70,8 @@ impl CpuColumns {
         let figures: usize = heads.iter().map(|(_, width)| GAP + width).sum();
         let used = cpu_width + GAP + STATE_WIDTH + figures + GAP;
         let causes_width = width.saturating_sub(used);
-        let long = if watch.subject.is_sampling {
-            "main causes and their time"
-        } else {
-            "most frequent, per second"
-        };
+        let is_sampling = watch.subject.is_sampling;
+        let long = if is_sampling { "main causes and their time" } else { "most frequent, per second" };
         let causes_head = [long, "causes"].into_iter().find(|head| head.len() <= causes_width).unwrap_or("");
         Self { cpu_width, heads, causes_head, causes_width }
     }
@@ -120,17 +117,10 @@ fn sampled_figures(sampled: &SampledCpu, elapsed_ns: u64) -> [String; 3] {
 
 /// Each cause with the time that it took per second.
 fn sampled_causes(sampled: &SampledCpu) -> Vec<String> {
-    let mut causes: Vec<String> = Vec::new();
-    if sampled.lost_count > 0 {
-        causes.push(format!("{} not read", units::count(sampled.lost_count)));
-    }
-    causes.extend(
-        sampled
-            .causes
-            .iter()
-            .map(|cause| format!("{} {}", cause.cause.short_label(), units::duration(cause.ns_total))),
-    );
-    causes
+    let lost = (sampled.lost_count > 0).then(|| format!("{} not read", units::count(sampled.lost_count)));
+    let causes = sampled.causes.iter();
+    let causes = causes.map(|of| format!("{} {}", of.cause.short_label(), units::duration(of.ns_total)));
+    lost.into_iter().chain(causes).collect()
 }
 
 /// Each cause with its rate, after the share that the hypervisor took.
