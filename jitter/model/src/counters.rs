@@ -1,6 +1,6 @@
 //! Causes for the kernel's counters, and the increase of a counter between two readings.
 
-use super::{Cause, CauseKind, CauseTotal, CounterDelta, Warning, cause::LOCAL_TIMER};
+use super::{Cause, CauseKind, CauseTotal, CounterDelta, Warning, cause::LOCAL_TIMER, watch::ReadCounters};
 use lowlat_host::CpuId;
 
 /// Counters of /proc/interrupts and /proc/softirqs are 32 bits wide (`kstat_irqs`, `irq_cpustat_t`).
@@ -115,7 +115,7 @@ pub fn contradictions(
     cpu: CpuId,
     traced: &[CauseTotal],
     counted: &[CounterDelta],
-    tables: CountedTables,
+    tables: ReadCounters,
 ) -> Vec<Warning> {
     let is_same = |one: &Cause, other: &Cause| match one.kind {
         CauseKind::Irq => one.kind == other.kind && one.number == other.number,
@@ -129,12 +129,13 @@ pub fn contradictions(
         .filter(|total| tables.counts(&total.cause))
         .filter_map(|total| {
             let same = counted.iter().filter(|delta| is_same(&total.cause, &delta.cause));
-            let count: u64 = same.fold(0, |sum, delta| sum.saturating_add(delta.count));
-            (total.count > count).then(|| Warning::MoreThanCounted {
+            let counted_count: u64 = same.fold(0, |sum, delta| sum.saturating_add(delta.count));
+            let (cause, traced_count) = (total.cause.label(), total.count);
+            (traced_count > counted_count).then_some(Warning::MoreThanCounted {
                 cpu,
-                cause: total.cause.label(),
-                traced_count: total.count,
-                counted_count: count,
+                cause,
+                traced_count,
+                counted_count,
             })
         })
         .collect()
@@ -145,15 +146,8 @@ fn row_of_vector(name: &str) -> &str {
     ["call function", LOCAL_TIMER].into_iter().find(|row| name.starts_with(row)).unwrap_or(name)
 }
 
-/// Counter tables (/proc/interrupts, /proc/softirqs) that could be read both before and after a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct CountedTables {
-    pub interrupts: bool,
-    pub softirqs: bool,
-}
-
-impl CountedTables {
-    /// True if a table that was read has a row for this cause.
+impl ReadCounters {
+    /// True if a table of interrupts or softirqs that was read has a row for this cause.
     fn counts(self, cause: &Cause) -> bool {
         match cause.kind {
             // aarch64 handles interrupts between CPUs as device interrupts with this name, and counts them in
@@ -226,7 +220,7 @@ mod tests {
             // Counted as IPI0 and so on.
             total(cause_of_irq(2, &["IPI".into()]), 9),
         ];
-        let all = CountedTables { interrupts: true, softirqs: true };
+        let all = ReadCounters { interrupts: true, softirqs: true, ..ReadCounters::default() };
         let told = contradictions(4, &traced, &counted, all);
         let told: Vec<String> = told.iter().map(ToString::to_string).collect();
         assert_eq!(told.len(), 3, "{told:?}");
@@ -235,6 +229,6 @@ mod tests {
             "CPU 4: The trace has 3 interruptions with irq 47, but the kernel counted 2 in the same time."
         );
         assert!(told[1].contains("2 interruptions with NMI") && told[2].contains("softirq RCU"), "{told:?}");
-        assert_eq!(contradictions(4, &traced, &counted, CountedTables::default()), []);
+        assert_eq!(contradictions(4, &traced, &counted, ReadCounters::default()), []);
     }
 }

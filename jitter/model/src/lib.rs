@@ -28,8 +28,7 @@ pub use cause::{
 };
 pub use cells::LengthCells;
 pub use counters::{
-    CountedTables, Movement, cause_of_irq, cause_of_row, cause_of_softirq, contradictions, steal_ticks,
-    timeslices,
+    Movement, cause_of_irq, cause_of_row, cause_of_softirq, contradictions, steal_ticks, timeslices,
 };
 pub use gate::{GUIDE_RUN, ReferenceRun};
 pub use readiness::{

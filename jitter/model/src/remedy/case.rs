@@ -148,11 +148,6 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// The CPUs of the case that are not in a set from the kernel; `None` if the kernel does not expose it.
-    pub(super) fn not_in(&self, held: &Reading<CpuSet>) -> Option<CpuSet> {
-        held.known().map(|held| self.cpus.difference(held))
-    }
-
     /// Text of a small file, if it was read.
     pub(super) fn knob(&self, path: &str) -> Option<&str> {
         self.context.host.files.get(path).and_then(Reading::known).map(String::as_str)
@@ -198,8 +193,8 @@ impl<'a> Case<'a> {
 
     /// True if these CPUs may run without a tick.
     pub(super) fn is_tickless(&self) -> bool {
-        self.not_in(&self.context.host.topology.nohz_full).is_some_and(|rest| rest.is_empty())
-            && !self.cpus.is_empty()
+        let tickless = self.context.host.topology.nohz_full.known();
+        !self.cpus.is_empty() && tickless.is_some_and(|held| self.cpus.is_subset(held))
     }
 
     /// Advice to write a sysctl, or `when_set` if it already has the value.

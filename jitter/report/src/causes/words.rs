@@ -137,23 +137,20 @@ pub fn interval(side: &Side) -> String {
 
 /// Returns the shares of the time of all interruptions, with their names; untraced time only if there is any.
 pub fn shares(shares: &CauseShares) -> Vec<(&'static str, f64)> {
-    let mut parts = vec![
+    let parts = [
         ("explained", shares.named),
         ("kernel entry and exit", shares.entry_exit),
         ("firmware or hypervisor", shares.firmware_or_hypervisor),
         ("unexplained", shares.unexplained),
     ];
-    if shares.not_traced > 0.0 {
-        parts.push(("not traced", shares.not_traced));
-    }
-    parts
+    let rest = (shares.not_traced > 0.0).then_some(("not traced", shares.not_traced));
+    parts.into_iter().chain(rest).collect()
 }
 
 /// Returns "explained 93.0 %, kernel entry and exit 4.00 %, …".
 pub fn shares_text(of: &CauseShares) -> String {
-    let parts: Vec<String> =
-        shares(of).into_iter().map(|(word, share)| format!("{word} {}", percent(share * 100.0))).collect();
-    parts.join(", ")
+    let part = |(word, share)| format!("{word} {}", percent(share * 100.0));
+    shares(of).into_iter().map(part).collect::<Vec<_>>().join(", ")
 }
 
 /// Describes the source of the causes, and why no better one was used.
@@ -232,18 +229,13 @@ pub fn looked_at(record: &JitterRecord, causes: &JitterCauses) -> String {
     let all = record.cpus.iter().fold(own, |sum, cpu| sum.saturating_add(cpu.interruption_count));
     let (kernel_ns, _) = sum(causes, |cpu| cpu.kernel_ns_total);
     let (unnamed_ns, _) = sum(causes, |cpu| cpu.kernel_unnamed_ns_total);
-    let unnamed = if kernel_ns == 0 {
-        String::new()
-    } else {
-        format!(", and {} of their time is unnamed", percent(unnamed_ns as f64 * 100.0 / kernel_ns as f64))
-    };
-    format!(
-        "{} of {} were compared with {}. In {} of them the kernel ran{unnamed}.",
-        count(attributed),
-        plural(all, "interruption"),
-        plural(events, "trace event"),
-        count(kernel)
-    )
+    let share = percent(unnamed_ns as f64 * 100.0 / kernel_ns.max(1) as f64);
+    let unnamed = format!(", and {share} of their time is unnamed");
+    let unnamed = if kernel_ns == 0 { "" } else { &unnamed };
+    let (attributed, all, events) =
+        (count(attributed), plural(all, "interruption"), plural(events, "trace event"));
+    let kernel = count(kernel);
+    format!("{attributed} of {all} were compared with {events}. In {kernel} of them the kernel ran{unnamed}.")
 }
 
 /// Describes the cost of tracing, or returns `None` if nothing was traced.
@@ -253,13 +245,10 @@ pub fn cost(record: &JitterRecord) -> Option<String> {
     let (events, _) = sum(causes, |cpu| cpu.event_count);
     let runtime_ns: f64 = record.cpus.iter().map(|cpu| cpu.runtime_ns as f64).sum();
     let (low, high) = cost.event_ns_quartiles;
-    let mut text = format!(
-        "Tracing adds {} to each event it records (quartiles {} to {}, {}).",
-        signed(cost.event_ns),
-        signed(low),
-        signed(high),
-        plural(cost.round_count, "round")
-    );
+    let [added, low, high] = [cost.event_ns, low, high].map(signed);
+    let rounds = plural(cost.round_count, "round");
+    let mut text =
+        format!("Tracing adds {added} to each event it records (quartiles {low} to {high}, {rounds}).");
     if runtime_ns > 0.0 && cost.event_ns > 0.0 {
         let share = percent(cost.event_ns * events as f64 * 100.0 / runtime_ns);
         let events = plural(events, "event");

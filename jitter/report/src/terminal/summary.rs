@@ -5,7 +5,8 @@ use crate::figures::JitterRun;
 use crate::figures::{CpuFigures, Jitter};
 use lowlat_host_report::cpu_parts::{CHOSEN_NOTE, CpuPart, CpuParts};
 use lowlat_jitter::{CauseSource, JitterRecord};
-use lowlat_text::text::{DIM, YELLOW, add_heading, add_wrapped, columns, paint};
+use lowlat_text::columns::Table;
+use lowlat_text::text::{DIM, YELLOW, add_heading, add_wrapped, paint};
 use lowlat_text::units::{count, duration, percent, rate, span};
 
 /// Highest number of CPUs shown; those with the longest interruptions are kept.
@@ -43,26 +44,19 @@ pub fn not_traced(record: &JitterRecord) -> Option<String> {
 /// Formats jitter per CPU. Narrow terminals drop the share of time lost and some percentiles.
 fn table(cpus: &[&CpuFigures<'_>], width: usize) -> String {
     let is_wide = width >= 80;
-    let mut head = vec!["CPU", "part", "count", "per s"];
-    head.extend(if is_wide { &["lost", "p50", "p99", "p99.9", "max"][..] } else { &["p99", "max"][..] });
-    let mut rows = vec![head.into_iter().map(str::to_owned).collect::<Vec<_>>()];
-    let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
-    for cpu in cpus {
-        let percentile = |q: f64| or_dash(cpu.percentile(q).map(duration));
-        let mut row = vec![
-            cpu.record.cpu.to_string(),
-            cpu.part.word().to_owned(),
-            count(cpu.record.interruption_count),
-            or_dash(cpu.study.rate.map(|r| rate(r.per_s))),
-        ];
-        if is_wide {
-            row.extend([or_dash(cpu.lost_percent().map(percent)), percentile(0.5), percentile(0.99)]);
-            row.push(percentile(0.999));
-        } else {
-            row.push(percentile(0.99));
-        }
-        row.push(or_dash(cpu.study.length_ns_max.map(duration)));
-        rows.push(row);
+    let percentile = |quantile| move |cpu: &&CpuFigures<'_>| cpu.percentile(quantile).map(duration);
+    let mut table = Table::of(cpus)
+        .figures("CPU", 0, |cpu| cpu.record.cpu.to_string())
+        .words("part", 0, |cpu| cpu.part.word().to_owned())
+        .figures("count", 0, |cpu| count(cpu.record.interruption_count))
+        .figures("per s", 0, |cpu| cpu.study.rate.map(|r| rate(r.per_s)));
+    if is_wide {
+        table = table.figures("lost", 0, |cpu| cpu.lost_percent().map(percent));
+        table = table.figures("p50", 0, percentile(0.5));
     }
-    columns(&rows, &[0, 2, 3, 4, 5, 6, 7, 8], 2)
+    table = table.figures("p99", 0, percentile(0.99));
+    if is_wide {
+        table = table.figures("p99.9", 0, percentile(0.999));
+    }
+    table.figures("max", 0, |cpu| cpu.study.length_ns_max.map(duration)).text(width)
 }

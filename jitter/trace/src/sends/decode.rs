@@ -14,11 +14,8 @@ pub struct SendDecoder {
     unreadable_count: u64,
 }
 
-/// Progress in the events of one CPU.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct SendCursor {
-    ticks: u64,
-}
+/// Progress in the events of one CPU: the ticks of the last one.
+pub type SendCursor = u64;
 
 impl SendDecoder {
     /// Creates a decoder for these formats; `clock` converts stamps to ticks.
@@ -45,26 +42,26 @@ impl SendDecoder {
         };
         let Ok(page) = Page::parse(bytes, &self.formats.page) else {
             self.unreadable_count += 1;
-            return each(&lost(cursor.ticks, cursor.ticks));
+            return each(&lost(*cursor, *cursor));
         };
         if page.missed != MissedEvents::Nothing {
-            let since = cursor.ticks;
-            cursor.ticks = cursor.ticks.max(self.clock.ticks(page.stamp));
-            each(&lost(since, cursor.ticks));
+            let since = *cursor;
+            *cursor = (*cursor).max(self.clock.ticks(page.stamp));
+            each(&lost(since, *cursor));
         }
         for entry in page.entries() {
             let Ok(entry) = entry else {
                 self.unreadable_count += 1;
-                each(&lost(cursor.ticks, cursor.ticks));
+                each(&lost(*cursor, *cursor));
                 break;
             };
-            cursor.ticks = cursor.ticks.max(self.clock.ticks(entry.stamp));
-            match self.send(cpu, cursor.ticks, &entry) {
+            *cursor = (*cursor).max(self.clock.ticks(entry.stamp));
+            match self.send(cpu, *cursor, &entry) {
                 Ok(Some(send)) => each(&send),
                 Ok(None) => {}
                 Err(Short) => {
                     self.unreadable_count += 1;
-                    each(&lost(cursor.ticks, cursor.ticks));
+                    each(&lost(*cursor, *cursor));
                 }
             }
         }

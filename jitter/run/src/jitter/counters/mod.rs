@@ -14,8 +14,8 @@ use lowlat_host_run::{
     counter_table::{Row, TOTALS, Table, chip_and_actions},
 };
 use lowlat_jitter::{
-    Cause, CauseTotal, CountedTables, CounterDelta, Movement, Warning, cause_of_irq, cause_of_row,
-    cause_of_softirq, contradictions, steal_ticks, timeslices, watch::ReadCounters,
+    Cause, CauseTotal, CounterDelta, Movement, Warning, cause_of_irq, cause_of_row, cause_of_softirq,
+    contradictions, steal_ticks, timeslices, watch::ReadCounters,
 };
 use std::collections::{BTreeMap, HashMap};
 
@@ -40,7 +40,8 @@ pub struct CpuCounters {
 pub struct CountersOfRun {
     /// Counters that increased on each CPU, largest increase first.
     pub by_cpu: BTreeMap<CpuId, Vec<CounterDelta>>,
-    tables: CountedTables,
+    /// The counters that were read both times.
+    pub read: ReadCounters,
     /// Warnings about counters that are unknown.
     pub doubts: Vec<Warning>,
 }
@@ -73,8 +74,12 @@ impl CpuCounters {
         run.add_tables(&self.softirqs, &after.softirqs, SOFTIRQS, cpus, |name, _| {
             Some(cause_of_softirq(name))
         });
-        let ReadCounters { interrupts, softirqs, .. } = self.read_until(after);
-        run.tables = CountedTables { interrupts, softirqs };
+        run.read = ReadCounters {
+            interrupts: self.interrupts.is_known() && after.interrupts.is_known(),
+            softirqs: self.softirqs.is_known() && after.softirqs.is_known(),
+            switches: self.timeslices.is_known() && after.timeslices.is_known(),
+            steal: self.steal.is_known() && after.steal.is_known(),
+        };
         for cpu in cpus.iter() {
             // Kernels without CONFIG_SCHEDSTATS lack this file, which needs no warning.
             if let (Some(before), Some(after)) = (self.timeslices_of(cpu), after.timeslices_of(cpu)) {
@@ -88,16 +93,6 @@ impl CpuCounters {
             deltas.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.cause.cmp(&b.cause)));
         }
         run
-    }
-
-    /// Counters that have a value both here and in `after`.
-    pub fn read_until(&self, after: &Self) -> ReadCounters {
-        ReadCounters {
-            interrupts: self.interrupts.is_known() && after.interrupts.is_known(),
-            softirqs: self.softirqs.is_known() && after.softirqs.is_known(),
-            switches: self.timeslices.is_known() && after.timeslices.is_known(),
-            steal: self.steal.is_known() && after.steal.is_known(),
-        }
     }
 
     fn timeslices_of(&self, cpu: CpuId) -> Option<u64> {
@@ -128,7 +123,7 @@ impl CountersOfRun {
     /// Causes of which the trace contains more on a CPU than the kernel counted.
     pub fn contradictions(&self, cpu: CpuId, traced: &[CauseTotal]) -> Vec<Warning> {
         let counted = self.by_cpu.get(&cpu).map_or(&[][..], Vec::as_slice);
-        contradictions(cpu, traced, counted, self.tables)
+        contradictions(cpu, traced, counted, self.read)
     }
 
     fn add(&mut self, cpu: CpuId, cause: Cause, count: u64) {

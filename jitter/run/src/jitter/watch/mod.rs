@@ -45,7 +45,6 @@ impl<'a> HostWatch<'a> {
         let now = Instant::now();
         let elapsed = now - self.began;
         let run = self.counters.until(&counters, &self.cpus);
-        let read = self.counters.read_until(&counters);
         (self.counters, self.began) = (counters, now);
         let threads = self.threads.as_mut().map_or(Reading::Absent, |threads| threads.ran(self.root));
         let own_cpu = own_cpu_time();
@@ -55,7 +54,7 @@ impl<'a> HostWatch<'a> {
             elapsed_ns: ns(elapsed),
             doubts: run.doubts.iter().map(ToString::to_string).collect(),
             counted: run.by_cpu,
-            read,
+            read: run.read,
             threads,
             drops: nic_drops(self.root),
             ticks_per_s: rustix::param::clock_ticks_per_second(),
