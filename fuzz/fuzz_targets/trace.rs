@@ -68,7 +68,7 @@ fuzz_target!(|data: &[u8]| {
         total += u128::from(now - before);
     }
     let run_ns = data.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
-    let causes = attributor.finish(decoder.names(), run_ns);
+    let causes = attributor.finish(&decoder.names, run_ns);
     let parts: u128 = causes.totals.iter().map(|total| u128::from(total.ns_total)).sum();
     assert!(parts <= total.min(u128::from(u64::MAX)), "{parts} of {total}");
 });

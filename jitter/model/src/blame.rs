@@ -22,13 +22,14 @@ fn is_blamed(cause: &Cause) -> bool {
 fn blame_totals(totals: &mut Vec<CauseTotal>) {
     let (blamed, mut merged): (Vec<_>, Vec<_>) = totals.drain(..).partition(|of| is_blamed(&of.cause));
     let cause = Cause::of(CauseKind::FirmwareOrHypervisor);
-    merged.extend(blamed.into_iter().reduce(sum_of).map(|sum| CauseTotal { cause, ..sum }));
+    let sum = blamed.into_iter().reduce(|sum, total| sum_of(sum, &total));
+    merged.extend(sum.map(|sum| CauseTotal { cause, ..sum }));
     merged.sort_by(|a, b| b.ns_total.cmp(&a.ns_total).then_with(|| a.cause.cmp(&b.cause)));
     *totals = merged;
 }
 
 /// The sum of both. Unexplained time in one interruption is of one kind, so no interruption counts twice.
-fn sum_of(sum: CauseTotal, total: CauseTotal) -> CauseTotal {
+fn sum_of(sum: CauseTotal, total: &CauseTotal) -> CauseTotal {
     CauseTotal {
         count: sum.count.saturating_add(total.count),
         main_count: sum.main_count.saturating_add(total.main_count),

@@ -108,13 +108,12 @@ fn run_with_causes(
     let smi_after = SmiCounts::read(root, &options.cpus);
     notes.extend(counters.doubts.iter().cloned());
     let mut halted = halt.map(|halt| halt.finish(&record));
-    let mut causes = match trace {
-        Some(trace) => trace.into_causes(&record, halted.as_mut().zip(Some(saves_trace)), &mut notes),
-        None => {
-            let bare = |of: &JitterCpu| CpuCauses { cpu: of.cpu, ..CpuCauses::default() };
-            let cpus = record.cpus.iter().map(bare).collect();
-            JitterCauses { source: CauseSource::Counters, cpus, ..JitterCauses::default() }
-        }
+    let mut causes = if let Some(trace) = trace {
+        trace.into_causes(&record, halted.as_mut().zip(Some(saves_trace)), &mut notes)
+    } else {
+        let bare = |of: &JitterCpu| CpuCauses { cpu: of.cpu, ..CpuCauses::default() };
+        let cpus = record.cpus.iter().map(bare).collect();
+        JitterCauses { source: CauseSource::Counters, cpus, ..JitterCauses::default() }
     };
     (causes.reason, causes.cost, causes.senders_reason) = (reason, cost, senders_reason);
     for cpu in &mut causes.cpus {
