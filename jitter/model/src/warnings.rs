@@ -9,13 +9,11 @@ const NAMED_MAX: usize = 8;
 /// Reason that the figures of a run are doubtful or incomplete. Its `Display` text is one or more sentences.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum Warning {
-    /// The host was suspended during the run.
     #[error(
         "The host was suspended for {:.3} s during the run; the interruption of that length is the suspend.",
         seconds(*.suspended_ns)
     )]
     Suspended { suspended_ns: u64 },
-    /// The kernel changed its clock source between the start and the end.
     #[error(
         "The kernel changed its clock source during the run from {before} to {after}, because it no longer trusts the \
          first."
@@ -33,28 +31,23 @@ pub enum Warning {
         "The counter {counter} drifted by {drift_ppm:+.0} ppm against CLOCK_MONOTONIC_RAW; lengths are off by as much."
     )]
     CounterDrifted { counter: &'static str, drift_ppm: f64 },
-    /// The kernel does not offer the TSC as a clock source.
     #[error(
         "The kernel does not offer the TSC as a clock source, so it may differ between CPUs: lengths are valid, but \
          moments on different CPUs cannot be compared."
     )]
     TscNotOffered,
-    /// The processor does not report its TSC as invariant, but the kernel offers it.
     #[error(
         "The processor does not report its TSC as invariant, although the kernel offers it as a clock source: lengths may \
          be wrong if the clock frequency changes."
     )]
     TscNotReportedInvariant,
-    /// The TSC is not invariant, so the kernel's clock was read instead.
     #[error(
         "The TSC is not invariant on this host, so CLOCK_MONOTONIC_RAW was read instead: the loop is longer and misses \
          short interruptions."
     )]
     TscNotUsed,
-    /// The kernel's clock source is not the TSC although it could be.
     #[error("The kernel uses the clock source {name} although the TSC is available.")]
     ClockSourceNotTsc { name: String },
-    /// Samplers did not end with the run.
     #[error(
         "The samplers of {cpus:#} did not end with the run: a real-time thread held their CPU, or they died because of a \
          bug in lowlat. The others were kept."
@@ -101,7 +94,6 @@ pub enum Warning {
          are kept."
     )]
     CollectorDied,
-    /// Memory could not be locked.
     #[error(
         "The memory of the samplers could not be locked ({error}): their own page faults would count as interruptions. Run \
          as root, or raise the limit on locked memory (ulimit -l)."
@@ -123,7 +115,6 @@ pub enum Warning {
         milliseconds(*.period_ns)
     )]
     FairServer { cpus: CpuSet, runtime_ns: u64, period_ns: u64, directory: &'static str },
-    /// The settings of the fair server could not be read.
     #[error(
         "Unless it was switched off, the kernel gives time to ordinary threads that wait behind a real-time thread (fair \
          server): this run causes such interruptions itself. {directory} could not be read; mount debugfs and run as root \
@@ -136,7 +127,6 @@ pub enum Warning {
          run causes such interruptions itself. Write -1 there during the run, or measure without real-time priority."
     )]
     RealTimeThrottled { runtime_us: i64, period_us: i64, path: &'static str },
-    /// The limit of real-time threads interrupted the samplers.
     #[error(
         "The kernel held back the real-time samplers {count} times, for {} ms in all, to let others run: the causes name it, and \
          neither headline nor gate counts it. The host does so only to a real-time thread that never sleeps.",
@@ -149,7 +139,6 @@ pub enum Warning {
          other figure."
     )]
     RawLost { cpus: CpuSet, lost_count: u64 },
-    /// Raw files could not be written to the end of the run.
     #[error(
         "The raw files of {cpus:#} end before the run does ({error}): {lost_count} interruptions are missing in them, but \
          in no other figure."
@@ -161,10 +150,8 @@ pub enum Warning {
          was removed."
     )]
     RawNotWritten { path: String, error: String, count: u64, spool: String },
-    /// The trace of a killed lowlat was removed.
     #[error("Removed the trace {name} of a lowlat process that was killed.")]
     LeftoverRemoved { name: String },
-    /// The trace of a killed lowlat could not be removed.
     #[error("Cannot remove the trace {name} of a lowlat process that was killed: {error}.")]
     LeftoverKept { name: String, error: String },
     #[error("Another tracer is active, and takes time on every CPU that it traces: {fact}.")]
@@ -176,19 +163,14 @@ pub enum Warning {
     /// The effect says what changed and how to revert it, in the words of the trace's owner.
     #[error("{effect}")]
     TraceSideEffect { effect: String },
-    /// The event of thread switches could not be enabled.
     #[error("Thread switches are not traced: {error}.")]
     SwitchesNotTraced { error: String },
-    /// The cost of tracing is unknown.
     #[error("The cost of tracing was not measured: {error}.")]
     CostNotMeasured { error: String },
-    /// The trace could not be switched on.
     #[error("The trace could not be switched on ({error}), so no cause is known.")]
     TraceNotOn { error: String },
-    /// The trace of a CPU could not be read to the end.
     #[error("Reading the trace of CPU {cpu} failed ({error}); later interruptions there have no cause.")]
     TraceBroken { cpu: CpuId, error: String },
-    /// There were more distinct senders of interrupts than are kept.
     #[error(
         "{count} interrupts between CPUs have an unknown sender, because more senders than are kept interrupted the \
          measured CPUs."
@@ -199,13 +181,11 @@ pub enum Warning {
         "The trace of what CPUs send to each other has {count} gaps; interrupts around them have an unknown sender."
     )]
     SendersMissed { count: u64 },
-    /// The trace has gaps between thread switches.
     #[error(
         "{count} context switches are missing from the kernel's trace; the time before each in an interruption counts as \
          not traced."
     )]
     SwitchesMissed { count: u64 },
-    /// The kernel's buffer was full.
     #[error(
         "The kernel dropped {count} trace events of {cpus:#}, because its buffer was full; interruptions there count as \
          not traced."
@@ -217,21 +197,16 @@ pub enum Warning {
          lengths include them all."
     )]
     NotAnalysed { cpus: CpuSet, count: u64 },
-    /// Interruptions arrived after their time had been searched for groups.
     #[error(
         "{count} interruptions arrived too late to be compared with those of other CPUs; they are in no group."
     )]
     GroupsLate { count: u64 },
-    /// Names of kernel functions are unknown.
     #[error("Functions are shown as addresses: /proc/kallsyms could not be read ({error}).")]
     FunctionsUnnamed { error: String },
-    /// The run's trace could not be removed.
     #[error("The trace could not be removed: {error}.")]
     TraceNotRemoved { error: String },
-    /// A counter table could not be read before or after the run.
     #[error("The kernel's counts in {path} are unknown: {why}.")]
     CountsUnknown { path: &'static str, why: String },
-    /// CPUs had no column in a counter table before or after the run.
     #[error(
         "{cpus:#} had no column in {path} before or after the run, so it was offline then: the kernel's counts there are \
          unknown."
@@ -240,7 +215,6 @@ pub enum Warning {
     /// Counters restarted during the run: cause and CPUs of each.
     #[error("Counters restarted during the run, so these counts are lower bounds: {}.", restarted(.counters))]
     CountersRestarted { counters: Vec<(String, CpuSet)> },
-    /// The trace has more interruptions of a cause than the kernel counted.
     #[error(
         "CPU {cpu}: The trace has {traced_count} interruptions with {cause}, but the kernel counted {counted_count} in the \
          same time."

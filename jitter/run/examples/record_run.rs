@@ -51,7 +51,7 @@ impl Companion for Recording {
             let own = format!("common_pid == {}", self.sampler_tid);
             self.tracing.set_filter(event, &own).expect("the kernel filters page faults");
         }
-        self.tracing.set_on(true).expect("the trace begins");
+        self.tracing.recording.set_on(true).expect("the trace begins");
     }
 
     fn collect(&mut self, epoch: u64, lanes: &mut [Lane]) {
@@ -68,7 +68,7 @@ impl Companion for Recording {
     }
 
     fn finish(&mut self, _: &[Lane]) {
-        self.tracing.set_on(false).expect("the trace ends");
+        self.tracing.recording.set_on(false).expect("the trace ends");
     }
 }
 
@@ -86,7 +86,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             clock: TraceClock::X86Tsc,
         },
     )?;
-    let pipe = tracing.pipes()?.pop().ok_or("no pipe")?;
+    let pipe = tracing.recording.pipes()?.pop().ok_or("no pipe")?;
     let mut recording = Recording {
         tracing,
         pipe,

@@ -59,8 +59,8 @@ fn main() -> Result<(), Box<dyn Error>> {
             clock: TraceClock::X86Tsc,
         };
         let tracing = Tracing::start(&tracefs, &options)?;
-        let mut pipe = tracing.pipes()?.pop().ok_or("no pipe")?;
-        tracing.set_on(true)?;
+        let mut pipe = tracing.recording.pipes()?.pop().ok_or("no pipe")?;
+        tracing.recording.set_on(true)?;
         let mut pages = Vec::new();
         while pages.len() < PAGES_MAX {
             let lost_count = tracing.stats(cpu)?.overrun_count;
@@ -69,7 +69,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             }
             read(&mut pipe, &layout, pages.len() + if is_overflowing { 2 } else { PAGES_MAX }, &mut pages)?;
         }
-        tracing.finish()?;
+        tracing.recording.finish()?;
         for page in &mut pages {
             make_neutral(page, &layout, &switch);
         }

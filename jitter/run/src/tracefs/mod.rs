@@ -38,7 +38,7 @@ use symbols::SYMBOLS_BYTES_MAX;
 /// Reads the content of a trace.dat besides its sub-buffers from the kernel, for a trace and for one of what other CPUs
 /// send. The caller adds threads and sub-buffers.
 pub fn trace_file(tracing: &Tracing, senders: Option<&SendTracing>, hz: u64) -> TraceFile {
-    let text = |path: &str| tracing.instance.tracefs.text(path).unwrap_or_default() + "\n";
+    let text = |path: &str| tracing.recording.instance.tracefs.text(path).unwrap_or_default() + "\n";
     let own = tracing.formats.present.iter().map(|event| event.path());
     let sent = senders.iter().flat_map(|of| &of.formats.present).map(|event| event.path.to_owned());
     let mut kallsyms = String::new();
@@ -50,7 +50,7 @@ pub fn trace_file(tracing: &Tracing, senders: Option<&SendTracing>, hz: u64) -> 
         kallsyms.clear();
     }
     TraceFile {
-        page_bytes: tracing.page_bytes,
+        page_bytes: tracing.recording.page_bytes,
         headers: ["header_page", "header_event"].map(|name| text(&format!("events/{name}"))),
         formats: own.chain(sent).map(|path| (path.clone(), text(&format!("events/{path}/format")))).collect(),
         kallsyms,

@@ -7,7 +7,7 @@ use super::{
 };
 use lowlat_host::{CpuId, CpuSet};
 use lowlat_trace::{SendDecoder, SendEvent, SendFormats, TickMap};
-use std::{ops::Deref, sync::Arc};
+use std::sync::Arc;
 
 /// Longest filter that is written; the kernel takes a page. Without a filter there are more events.
 const FILTER_BYTES_MAX: usize = 3_500;
@@ -15,7 +15,7 @@ const FILTER_BYTES_MAX: usize = 3_500;
 /// A trace of what CPUs send to each other. It is removed when dropped.
 #[derive(Debug)]
 pub struct SendTracing {
-    recording: Recording,
+    pub recording: Recording,
     pub(super) formats: SendFormats,
 }
 
@@ -51,14 +51,6 @@ impl SendTracing {
     /// True if interrupts between CPUs are traced.
     pub fn has_sends(&self) -> bool {
         self.formats.has_sends()
-    }
-}
-
-impl Deref for SendTracing {
-    type Target = Recording;
-
-    fn deref(&self) -> &Recording {
-        &self.recording
     }
 }
 

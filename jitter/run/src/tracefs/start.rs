@@ -10,7 +10,7 @@ use super::{
 use lowlat_host::{CpuId, CpuSet, Unparsable};
 use lowlat_host_run::{Root, open_files};
 use lowlat_trace::{Decoder, TickMap, TraceClock, TraceFormats};
-use std::{fs::File, io, ops::Deref, os::unix::fs::OpenOptionsExt as _, sync::Arc};
+use std::{fs::File, io, os::unix::fs::OpenOptionsExt as _, sync::Arc};
 
 /// The smallest buffer of a traced CPU: a smaller one would overflow between two reads.
 pub const BUFFER_KB_MIN: u64 = 64;
@@ -49,7 +49,7 @@ pub struct TraceOptions {
 /// A trace of chosen CPUs. It is removed when dropped; [`Recording::finish`] reports whether that succeeded.
 #[derive(Debug)]
 pub struct Tracing {
-    recording: Recording,
+    pub recording: Recording,
     pub(super) formats: TraceFormats,
     /// The clock that stamps events.
     pub clock: TraceClock,
@@ -89,7 +89,7 @@ impl Tracing {
     /// # Errors
     /// [`TraceError`] if the kernel rejects it.
     pub fn set_event(&self, event: &str, is_on: bool) -> Result<(), TraceError> {
-        self.instance.write(&format!("events/{event}/enable"), if is_on { "1" } else { "0" })
+        self.recording.instance.write(&format!("events/{event}/enable"), if is_on { "1" } else { "0" })
     }
 
     /// Records only those occurrences of an event that match the filter (kernel doc: events.rst, "Event
@@ -98,7 +98,7 @@ impl Tracing {
     /// # Errors
     /// [`TraceError`] if the kernel rejects it.
     pub fn set_filter(&self, event: &str, filter: &str) -> Result<(), TraceError> {
-        self.instance.write(&format!("events/{event}/filter"), filter)
+        self.recording.instance.write(&format!("events/{event}/filter"), filter)
     }
 
     /// Creates a decoder for these buffers; `clock` converts time stamps to ticks.
@@ -111,21 +111,13 @@ impl Tracing {
     /// # Errors
     /// [`TraceError`] if they cannot be read.
     pub fn stats(&self, cpu: CpuId) -> Result<PipeStats, TraceError> {
-        let path = self.instance.within(&format!("per_cpu/cpu{cpu}/stats"));
-        self.instance.tracefs.read(&path).map(|text| PipeStats::parse(&text))
+        let path = self.recording.instance.within(&format!("per_cpu/cpu{cpu}/stats"));
+        self.recording.instance.tracefs.read(&path).map(|text| PipeStats::parse(&text))
     }
 
     /// The instance's name below `instances/`.
     pub fn name(&self) -> &str {
-        &self.instance.name
-    }
-}
-
-impl Deref for Tracing {
-    type Target = Recording;
-
-    fn deref(&self) -> &Recording {
-        &self.recording
+        &self.recording.instance.name
     }
 }
 

@@ -138,14 +138,14 @@ impl Tracer {
     }
 
     pub fn switch_on(&mut self) {
-        self.is_lost = self.tracing.set_on(true).is_err();
+        self.is_lost = self.tracing.recording.set_on(true).is_err();
         self.wakes.iter_mut().for_each(Vec::clear);
     }
 
     /// Stops recording, and reads what was recorded.
     pub fn switch_off(&mut self) {
         // An instance that was removed meanwhile records nothing any more.
-        let _ = self.tracing.set_on(false);
+        let _ = self.tracing.recording.set_on(false);
         let Self { pipes, lanes, decoder, events, wakes, threads, is_lost, .. } = self;
         for (pipe, lane) in pipes.iter_mut().zip(lanes) {
             loop {
@@ -240,7 +240,7 @@ impl Tracer {
         let failed = |error: lowlat_jitter_run::tracefs::TraceError| Warning::TraceNotRemoved {
             error: error.to_string(),
         };
-        self.tracing.finish().err().map(|error| failed(error).to_string())
+        self.tracing.recording.finish().err().map(|error| failed(error).to_string())
     }
 }
 

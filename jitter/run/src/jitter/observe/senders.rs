@@ -58,7 +58,7 @@ impl SendSetup {
         let tracing = SendTracing::start(&tracefs, &options, measured, is_alone, with_wakes)
             .map_err(|error| error.to_string())?
             .ok_or(NO_SENDS)?;
-        let pipes = tracing.pipes().map_err(|error| error.to_string())?;
+        let pipes = tracing.recording.pipes().map_err(|error| error.to_string())?;
         Ok(Self { tracing, pipes })
     }
 }
@@ -73,8 +73,8 @@ pub struct SenderReader {
     root: Root,
     pub tracing: SendTracing,
     pub senders: Vec<(CpuPipe, SendCursor)>,
-    decoder: SendDecoder,
-    book: SenderBook,
+    pub decoder: SendDecoder,
+    pub book: SenderBook,
 }
 
 impl SenderReader {
@@ -90,17 +90,16 @@ impl SenderReader {
     }
 
     pub fn start(&self) -> Option<Warning> {
-        self.tracing.set_on(true).err().map(|error| Warning::TraceNotOn { error: error.to_string() })
+        self.tracing
+            .recording
+            .set_on(true)
+            .err()
+            .map(|error| Warning::TraceNotOn { error: error.to_string() })
     }
 
     pub fn stop(&self) {
         // An instance that was removed meanwhile records nothing any more.
-        let _ = self.tracing.set_on(false);
-    }
-
-    /// Uses another map for later stamps.
-    pub fn set_clock(&mut self, map: TickMap) {
-        self.decoder.set_clock(map);
+        let _ = self.tracing.recording.set_on(false);
     }
 
     /// Reads all CPUs, and passes on what they sent to measured ones. A CPU that cannot be read any more is left
@@ -186,11 +185,6 @@ impl SenderReader {
         Some((ticks.wrapping_sub(hit.before).cast_signed(), sender, symbols))
     }
 
-    /// Addresses in the kernel that need names.
-    pub fn addresses(&self) -> BTreeSet<u64> {
-        self.book.addresses()
-    }
-
     /// The senders, and the place of each that was noted. Removes the trace.
     pub fn finish(
         self,
@@ -202,7 +196,7 @@ impl SenderReader {
         notes.extend(if_any(self.book.full_count(), |count| Warning::SendersTooMany { count }));
         notes.extend(if_any(self.book.lost_count, |count| Warning::SendersMissed { count }));
         drop(self.senders);
-        let left = self.tracing.finish().err();
+        let left = self.tracing.recording.finish().err();
         notes.extend(left.map(|error| Warning::TraceNotRemoved { error: error.to_string() }));
         found
     }

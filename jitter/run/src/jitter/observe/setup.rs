@@ -96,7 +96,7 @@ impl TraceSetup {
             clock: trace_clock_for(kind),
         };
         let tracing = Tracing::start(&tracefs, &wanted).map_err(|error| error.to_string())?;
-        let pipes = tracing.pipes().map_err(|error| error.to_string())?;
+        let pipes = tracing.recording.pipes().map_err(|error| error.to_string())?;
         notes.extend(tracing.facts.iter().cloned().map(|fact| Warning::OtherTracer { fact }));
         notes.extend(tracing.problems.iter().cloned().map(|problem| Warning::TraceIncomplete { problem }));
         notes.extend(tracing.side_effects.iter().cloned().map(|effect| Warning::TraceSideEffect { effect }));
@@ -142,11 +142,11 @@ fn cost(
     const EVENT: &str = "sched/sched_switch";
     let cpu = cpus.iter().next()?;
     // A failure to switch shows as no difference between the rounds.
-    let _ = tracing.set_on(true);
+    let _ = tracing.recording.set_on(true);
     let cost = tracing_cost(cpu, |is_on| {
         let _ = tracing.set_event(EVENT, is_on);
     });
-    let _ = tracing.set_on(false);
+    let _ = tracing.recording.set_on(false);
     let refused = tracing.set_event(EVENT, true).err();
     notes.extend(refused.map(|error| Warning::SwitchesNotTraced { error: error.to_string() }));
     for pipe in pipes {

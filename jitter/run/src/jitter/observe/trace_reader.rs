@@ -138,7 +138,7 @@ impl TraceReader {
         reader.filter_page_faults(lanes);
         // Before the receivers: what arrives must have been sent in the trace.
         reader.problems.extend(reader.senders.as_ref().and_then(SenderReader::start));
-        let refused = reader.tracing.set_on(true).err();
+        let refused = reader.tracing.recording.set_on(true).err();
         reader.problems.extend(refused.map(|error| Warning::TraceNotOn { error: error.to_string() }));
         reader
     }
@@ -294,7 +294,7 @@ impl TraceReader {
             if let Some(map) = self.clock.better_map() {
                 self.decoder.set_clock(map);
                 if let Some(senders) = &mut self.senders {
-                    senders.set_clock(map);
+                    senders.decoder.set_clock(map);
                 }
             }
         }
@@ -345,7 +345,7 @@ impl TraceReader {
     /// Stops recording, once all samplers are done.
     pub fn stop(&mut self) {
         // An instance that was removed meanwhile records nothing any more.
-        let _ = self.tracing.set_on(false);
+        let _ = self.tracing.recording.set_on(false);
         if let Some(senders) = &self.senders {
             senders.stop();
         }
@@ -407,7 +407,7 @@ impl TraceReader {
         notes.extend(if_any(missed_count, |count| Warning::SwitchesMissed { count }));
         let trace_clock = self.tracing.clock.name().to_owned();
         drop(self.pipes);
-        let left = self.tracing.finish().err();
+        let left = self.tracing.recording.finish().err();
         notes.extend(left.map(|error| Warning::TraceNotRemoved { error: error.to_string() }));
         JitterCauses {
             source: CauseSource::Trace,
@@ -425,7 +425,7 @@ impl TraceReader {
             thread.allowed_cpus = self.allowed.get(tid).cloned().flatten();
         }
         let mut functions = self.decoder.functions.clone();
-        functions.extend(self.senders.iter().flat_map(SenderReader::addresses));
+        functions.extend(self.senders.iter().flat_map(|senders| senders.book.addresses()));
         match function_names(&functions) {
             Ok(functions) => functions.add_to(&mut names),
             Err(error) => notes.push(Warning::FunctionsUnnamed { error: error.to_string() }),

@@ -49,7 +49,7 @@ fn start(tracefs: &Arc<Tracefs>, cpu: u32) -> Option<(Tracing, CpuPipe)> {
     let clock = if cfg!(target_arch = "x86_64") { TraceClock::X86Tsc } else { TraceClock::MonoRaw };
     match Tracing::start(tracefs, &options(cpu, clock)) {
         Ok(tracing) => {
-            let pipe = tracing.pipes().unwrap().pop().unwrap();
+            let pipe = tracing.recording.pipes().unwrap().pop().unwrap();
             Some((tracing, pipe))
         }
         Err(error) if lacks_clock(&error) => {
@@ -105,9 +105,9 @@ fn own_switches_and_timers_are_seen_between_two_readings_of_the_counter() {
     let mut events: Vec<TraceEvent> = Vec::with_capacity(1 << 16);
     assert!(pipe.drain(&mut decoder, &mut events).unwrap().is_empty, "nothing is recorded before it is on");
     assert_eq!(events, []);
-    tracing.set_on(true).unwrap();
+    tracing.recording.set_on(true).unwrap();
     let (thread, before, after) = sleep_on(cpu, "trace-sleeper");
-    tracing.set_on(false).unwrap();
+    tracing.recording.set_on(false).unwrap();
     assert!(pipe.drain(&mut decoder, &mut events).unwrap().is_empty);
 
     assert!(events.is_sorted_by_key(|event| event.ticks));
@@ -134,7 +134,7 @@ fn own_switches_and_timers_are_seen_between_two_readings_of_the_counter() {
     }
     let name = tracing.name().to_owned();
     assert!(tracefs.list("instances").contains(&name));
-    tracing.finish().unwrap();
+    tracing.recording.finish().unwrap();
     assert!(!tracefs.list("instances").contains(&name));
     assert!(pipe.drain(&mut decoder, &mut Vec::with_capacity(10_000)).is_err(), "its instance is gone");
 }
@@ -148,11 +148,11 @@ fn stamps_in_nanoseconds_are_laid_beside_the_counter() {
         Err(error) if lacks_clock(&error) => return eprintln!("skipped: {error}"),
         other => other.unwrap(),
     };
-    let mut pipe = tracing.pipes().unwrap().pop().unwrap();
+    let mut pipe = tracing.recording.pipes().unwrap().pop().unwrap();
     let first = pair();
-    tracing.set_on(true).unwrap();
+    tracing.recording.set_on(true).unwrap();
     let (own, before, after) = sleep_on(cpu, "trace-sleeper");
-    tracing.set_on(false).unwrap();
+    tracing.recording.set_on(false).unwrap();
     let mut decoder = tracing.decoder(TickMap::through(first, pair()).unwrap());
     let mut events = Vec::with_capacity(1 << 16);
     pipe.drain(&mut decoder, &mut events).unwrap();
@@ -167,12 +167,12 @@ fn a_full_vector_is_continued_later() {
     let Some(tracefs) = tracefs() else { return };
     let cpu = own_cpu();
     let Some((tracing, mut pipe)) = start(&tracefs, cpu) else { return };
-    tracing.set_on(true).unwrap();
+    tracing.recording.set_on(true).unwrap();
     let begun = Instant::now();
     while tracing.stats(cpu).unwrap().entry_count < 2_000 && begun.elapsed() < PATIENCE {
         sleep_on(cpu, "trace-sleeper");
     }
-    tracing.set_on(false).unwrap();
+    tracing.recording.set_on(false).unwrap();
     let mut decoder = tracing.decoder(TickMap::identity(1));
     assert_eq!(pipe.drain(&mut decoder, &mut Vec::new()).unwrap().page_count, 0, "no room, no events");
     let (mut all, mut turns) = (Vec::new(), 0);
@@ -202,13 +202,13 @@ fn overwritten_events_are_counted_as_the_kernel_counts_them() {
             other => other.unwrap(),
         };
     assert_eq!(tracing.buffer_kb_per_cpu, BUFFER_KB_MIN, "a buffer of 1 KiB is of no use");
-    let mut pipe = tracing.pipes().unwrap().pop().unwrap();
-    tracing.set_on(true).unwrap();
+    let mut pipe = tracing.recording.pipes().unwrap().pop().unwrap();
+    tracing.recording.set_on(true).unwrap();
     let begun = Instant::now();
     while tracing.stats(cpu).unwrap().overrun_count < 1_000 && begun.elapsed() < PATIENCE {
         sleep_on(cpu, "trace-sleeper");
     }
-    tracing.set_on(false).unwrap();
+    tracing.recording.set_on(false).unwrap();
     let mut decoder = tracing.decoder(TickMap::identity(1));
     let mut events = Vec::with_capacity(1 << 16);
     pipe.drain(&mut decoder, &mut events).unwrap();
@@ -238,9 +238,9 @@ fn a_mount_that_is_separate_does_as_well() {
     let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
     let place = format!(" {} ", own.path(""));
     assert!(!mounts.contains(&place), "{mounts}");
-    tracing.set_on(true).unwrap();
+    tracing.recording.set_on(true).unwrap();
     sleep_on(cpu, "trace-sleeper");
-    tracing.set_on(false).unwrap();
+    tracing.recording.set_on(false).unwrap();
     let mut decoder = tracing.decoder(TickMap::identity(1));
     let mut events = Vec::with_capacity(1 << 16);
     pipe.drain(&mut decoder, &mut events).unwrap();
@@ -264,7 +264,7 @@ fn child_that_leaves_an_instance() {
     }
     let tracefs = tracefs().unwrap();
     let tracing = Tracing::start(&tracefs, &options(own_cpu(), TraceClock::MonoRaw)).unwrap();
-    tracing.set_on(true).unwrap();
+    tracing.recording.set_on(true).unwrap();
     println!("instance {}", tracing.name());
     loop {
         thread::park();
@@ -305,8 +305,8 @@ fn child_that_is_asked_to_stop() {
     let tracefs = tracefs().unwrap();
     let tracing = Tracing::start(&tracefs, &options(own_cpu(), TraceClock::MonoRaw)).unwrap();
     let name = tracing.name().to_owned();
-    tracing.set_on(true).unwrap();
-    let mut pipe = tracing.pipes().unwrap().pop().unwrap();
+    tracing.recording.set_on(true).unwrap();
+    let mut pipe = tracing.recording.pipes().unwrap().pop().unwrap();
     let mut decoder = tracing.decoder(TickMap::identity(1));
     // Another thread reads continuously, as a collector does.
     let reader = thread::spawn(move || {
@@ -319,8 +319,8 @@ fn child_that_is_asked_to_stop() {
     assert!(problems.is_empty(), "{problems:?}");
     assert!(!tracefs.list("instances").contains(&name));
     reader.join().unwrap();
-    assert!(tracing.set_on(true).is_err(), "it is gone");
-    assert!(tracing.pipes().is_err());
+    assert!(tracing.recording.set_on(true).is_err(), "it is gone");
+    assert!(tracing.recording.pipes().is_err());
     assert!(remove_own().is_empty());
     println!("removed {name}");
 }
