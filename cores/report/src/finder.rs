@@ -5,7 +5,7 @@ use lowlat_cache::finder::{
     plain,
 };
 use lowlat_text::columns::{NONE, Table};
-use lowlat_text::text::{BOLD, add_detail, add_result, add_wrapped, cut, paint, usable};
+use lowlat_text::text::{add_detail, add_heading, add_result, add_wrapped, cut, usable};
 use lowlat_text::units::{clean, count, duration, percent, plural, rate, size};
 
 /// Lines shown of each kind.
@@ -35,7 +35,7 @@ pub fn finder_text(record: &FinderRecord, width: usize) -> String {
         if of.is_empty() {
             continue;
         }
-        out.push_str(&format!("\n{}\n", paint(BOLD, title)));
+        add_heading(&mut out, title);
         for finding in of.iter().take(SHOWN_MAX) {
             out.push_str(&table(record, finding, width));
             if let Some(advice) = advice(record, finding) {
@@ -47,7 +47,7 @@ pub fn finder_text(record: &FinderRecord, width: usize) -> String {
         }
     }
     if !suspects.is_empty() {
-        out.push_str(&format!("\n{}\n", paint(BOLD, "Suspected: a line that is hot for moments")));
+        add_heading(&mut out, "Suspected: a line that is hot for moments");
     }
     for suspect in suspects.iter().take(SHOWN_MAX) {
         add_wrapped(&mut out, &suspicion(record, suspect), 2, width);

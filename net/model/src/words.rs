@@ -1,4 +1,4 @@
-//! Enums whose variants are words of arguments and documents.
+//! Enums whose variants are words of arguments and documents, and the measurements of documents.
 
 /// Declares an enum of words: variant, its word in arguments and documents.
 macro_rules! words {
@@ -32,7 +32,32 @@ macro_rules! words {
     };
 }
 
-pub(crate) use words;
+/// Declares a measurement of a document: its record, its kind, and the subcommand that writes it.
+macro_rules! measurement {
+    ($(#[$doc:meta])* $name:ident { record: $record:ty, kind: $kind:literal, command: $command:literal }) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+        pub struct $name {
+            pub record: $record,
+        }
+
+        impl $name {
+            /// The measurement's kind in a document.
+            pub const KIND: &str = $kind;
+            /// The subcommand that writes it.
+            pub const COMMAND: &str = $command;
+        }
+
+        impl From<$record> for $name {
+            fn from(record: $record) -> Self {
+                Self { record }
+            }
+        }
+    };
+}
+
+pub(crate) use {measurement, words};
 
 /// The text with a capital letter at its start.
 pub fn capital(text: &str) -> String {

@@ -2,6 +2,7 @@
 
 pub mod page;
 
+use super::compare::control_range;
 use lowlat_host::statistics::MedianInterval;
 use lowlat_net::{
     choose::{ChoiceRecord, ChoiceStudy, ModeStudy},
@@ -77,12 +78,9 @@ pub(super) fn set_up(record: &ChoiceRecord) -> String {
         || "each message after the previous answer".to_owned(),
         |per_s| format!("{} messages/s", rate(per_s)),
     );
-    let medians = || record.controls().map(|row| row.figures.median_ns);
-    let control = match (medians().min(), medians().max()) {
-        (Some(low), Some(high)) => {
-            format!(" Control: {} to {}.", duration_fine(low as f64), duration_fine(high as f64))
-        }
-        _ => record.control_missing.as_ref().map(|why| format!(" {why}")).unwrap_or_default(),
+    let control = match (control_range(record.controls()), &record.control_missing) {
+        (Some(range), _) => format!(" Control: {range}."),
+        (None, why) => why.iter().map(|why| format!(" {why}")).collect(),
     };
     format!(
         "{} to {}, {size}, {pace}, busy polling for {} us; client on {}, server on {}; {} in turn, half round trips.{control}",
@@ -96,8 +94,7 @@ pub(super) fn set_up(record: &ChoiceRecord) -> String {
 }
 
 fn table(record: &ChoiceRecord, study: &ChoiceStudy, width: usize) -> String {
-    let measured: Vec<(usize, &ModeStudy)> =
-        study.modes.iter().enumerate().filter(|(_, of)| of.p50_ns.is_some() || of.p99_ns.is_some()).collect();
+    let measured: Vec<(usize, &ModeStudy)> = page::measured(study).collect();
     let place = study.choice.map(|choice| choice.place);
     let round_trips = |of: &ModeStudy| {
         let rounds = record.modes.iter().find(|mode| mode.mode == of.mode).map(|mode| &mode.rounds);
@@ -133,17 +130,13 @@ pub(super) fn time(of: Option<MedianInterval>) -> String {
 }
 
 pub(super) fn interval(of: Option<MedianInterval>) -> String {
-    of.map_or_else(
-        || NONE.to_owned(),
-        |of| format!("{} to {}", duration_fine(of.low), duration_fine(of.high)),
-    )
+    let Some(of) = of else { return NONE.to_owned() };
+    format!("{} to {}", duration_fine(of.low), duration_fine(of.high))
 }
 
 pub(super) fn percent(share: Option<f64>) -> String {
-    share.map_or_else(
-        || NONE.to_owned(),
-        |share| format!("{:.*} %", usize::from(share < 0.0995), share * 100.0),
-    )
+    let Some(share) = share else { return NONE.to_owned() };
+    format!("{:.*} %", usize::from(share < 0.0995), share * 100.0)
 }
 
 /// The commands that use the chosen mode.
@@ -200,11 +193,8 @@ pub(super) fn doubts(record: &ChoiceRecord, study: &ChoiceStudy) -> Vec<String> 
     for mode in &record.modes {
         let lost: u64 = mode.rounds.iter().map(|round| round.lost_count).sum();
         if lost > 0 {
-            doubts.push(format!(
-                "In mode {}, {} messages were lost; they are in no figure.",
-                mode.mode,
-                count(lost)
-            ));
+            let (mode, lost) = (mode.mode, count(lost));
+            doubts.push(format!("In mode {mode}, {lost} messages were lost; they are in no figure."));
         }
     }
     let strays: u64 = record.modes.iter().flat_map(|mode| &mode.rounds).map(|round| round.stray_count).sum();

@@ -6,7 +6,7 @@ use lowlat_host::statistics::MedianInterval;
 use lowlat_net::{
     capital,
     compare::{CompareRecord, CompareStudy, Comparison, Difference, Obstacle, SizeComparison, Verdict},
-    pingpong::CONTROL_RATIO_MAX,
+    pingpong::{CONTROL_RATIO_MAX, ControlRow},
     tools::{Losses, Tool},
 };
 use lowlat_text::columns::Table;
@@ -57,26 +57,30 @@ fn of_size(size_bytes: Option<u32>) -> String {
 /// "B is faster: p50 0.12 [0.11, 0.13], p99 0.31 [0.27, 0.40]".
 pub(super) fn result(record: &CompareRecord, of: &Comparison) -> String {
     let name = name(record, of.side);
-    let with = |wanted: fn(&Verdict) -> bool| -> Vec<String> {
-        of.figures.iter().filter(|figure| wanted(&figure.verdict)).map(ratio).collect()
+    let with = |wanted: fn(&Verdict) -> bool| {
+        let figures = of.figures.iter().filter(|figure| wanted(&figure.verdict));
+        figures.map(ratio).collect::<Vec<_>>().join(", ")
     };
     let faster = with(|verdict| *verdict == Verdict::Faster);
     let slower = with(|verdict| *verdict == Verdict::Slower);
     match (faster.is_empty(), slower.is_empty()) {
-        (false, true) => format!("{name} is faster: {}", faster.join(", ")),
-        (true, false) => format!("{name} is slower: {}", slower.join(", ")),
-        (false, false) => {
-            format!("{name} is faster: {}; and slower: {}", faster.join(", "), slower.join(", "))
-        }
-        (true, true) => {
-            let all: Vec<String> = of.figures.iter().map(ratio).collect();
-            format!("{name}: no difference shown: {}", all.join(", "))
-        }
+        (false, true) => format!("{name} is faster: {faster}"),
+        (true, false) => format!("{name} is slower: {slower}"),
+        (false, false) => format!("{name} is faster: {faster}; and slower: {slower}"),
+        (true, true) => format!("{name}: no difference shown: {}", with(|_| true)),
     }
 }
 
 fn ratio(of: &Difference) -> String {
     format!("{} {}", of.figure.word(), interval(&of.ratio))
+}
+
+/// "60.0 ns to 68.0 ns"; `None` without a control.
+pub(super) fn control_range<'a>(controls: impl Iterator<Item = &'a ControlRow>) -> Option<String> {
+    let mut medians: Vec<u64> = controls.map(|row| row.figures.median_ns).collect();
+    medians.sort_unstable();
+    let (low, high) = (medians.first()?, medians.last()?);
+    Some(format!("{} to {}", duration_fine(*low as f64), duration_fine(*high as f64)))
 }
 
 /// "0.12 [0.11, 0.13]", or the ratio alone if there are too few rounds for an interval.
@@ -126,15 +130,9 @@ pub(super) fn how(record: &CompareRecord) -> String {
     let names: Vec<String> = record.sides.iter().map(|side| side.name.clone()).collect();
     let back: Vec<String> = names.iter().rev().cloned().collect();
     let rounds = plural(record.rounds, "round");
-    let medians = || record.controls().map(|row| row.figures.median_ns);
-    let control = match (medians().min(), medians().max()) {
-        (Some(low), Some(high)) => format!(
-            " Control: a cache line takes {} to {} between the CPUs.",
-            duration_fine(low as f64),
-            duration_fine(high as f64)
-        ),
-        _ => String::new(),
-    };
+    let control = control_range(record.controls())
+        .map(|range| format!(" Control: a cache line takes {range} between the CPUs."))
+        .unwrap_or_default();
     format!(
         "{rounds} in the order {}, {}, and so on; half round trips, medians over rounds.{control}",
         names.join(" "),
@@ -152,13 +150,8 @@ fn table(record: &CompareRecord, study: &CompareStudy, width: usize) -> String {
     let figure = |of: fn(&lowlat_net::compare::SideFigures) -> Option<f64>| {
         move |(size, side): &(&SizeComparison, usize)| of(size.sides.get(*side)?).map(duration_fine)
     };
-    let ratio_of = |word: &'static str| {
-        move |(size, side): &(&SizeComparison, usize)| {
-            let of = size.comparisons.iter().find(|one| one.side == *side)?;
-            let figure = of.figures.iter().find(|figure| figure.figure.word() == word)?;
-            Some(interval(&figure.ratio))
-        }
-    };
+    let ratio_of =
+        |word: &'static str| move |(size, side): &(&SizeComparison, usize)| page::ratio(size, *side, word);
     Table::of(&rows)
         .figures("bytes", 0, |(size, side)| match size.size_bytes {
             Some(bytes) if shown(size).first() == Some(side) => count(u64::from(bytes)),
@@ -237,7 +230,7 @@ mod tests {
     use super::*;
     use lowlat_net::{
         compare::{CompareRun, CompareSide},
-        pingpong::{ControlRow, Figures},
+        pingpong::Figures,
         tools::ToolRow,
     };
 

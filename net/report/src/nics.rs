@@ -9,7 +9,7 @@ use lowlat_host::{
 use lowlat_host_report::fields::Page;
 use lowlat_host_report::terminal::tree;
 use lowlat_text::columns::Table;
-use lowlat_text::text::{BOLD, YELLOW, add_painted, add_wrapped, paint, usable};
+use lowlat_text::text::{YELLOW, add_painted, add_wrapped, usable};
 use lowlat_text::units::{clean, plural};
 use serde::Serialize;
 
@@ -185,10 +185,7 @@ fn table(nics: &[NicView<'_>], width: usize) -> String {
 
 fn block(page: &mut Page, view: &NicView<'_>, isolated: &CpuSet) {
     let nic = view.nic;
-    if !page.out.is_empty() {
-        page.out.push('\n');
-    }
-    page.out.push_str(&format!("{}\n", paint(BOLD, &clean(&nic.name))));
+    page.heading(&clean(&nic.name));
     if let Some(why) = &view.unusable {
         let text = clean(&format!("Unusable for measurement: {why}"));
         add_painted(&mut page.out, YELLOW, &text, 2, page.width);

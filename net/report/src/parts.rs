@@ -2,11 +2,11 @@
 
 use super::pingpong::{bytes, quoted};
 use lowlat_net::pingpong::{
-    PingpongRecord, SizeRecord,
+    PingpongRecord,
     parts::{Part, PartFigures, SizeParts, SlowCause, SlowMessage},
 };
 use lowlat_text::columns::Table;
-use lowlat_text::text::{BOLD, add_detail, add_wrapped, paint};
+use lowlat_text::text::{add_detail, add_heading, add_wrapped};
 use lowlat_text::units::{clean, count, duration, percent, plural};
 use std::{cmp::Reverse, collections::BTreeMap};
 
@@ -22,17 +22,14 @@ pub(super) fn add_parts(out: &mut String, record: &PingpongRecord, width: usize)
     let Some((size, parts)) = quoted(record).and_then(|size| Some((size, size.parts.as_ref()?))) else {
         return;
     };
-    out.push_str(&format!("\n{}\n", paint(BOLD, &title(size))));
+    add_heading(out, &format!("Where a round trip of {} spends its time", bytes(size.size_bytes)));
     out.push_str(&table(record, parts, width));
     for sentence in sentences(record, parts) {
         add_detail(out, &sentence, width);
     }
     if !parts.slowest.is_empty() {
         let messages = plural(parts.slowest.len(), "round trip");
-        out.push_str(&format!(
-            "\n{}\n",
-            paint(BOLD, &format!("The slowest {messages} of {}", bytes(size.size_bytes)))
-        ));
+        add_heading(out, &format!("The slowest {messages} of {}", bytes(size.size_bytes)));
         out.push_str(&table_of_causes(record, &parts.slowest, width));
     }
     let others = record.sizes.iter().filter(|of| of.parts.is_some()).count() - 1;
@@ -43,10 +40,6 @@ pub(super) fn add_parts(out: &mut String, record: &PingpongRecord, width: usize)
         );
         add_wrapped(out, &text, 2, width);
     }
-}
-
-fn title(size: &SizeRecord) -> String {
-    format!("Where a round trip of {} spends its time", bytes(size.size_bytes))
 }
 
 /// Name of a part. An end that was not traced has its wake-up within the part before.

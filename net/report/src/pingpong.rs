@@ -149,13 +149,10 @@ pub(super) fn doubts(record: &PingpongRecord) -> Vec<String> {
     }
     for size in record.sizes.iter().filter(|size| size.lost_count > 0) {
         doubts.push(format!(
-            "{} of {} lost: no answer within {} ms. Lost messages are in no figure.",
+            "{} of {} {} lost: no answer within {} ms. Lost messages are in no figure.",
             plural(size.lost_count, "message"),
-            if size.lost_count == 1 {
-                format!("{} was", bytes(size.size_bytes))
-            } else {
-                format!("{} were", bytes(size.size_bytes))
-            },
+            bytes(size.size_bytes),
+            if size.lost_count == 1 { "was" } else { "were" },
             record.scenario.timeout_ms
         ));
     }

@@ -77,6 +77,11 @@ impl Shared {
         self.is_stopped.load(Ordering::Relaxed)
     }
 
+    /// Returns why the loop of messages ended: it was to end, or `otherwise`.
+    pub fn ended(&self, otherwise: Ended) -> Ended {
+        if self.is_stopped() { Ended::Stopped } else { otherwise }
+    }
+
     /// Messages that arrived so far.
     pub fn arrived(&self) -> u64 {
         // Relaxed: pairs with the store in `Link::receive`; only compared with itself.
@@ -276,7 +281,7 @@ impl Link {
                 Ok(sent) => left = left.get(sent..).unwrap_or_default(),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => std::hint::spin_loop(),
-                Err(error) => return Err(self.failed(error)),
+                Err(error) => return Err(self.shared.ended(Ended::Failed(error))),
             }
             if self.shared.is_stopped() {
                 return Err(Ended::Stopped);
@@ -311,7 +316,7 @@ impl Link {
             let mut have = 0;
             while have < bytes {
                 match self.receive_some(have, bytes)? {
-                    0 => return Err(self.ended()),
+                    0 => return Err(self.shared.ended(Ended::Closed)),
                     some => have += some,
                 }
             }
@@ -402,14 +407,6 @@ impl Link {
                 Err(error) => return Err(Ended::Failed(error)),
             }
         }
-    }
-
-    fn ended(&self) -> Ended {
-        if self.shared.is_stopped() { Ended::Stopped } else { Ended::Closed }
-    }
-
-    fn failed(&self, error: io::Error) -> Ended {
-        if self.shared.is_stopped() { Ended::Stopped } else { Ended::Failed(error) }
     }
 }
 

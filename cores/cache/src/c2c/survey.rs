@@ -112,6 +112,10 @@ fn pair(a: CpuId, b: CpuId) -> (CpuId, CpuId) {
     (a.min(b), a.max(b))
 }
 
+fn one_of_each(rng: &mut Rng, own: &[CpuId], other: &[CpuId]) -> Option<(CpuId, CpuId)> {
+    Some((*rng.choice(own)?, *rng.choice(other)?))
+}
+
 /// Distances between CPUs by the kernel's topology: the first level, from the finest, that two CPUs share.
 struct Distances {
     levels: Vec<Places>,
@@ -392,9 +396,7 @@ impl Survey<'_> {
         for (place, own) in members.iter().enumerate() {
             for other in members.iter().skip(place + 1) {
                 for _ in 0..PAIRS_PER_BLOCKS {
-                    if let (Some(a), Some(b)) =
-                        (self.rng.choice(own).copied(), self.rng.choice(other).copied())
-                    {
+                    if let Some((a, b)) = one_of_each(&mut self.rng, own, other) {
                         self.time(a, b, TRIES);
                     }
                 }
@@ -408,11 +410,7 @@ impl Survey<'_> {
         let prediction = record.prediction();
         let mut check = SpotCheck::default();
         for _ in 0..pairs_max * 2 {
-            let (Some(a), Some(b)) =
-                (self.rng.choice(&self.cpus).copied(), self.rng.choice(&self.cpus).copied())
-            else {
-                break;
-            };
+            let Some((a, b)) = one_of_each(&mut self.rng, &self.cpus, &self.cpus) else { break };
             let is_new = a != b && !self.times.contains_key(&pair(a, b));
             let Some(expected) = prediction.predicted(a, b).filter(|_| is_new) else { continue };
             let Some(mut ns) = self.time(a, b, TRIES) else { break };

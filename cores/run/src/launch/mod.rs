@@ -18,7 +18,7 @@ use lowlat_host_run::{
 };
 use lowlat_launch::{Acceleration, KernelSocket, Launch, MemoryPolicy, Pins, Thread};
 use rustix::process::{Signal, set_parent_process_death_signal};
-use signals::{Event, Mask, Signals};
+use signals::{Mask, Passed, Signals};
 use std::{
     collections::BTreeMap,
     io,
@@ -158,11 +158,9 @@ impl Running<'_> {
                 }
             }
             let is_early = self.launch.copies.is_none() && self.started.elapsed() < EARLY;
-            match signals.wait(if is_early { LOOK_EARLY } else { LOOK_LATE }) {
-                Event::Pass { signal, is_of_terminal } => {
-                    self.children.iter().for_each(|child| signals::send(child, signal, is_of_terminal));
-                }
-                Event::Child | Event::Nothing => {}
+            let received = signals.wait(if is_early { LOOK_EARLY } else { LOOK_LATE });
+            if let Some(Passed { signal, is_of_terminal }) = received {
+                self.children.iter().for_each(|child| signals::send(child, signal, is_of_terminal));
             }
         }
     }

@@ -24,19 +24,12 @@ pub struct Signals {
     before: libc::sigset_t,
 }
 
-/// A received signal, or a timeout.
+/// A signal for the command. The terminal sends its signals to all processes of lowlat's process group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Event {
-    /// Pass this signal to the command. The terminal sends its signals to all processes of lowlat's process group.
-    Pass {
-        signal: libc::c_int,
-        /// The kernel sent it, not a process.
-        is_of_terminal: bool,
-    },
-    /// A child has changed its state.
-    Child,
-    /// Nothing arrived within the time.
-    Nothing,
+pub struct Passed {
+    pub signal: libc::c_int,
+    /// The kernel sent it, not a process.
+    pub is_of_terminal: bool,
 }
 
 impl Signals {
@@ -62,8 +55,9 @@ impl Signals {
         Mask(self.before)
     }
 
-    /// Waits for the next signal.
-    pub fn wait(&self, patience: Duration) -> Event {
+    /// Waits for the next signal, and returns one that is to be passed on; `None` if a child has changed its state, or
+    /// nothing arrived within the time.
+    pub fn wait(&self, patience: Duration) -> Option<Passed> {
         let timeout = libc::timespec {
             tv_sec: patience.as_secs().try_into().unwrap_or(1),
             tv_nsec: patience.subsec_nanos().into(),
@@ -75,11 +69,8 @@ impl Signals {
             unsafe { libc::sigtimedwait(&raw const self.set, info.as_mut_ptr(), &raw const timeout) };
         // SAFETY: zeroes are a valid `siginfo_t`, so it is initialised even if the call failed.
         let code = unsafe { info.assume_init() }.si_code;
-        match signal {
-            libc::SIGCHLD => Event::Child,
-            signal if signal > 0 => Event::Pass { signal, is_of_terminal: code == libc::SI_KERNEL },
-            _ => Event::Nothing,
-        }
+        let is_passed = signal > 0 && signal != libc::SIGCHLD;
+        is_passed.then_some(Passed { signal, is_of_terminal: code == libc::SI_KERNEL })
     }
 }
 

@@ -31,7 +31,7 @@ const RECORDS: usize = 4_096;
 /// Bytes of a record: its header, the address of the code, the CPU.
 const RECORD_BYTES: usize = 24;
 
-/// struct perf_event_attr up to its version 5, which every kernel since 4.1 takes.
+/// struct perf_event_attr up to its version 1, the first with the length of a breakpoint.
 #[repr(C)]
 #[derive(Default)]
 struct Attributes {
@@ -46,14 +46,6 @@ struct Attributes {
     breakpoint: u32,
     address: u64,
     length: u64,
-    branch: u64,
-    registers: u64,
-    stack: u32,
-    clock: i32,
-    interrupted: u64,
-    aux: u32,
-    frames: u16,
-    reserved: u16,
 }
 
 /// Range of bytes to watch.

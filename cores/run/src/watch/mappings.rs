@@ -7,7 +7,7 @@ use std::{
     io::{self, Read},
 };
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Mapping {
     pub start: u64,
     /// First address after the mapping.
@@ -22,6 +22,8 @@ pub struct Mapping {
     pub device: String,
     /// Inode of the file; 0 without one.
     pub inode: u64,
+    /// Memory that is in RAM, in KiB.
+    pub resident_kib: u64,
     /// Memory that was written, in KiB: in private mappings by this process, in shared ones by any.
     pub dirty_kib: u64,
     /// Memory that other processes map too, in KiB.
@@ -81,7 +83,7 @@ pub fn mappings(root: &Root, pid: u32) -> Reading<Vec<Mapping>> {
     root.read_bytes(&format!("/proc/{pid}/smaps")).map(|bytes| parse(&String::from_utf8_lossy(&bytes)))
 }
 
-fn parse(text: &str) -> Vec<Mapping> {
+pub(crate) fn parse(text: &str) -> Vec<Mapping> {
     let mut all: Vec<Mapping> = Vec::new();
     for line in text.lines() {
         if let Some(mapping) = head(line) {
@@ -89,6 +91,7 @@ fn parse(text: &str) -> Vec<Mapping> {
         } else if let (Some((name, rest)), Some(last)) = (line.split_once(':'), all.last_mut()) {
             let kib = || rest.split_whitespace().next().and_then(|kib| kib.parse::<u64>().ok()).unwrap_or(0);
             match name {
+                "Rss" => last.resident_kib += kib(),
                 "Private_Dirty" => last.dirty_kib += kib(),
                 "Shared_Clean" => last.common_kib += kib(),
                 "Shared_Dirty" => {
@@ -120,10 +123,7 @@ fn head(line: &str) -> Option<Mapping> {
         name: name.to_owned(),
         device: device.to_owned(),
         inode: inode.parse().ok()?,
-        dirty_kib: 0,
-        common_kib: 0,
-        huge_kib: 0,
-        hugetlb_kib: 0,
+        ..Mapping::default()
     })
 }
 

@@ -6,7 +6,7 @@
 #![allow(clippy::disallowed_methods, reason = "files of a watched process on the running host")]
 
 mod breakpoints;
-mod mappings;
+pub(crate) mod mappings;
 mod pages;
 #[cfg(target_arch = "x86_64")]
 mod tracer;

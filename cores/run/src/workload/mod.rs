@@ -52,17 +52,12 @@ pub enum Kind {
 /// Processes are forked from a program with several threads, so [`WorkloadJob::work`] must neither allocate nor lock: it calls
 /// the system and works on memory that exists or that it maps.
 pub trait WorkloadJob {
-    /// Does the work of a process: [`Pace::count`] if [`WorkloadJob::is_counted`], else [`Pace::serve`]. Processes that
-    /// serve continue until they are killed, or end as soon as their partner has ended.
+    /// Does the work of a process of a copy: [`Pace::count`] if it counts operations, else [`Pace::serve`]. Processes
+    /// that serve continue until they are killed, or end as soon as their partner has ended.
     ///
     /// # Errors
     /// The system's error, which ends the run.
-    fn work(&self, process: usize, pace: &mut Pace<'_>) -> io::Result<()>;
-
-    /// True if a process counts operations, false if it serves one that does.
-    fn is_counted(&self, _process: usize) -> bool {
-        true
-    }
+    fn work(&self, copy: usize, is_counted: bool, pace: &mut Pace<'_>) -> io::Result<()>;
 }
 
 /// Copies and host that a job is made for.

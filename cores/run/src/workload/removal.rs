@@ -4,12 +4,6 @@ use super::fork::{Forked, fork, leave, only_read};
 use rustix::pipe::{PipeFlags, pipe_with};
 use std::{io, os::fd::OwnedFd};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Object {
-    Semaphores,
-    Queue,
-}
-
 /// System V objects that are removed when this is dropped, or when the program ends in any way: a process waits for the
 /// end of a pipe that only this program and its children hold, and then removes them.
 #[derive(Debug)]
@@ -17,19 +11,21 @@ pub struct Removal {
     /// Dropped first: its end is the signal.
     held: Option<OwnedFd>,
     remover: Option<Forked>,
-    objects: Vec<(Object, i32)>,
+    objects: Vec<i32>,
+    remove: fn(i32),
 }
 
 impl Removal {
-    /// Makes objects, and arranges for their removal. `make` returns the number of the next one.
+    /// Makes objects, and arranges for their removal. `make` returns the number of the next one, and `remove` removes
+    /// one, which may be gone.
     ///
     /// # Errors
     /// The system's error; what was made before is removed.
-    pub fn of(object: Object, count: usize, make: impl Fn() -> io::Result<i32>) -> io::Result<Self> {
+    pub fn of(remove: fn(i32), count: usize, make: impl Fn() -> io::Result<i32>) -> io::Result<Self> {
         // Without a remover its drop removes them.
-        let mut all = Self { held: None, remover: None, objects: Vec::with_capacity(count) };
+        let mut all = Self { held: None, remover: None, objects: Vec::with_capacity(count), remove };
         for _ in 0..count {
-            all.objects.push((object, make()?));
+            all.objects.push(make()?);
         }
         let (end, held) = pipe_with(PipeFlags::CLOEXEC)?;
         let objects = &all.objects;
@@ -39,7 +35,7 @@ impl Removal {
             let _ = rustix::process::setsid();
             leave(held_by_child);
             only_read(&end);
-            remove(objects);
+            objects.iter().copied().for_each(remove);
         })?;
         (all.held, all.remover) = (Some(held), Some(remover));
         Ok(all)
@@ -47,7 +43,7 @@ impl Removal {
 
     /// Number of an object; -1 if there is none.
     pub fn id(&self, place: usize) -> i32 {
-        self.objects.get(place).map_or(-1, |(_, id)| *id)
+        self.objects.get(place).copied().unwrap_or(-1)
     }
 }
 
@@ -55,27 +51,9 @@ impl Drop for Removal {
     fn drop(&mut self) {
         drop(self.held.take());
         match self.remover.take() {
-            Some(remover) => {
-                // Children that hold the pipe have ended, or end with their own jobs before this.
-                remover.wait();
-            }
-            None => remove(&self.objects),
-        }
-    }
-}
-
-/// Removes objects. Objects that are already gone are no error.
-fn remove(objects: &[(Object, i32)]) {
-    for (object, id) in objects {
-        match object {
-            // SAFETY: numbers only; the fourth argument is not read for IPC_RMID.
-            Object::Semaphores => unsafe {
-                libc::semctl(*id, 0, libc::IPC_RMID);
-            },
-            // SAFETY: IPC_RMID does not use the buffer.
-            Object::Queue => unsafe {
-                libc::msgctl(*id, libc::IPC_RMID, std::ptr::null_mut());
-            },
+            // Children that hold the pipe have ended, or end with their own jobs before this.
+            Some(remover) => remover.wait(),
+            None => self.objects.iter().copied().for_each(self.remove),
         }
     }
 }
@@ -83,7 +61,7 @@ fn remove(objects: &[(Object, i32)]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workload::work::done;
+    use crate::workload::work::{done, msg_sysv::remove};
 
     /// A new queue of messages.
     fn make() -> io::Result<i32> {
@@ -101,7 +79,7 @@ mod tests {
 
     #[test]
     fn objects_are_removed_when_they_are_dropped_and_when_making_the_next_fails() {
-        let all = Removal::of(Object::Queue, 3, make).unwrap();
+        let all = Removal::of(remove, 3, make).unwrap();
         let ids = [0, 1, 2].map(|place| all.id(place));
         assert!(ids.iter().all(|id| exists(*id)));
         drop(all);
@@ -111,7 +89,7 @@ mod tests {
             None => make().inspect(|id| made.set(Some(*id))),
             Some(_) => Err(io::ErrorKind::OutOfMemory.into()),
         };
-        assert!(Removal::of(Object::Queue, 2, second_fails).is_err());
+        assert!(Removal::of(remove, 2, second_fails).is_err());
         assert!(!exists(made.get().unwrap()));
     }
 }

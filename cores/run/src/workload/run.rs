@@ -209,11 +209,12 @@ fn measure(
     };
     let copies = usize::try_from(cell.copies).unwrap_or(usize::MAX);
     match &workload.kind {
-        Kind::Processes { make, .. } => {
+        Kind::Processes { make, per_copy } => {
             let job = make(Scale { copies, topology: site.topology })?;
             let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
             let times = Times { warm_up_ns: ns(time / WARM_UP_PARTS), measured_ns: ns(time) };
-            let frame = Frame { cpus: &cell.cpus, policy: cell.setting.policy, times };
+            let (cpus, policy) = (cell.cpus.as_slice(), cell.setting.policy);
+            let frame = Frame { per_copy: *per_copy, cpus, policy, times };
             run_team(job.as_ref(), workload.processes(cell.copies), frame, stop)
         }
         Kind::Program { run, .. } => {

@@ -36,6 +36,8 @@ pub struct Outcome {
 /// Placement, policy and time of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct Frame<'a> {
+    /// Processes of each copy; the first one counts operations, and the others serve it.
+    pub per_copy: usize,
     /// CPU of each process; empty if the kernel chooses.
     pub cpus: &'a [CpuId],
     pub policy: Policy,
@@ -73,7 +75,7 @@ pub fn run(
         return Ok(None);
     }
     let counted: Vec<(usize, &ResultSlot)> =
-        slots.iter().enumerate().filter(|(place, _)| job.is_counted(*place)).collect();
+        slots.iter().enumerate().filter(|(place, _)| place.is_multiple_of(frame.per_copy)).collect();
     check_places(&counted, frame.cpus)?;
     Ok(Some(sum(&counted, frame.times.measured_ns)))
 }
@@ -95,16 +97,17 @@ impl ProcessTeam<'_> {
     fn start(&mut self, job: &dyn WorkloadJob, place: usize, frame: Frame<'_>) -> Result<(), WorkloadError> {
         let Some(slot) = self.slots.get(place) else { return Ok(()) };
         let gate = self.gate;
+        let is_counted = place.is_multiple_of(frame.per_copy);
         let work = || {
             let mut counting = Pace::new(gate, slot, frame.times);
-            if let Err(error) = job.work(place, &mut counting) {
+            if let Err(error) = job.work(place / frame.per_copy, is_counted, &mut counting) {
                 // Relaxed: the parent reads it after it has waited for this process.
                 slot.errno.store(error.raw_os_error().unwrap_or(libc::EIO), Ordering::Relaxed);
             }
         };
         let forked = fork(true, work).map_err(WorkloadError::cannot("start a process"))?;
         let pid = forked.pid();
-        self.processes.push(WorkloadProcess { forked, place, is_counted: job.is_counted(place) });
+        self.processes.push(WorkloadProcess { forked, place, is_counted });
         if let Some(cpu) = frame.cpus.get(place) {
             set_affinity(pid, &CpuSet::of(*cpu)).map_err(|error| {
                 WorkloadError(format!(
@@ -112,13 +115,12 @@ impl ProcessTeam<'_> {
                 ))
             })?;
         }
-        scheduling_of(frame.policy).map_or(Ok(()), |scheduling| set_scheduling(pid, &scheduling)).map_err(
-            |error| {
-                WorkloadError(format!(
-                    "cannot set the scheduling policy: {error}; SCHED_FIFO takes root or CAP_SYS_NICE"
-                ))
-            },
-        )
+        let set = scheduling_of(frame.policy).map_or(Ok(()), |scheduling| set_scheduling(pid, &scheduling));
+        set.map_err(|error| {
+            WorkloadError(format!(
+                "cannot set the scheduling policy: {error}; SCHED_FIFO takes root or CAP_SYS_NICE"
+            ))
+        })
     }
 
     /// Waits until `is_done`, or until `stop` is raised.

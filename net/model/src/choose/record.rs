@@ -1,27 +1,15 @@
 //! Record of a search for a waiting mode.
 
 use super::Mode;
-use crate::pingpong::{ControlRow, CpuUse, EndFacts, PingpongRecord, Scenario, Unsound};
+use crate::{
+    pingpong::{ControlRow, CpuUse, EndFacts, PingpongRecord, Scenario, Unsound},
+    words::measurement,
+};
 use serde::{Deserialize, Serialize};
 
-/// A search for the cheapest waiting mode that meets a goal.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct NetChoiceMeasurement {
-    pub record: ChoiceRecord,
-}
-
-impl NetChoiceMeasurement {
-    /// The measurement's kind in a document.
-    pub const KIND: &str = "choose";
-    /// The subcommand that writes it.
-    pub const COMMAND: &str = "net choose";
-}
-
-impl From<ChoiceRecord> for NetChoiceMeasurement {
-    fn from(record: ChoiceRecord) -> Self {
-        Self { record }
-    }
+measurement! {
+    /// A search for the cheapest waiting mode that meets a goal.
+    NetChoiceMeasurement { record: ChoiceRecord, kind: "choose", command: "net choose" }
 }
 
 /// Limits that a waiting mode must meet.

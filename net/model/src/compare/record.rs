@@ -3,27 +3,13 @@
 use crate::{
     pingpong::ControlRow,
     tools::{Tool, ToolRow},
+    words::measurement,
 };
 use serde::{Deserialize, Serialize};
 
-/// A comparison of two or more sides.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct NetCompareMeasurement {
-    pub record: CompareRecord,
-}
-
-impl NetCompareMeasurement {
-    /// The measurement's kind in a document.
-    pub const KIND: &str = "compare";
-    /// The subcommand that writes it.
-    pub const COMMAND: &str = "net compare";
-}
-
-impl From<CompareRecord> for NetCompareMeasurement {
-    fn from(record: CompareRecord) -> Self {
-        Self { record }
-    }
+measurement! {
+    /// A comparison of two or more sides.
+    NetCompareMeasurement { record: CompareRecord, kind: "compare", command: "net compare" }
 }
 
 /// The raw facts of a comparison.

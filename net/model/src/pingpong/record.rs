@@ -5,7 +5,7 @@ use super::{
     parts::{PartsFacts, SizeParts},
     quantile_ns,
 };
-use crate::xdp::XdpFacts;
+use crate::{words::measurement, xdp::XdpFacts};
 use hdrhistogram::Histogram;
 use lowlat_host::{
     CpuId,
@@ -26,24 +26,9 @@ pub const CONTROL_RATIO_MAX: f64 = 1.5;
 /// did not move the figure by more than the rounds do.
 const TRANSFERS_MAX: f64 = 50.0;
 
-/// A run of ping-pong with its results.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct PingpongMeasurement {
-    pub record: PingpongRecord,
-}
-
-impl PingpongMeasurement {
-    /// The measurement's kind in a document.
-    pub const KIND: &str = "pingpong";
-    /// The subcommand that writes it.
-    pub const COMMAND: &str = "net pingpong";
-}
-
-impl From<PingpongRecord> for PingpongMeasurement {
-    fn from(record: PingpongRecord) -> Self {
-        Self { record }
-    }
+measurement! {
+    /// A run of ping-pong with its results.
+    PingpongMeasurement { record: PingpongRecord, kind: "pingpong", command: "net pingpong" }
 }
 
 /// The raw facts of a run.

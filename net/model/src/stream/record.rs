@@ -3,7 +3,7 @@
 use crate::{
     pingpong::{Figures, PingpongRecord, QUANTILES, Quantile, quantile_ns},
     whole,
-    words::words,
+    words::{measurement, words},
 };
 use hdrhistogram::Histogram;
 use lowlat_host::{
@@ -56,24 +56,9 @@ impl Default for StreamOptions {
     }
 }
 
-/// A run with its results.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct StreamMeasurement {
-    pub record: StreamRecord,
-}
-
-impl StreamMeasurement {
-    /// The measurement's kind in a document.
-    pub const KIND: &str = "stream";
-    /// The subcommand that writes it.
-    pub const COMMAND: &str = "net stream";
-}
-
-impl From<StreamRecord> for StreamMeasurement {
-    fn from(record: StreamRecord) -> Self {
-        Self { record }
-    }
+measurement! {
+    /// A run with its results.
+    StreamMeasurement { record: StreamRecord, kind: "stream", command: "net stream" }
 }
 
 /// The raw facts of a run.

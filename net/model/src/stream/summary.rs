@@ -27,8 +27,6 @@ pub struct RateSummary {
     pub lost_on_the_way: u64,
     pub reordered: u64,
     pub duplicates: u64,
-    /// Messages that were sent after the next one was due.
-    pub behind: u64,
     /// Latencies of all rounds together.
     pub latency: Option<Distribution>,
     /// First reason why the rate broke.
@@ -67,7 +65,6 @@ impl StreamRecord {
             all.lost_on_the_way += round.lost_on_the_way();
             all.reordered += round.received.reordered;
             all.duplicates += round.received.duplicates;
-            all.behind += round.behind;
             let times = round.latency.as_ref().and_then(|of| histogram::decode(&of.histogram).ok());
             latency = match (latency, times) {
                 // Both have the range of a run's histograms; a damaged one of a document is left out.

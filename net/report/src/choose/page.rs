@@ -83,7 +83,7 @@ fn body(record: &ChoiceRecord) -> Section {
         .with_style(STYLE)
 }
 
-fn measured(study: &ChoiceStudy) -> impl Iterator<Item = (usize, &ModeStudy)> {
+pub(super) fn measured(study: &ChoiceStudy) -> impl Iterator<Item = (usize, &ModeStudy)> {
     study.modes.iter().enumerate().filter(|(_, of)| of.p50_ns.is_some() || of.p99_ns.is_some())
 }
 

@@ -120,7 +120,7 @@ fn table(record: &CompareRecord, study: &CompareStudy) -> Markup {
                             th scope="row" { (size.size_bytes.map_or_else(|| NONE.to_owned(), |bytes| count(u64::from(bytes)))) }
                             td { (name(record, place)) }
                             td class="strong" { (time(side.p50_ns)) } td { (time(side.mean_ns)) } td { (time(side.p99_ns)) }
-                            @for word in ["p50", "mean", "p99"] { td { (ratio(size, place, word)) } }
+                            @for word in ["p50", "mean", "p99"] { td { (ratio(size, place, word).as_deref().unwrap_or(NONE)) } }
                             td { (side.rounds) }
                         }
                     }
@@ -130,10 +130,10 @@ fn table(record: &CompareRecord, study: &CompareStudy) -> Markup {
     }
 }
 
-fn ratio(size: &SizeComparison, place: usize, word: &str) -> String {
-    let of = size.comparisons.iter().find(|one| one.side == place);
-    let figure = of.and_then(|one| one.figures.iter().find(|figure| figure.figure.word() == word));
-    figure.map_or_else(|| NONE.to_owned(), |figure| interval(&figure.ratio))
+pub(super) fn ratio(size: &SizeComparison, place: usize, word: &str) -> Option<String> {
+    let of = size.comparisons.iter().find(|one| one.side == place)?;
+    let figure = of.figures.iter().find(|figure| figure.figure.word() == word)?;
+    Some(interval(&figure.ratio))
 }
 
 fn time(ns: Option<f64>) -> String {

@@ -1,6 +1,6 @@
 use super::*;
 use lowlat_net::pingpong::{
-    EndFacts, Waiting,
+    EndFacts, SizeRecord, Waiting,
     parts::{PARTS, PartsFacts},
 };
 

@@ -125,7 +125,9 @@ fn measure(
             let ended = rounds.all(&options, &events).err();
             (rounds.return_ns, rounds.napi_id, ended.map(|error| sentence("a round", &error)))
         };
-        let before = control_cpus.map(|(client, server)| core_to_core::measure(client, server, scale, 0));
+        let row =
+            |count| control_cpus.map(|(client, server)| core_to_core::measure(client, server, scale, count));
+        let before = row(0);
         let measuring = thread::Builder::new().name("lowlat-client".into()).spawn_scoped(scope, body);
         let measuring = measuring.map_err(PingpongError::Thread)?;
         let mut is_stopped = false;
@@ -147,10 +149,7 @@ fn measure(
         let outcome = measuring.join();
         add_control(run, before);
         let measured = u32::try_from(record.rounds.len()).unwrap_or(u32::MAX);
-        add_control(
-            run,
-            control_cpus.map(|(client, server)| core_to_core::measure(client, server, scale, measured)),
-        );
+        add_control(run, row(measured));
         Ok((outcome, is_stopped))
     })?;
     let (return_ns, napi_id, warning) = outcome.unwrap_or_else(|_| (None, None, Some(DIED.to_owned())));

@@ -151,7 +151,7 @@ impl<'a> Sender<'a> {
                         }
                         hint::spin_loop();
                     }
-                    _ => return Err(self.ended(error)),
+                    _ => return Err(self.shared.ended(Ended::Failed(error))),
                 },
             }
         }
@@ -167,7 +167,7 @@ impl<'a> Sender<'a> {
                 Ok(bytes) => *have += bytes,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(self.ended(error)),
+                Err(error) => return Err(self.shared.ended(Ended::Failed(error))),
             }
             let now = ArchCounter.now();
             if self.is_stream && self.have < self.echo.len() {
@@ -192,9 +192,5 @@ impl<'a> Sender<'a> {
             hint::spin_loop();
         }
         Ok(())
-    }
-
-    fn ended(&self, error: io::Error) -> Ended {
-        if self.shared.is_stopped() { Ended::Stopped } else { Ended::Failed(error) }
     }
 }

@@ -240,8 +240,7 @@ mod tests {
             inode,
             dirty_kib: 4,
             common_kib: 4,
-            huge_kib: 0,
-            hugetlb_kib: 0,
+            ..Mapping::default()
         };
         let mut objects = Objects::default();
         assert_eq!(objects.address(&mapping("00:01", 7, 0x1000, 0x9000, 0), 0x1000), 0x1000);

@@ -1,6 +1,6 @@
 //! Memory of one node, in pages of one size.
 
-use crate::{cache::link, launch::allocate_on};
+use crate::{cache::link, launch::allocate_on, watch::mappings};
 use lowlat_cache::memory::Pages;
 use lowlat_host_run::Root;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
@@ -210,20 +210,8 @@ impl<'a, const N: usize> Chase<'a, N> {
 
 /// Share in huge pages of the mapping that holds an address, as /proc/PID/smaps reports (proc_pid_smaps(5)).
 fn huge_share(smaps: &str, address: usize) -> Option<f64> {
-    let range = |line: &str| -> Option<(usize, usize)> {
-        let (start, end) = line.split_once(' ')?.0.split_once('-')?;
-        Some((usize::from_str_radix(start, 16).ok()?, usize::from_str_radix(end, 16).ok()?))
-    };
-    let holds = |line: &&str| range(line).is_some_and(|(start, end)| (start..end).contains(&address));
-    let mut lines =
-        smaps.lines().skip_while(|line| !holds(line)).skip(1).take_while(|line| range(line).is_none());
-    let mut kib = |name: &str| -> Option<f64> {
-        let line = lines.find_map(|line| line.strip_prefix(name))?;
-        line.strip_suffix("kB")?.trim().parse().ok()
-    };
-    // In the kernel's order.
-    let (resident, huge) = (kib("Rss:")?, kib("AnonHugePages:")?);
-    (resident > 0.0).then_some(huge / resident)
+    let mapping = mappings::parse(smaps).into_iter().find(|of| of.has(address as u64))?;
+    (mapping.resident_kib > 0).then(|| mapping.huge_kib as f64 / mapping.resident_kib as f64)
 }
 
 #[cfg(test)]

@@ -41,7 +41,7 @@ struct Line {
 }
 
 impl WorkloadJob for CacheWalk {
-    fn work(&self, _: usize, pace: &mut Pace<'_>) -> io::Result<()> {
+    fn work(&self, _: usize, _: bool, pace: &mut Pace<'_>) -> io::Result<()> {
         let lines = self.map()?;
         link(lines, |line| &mut line.next, |place| u32::try_from(place).unwrap_or(0));
         let mut at = 0_usize;

@@ -42,7 +42,7 @@ struct Floating {
 }
 
 impl WorkloadJob for Integer {
-    fn work(&self, _: usize, pace: &mut Pace<'_>) -> io::Result<()> {
+    fn work(&self, _: usize, _: bool, pace: &mut Pace<'_>) -> io::Result<()> {
         let mut block: [u32; NUMBERS] = array::from_fn(place_of);
         pace.count(|| {
             integer(hint::black_box(&mut block), self.is_peak);
@@ -52,7 +52,7 @@ impl WorkloadJob for Integer {
 }
 
 impl WorkloadJob for Floating {
-    fn work(&self, _: usize, pace: &mut Pace<'_>) -> io::Result<()> {
+    fn work(&self, _: usize, _: bool, pace: &mut Pace<'_>) -> io::Result<()> {
         let mut block: [f64; NUMBERS] = array::from_fn(|place| f64::from(place_of(place)) / NUMBERS as f64);
         pace.count(|| {
             floating(hint::black_box(&mut block), self.is_peak);

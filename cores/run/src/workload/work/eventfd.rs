@@ -24,17 +24,13 @@ fn make(scale: Scale<'_>) -> Result<Box<dyn WorkloadJob>, WorkloadError> {
 }
 
 impl WorkloadJob for EventPairs {
-    fn work(&self, process: usize, pace: &mut Pace<'_>) -> io::Result<()> {
-        let Some([there, back]) = self.0.get(process / 2) else { return Ok(()) };
-        if self.is_counted(process) {
+    fn work(&self, copy: usize, is_counted: bool, pace: &mut Pace<'_>) -> io::Result<()> {
+        let Some([there, back]) = self.0.get(copy) else { return Ok(()) };
+        if is_counted {
             pace.count(|| wake(there).and_then(|()| wait(back)))
         } else {
             pace.serve(|| wait(there).and_then(|()| wake(back)))
         }
-    }
-
-    fn is_counted(&self, process: usize) -> bool {
-        process.is_multiple_of(2)
     }
 }
 

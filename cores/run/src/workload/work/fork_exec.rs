@@ -25,7 +25,7 @@ fn make(_: Scale<'_>) -> Result<Box<dyn WorkloadJob>, WorkloadError> {
 }
 
 impl WorkloadJob for Starts {
-    fn work(&self, _: usize, pace: &mut Pace<'_>) -> io::Result<()> {
+    fn work(&self, _: usize, _: bool, pace: &mut Pace<'_>) -> io::Result<()> {
         let arguments = [self.0.as_ptr(), ptr::null()];
         let environment = [ptr::null()];
         pace.count(|| {

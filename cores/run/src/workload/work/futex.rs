@@ -30,9 +30,9 @@ fn make(scale: Scale<'_>) -> Result<Box<dyn WorkloadJob>, WorkloadError> {
 }
 
 impl WorkloadJob for Turns {
-    fn work(&self, process: usize, pace: &mut Pace<'_>) -> io::Result<()> {
-        let Some(Turn(turn)) = self.0.get(process / 2) else { return Ok(()) };
-        let (own, other) = if self.is_counted(process) { (0, 1) } else { (1, 0) };
+    fn work(&self, copy: usize, is_counted: bool, pace: &mut Pace<'_>) -> io::Result<()> {
+        let Some(Turn(turn)) = self.0.get(copy) else { return Ok(()) };
+        let (own, other) = if is_counted { (0, 1) } else { (1, 0) };
         pace.begin();
         loop {
             // Acquire: pairs with the release of the other process.
@@ -49,9 +49,5 @@ impl WorkloadJob for Turns {
             turn.store(other, Ordering::Release);
             wake(turn, Flags::empty(), 1)?;
         }
-    }
-
-    fn is_counted(&self, process: usize) -> bool {
-        process.is_multiple_of(2)
     }
 }

@@ -43,10 +43,10 @@ fn open(copy: usize) -> io::Result<libc::mqd_t> {
 }
 
 impl WorkloadJob for PosixQueues {
-    fn work(&self, process: usize, pace: &mut Pace<'_>) -> io::Result<()> {
-        let queue = self.0.get(process / 2).copied().unwrap_or(-1);
+    fn work(&self, copy: usize, is_counted: bool, pace: &mut Pace<'_>) -> io::Result<()> {
+        let queue = self.0.get(copy).copied().unwrap_or(-1);
         let mut text = [0; BYTES];
-        if !self.is_counted(process) {
+        if !is_counted {
             // SAFETY: the text lives through the call and has BYTES.
             return pace.serve(|| done(unsafe { libc::mq_send(queue, text.as_ptr(), BYTES, 0) }.into()));
         }
@@ -55,10 +55,6 @@ impl WorkloadJob for PosixQueues {
             let got = unsafe { libc::mq_receive(queue, text.as_mut_ptr(), BYTES, std::ptr::null_mut()) };
             done(i64::try_from(got).unwrap_or(0))
         })
-    }
-
-    fn is_counted(&self, process: usize) -> bool {
-        process % 2 == 1
     }
 }
 

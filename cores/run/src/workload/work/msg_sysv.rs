@@ -1,9 +1,7 @@
 //! System V message queues.
 
 use crate::workload::{
-    Kind, Pace, Scale, Workload, WorkloadError, WorkloadJob,
-    removal::{Object, Removal},
-    work::done,
+    Kind, Pace, Scale, Workload, WorkloadError, WorkloadJob, removal::Removal, work::done,
 };
 use std::io;
 
@@ -33,15 +31,20 @@ fn make(scale: Scale<'_>) -> Result<Box<dyn WorkloadJob>, WorkloadError> {
         let id = unsafe { libc::msgget(libc::IPC_PRIVATE, libc::IPC_CREAT | MODE) };
         done(id.into()).map(|()| id)
     };
-    let queues = Removal::of(Object::Queue, scale.copies, create);
+    let queues = Removal::of(remove, scale.copies, create);
     Ok(Box::new(SystemVQueues(queues.map_err(WorkloadError::cannot("make System V queues"))?)))
 }
 
+pub fn remove(queue: i32) {
+    // SAFETY: IPC_RMID does not use the buffer.
+    unsafe { libc::msgctl(queue, libc::IPC_RMID, std::ptr::null_mut()) };
+}
+
 impl WorkloadJob for SystemVQueues {
-    fn work(&self, process: usize, pace: &mut Pace<'_>) -> io::Result<()> {
-        let queue = self.0.id(process / 2);
+    fn work(&self, copy: usize, is_counted: bool, pace: &mut Pace<'_>) -> io::Result<()> {
+        let queue = self.0.id(copy);
         let mut message = Message { kind: 1, text: [0; BYTES] };
-        if !self.is_counted(process) {
+        if !is_counted {
             // SAFETY: the message has BYTES after its type, and lives through the call.
             let send = || unsafe { libc::msgsnd(queue, (&raw const message).cast(), BYTES, 0) };
             return pace.serve(|| done(send().into()));
@@ -51,9 +54,5 @@ impl WorkloadJob for SystemVQueues {
             let got = unsafe { libc::msgrcv(queue, (&raw mut message).cast(), BYTES, 0, 0) };
             done(i64::try_from(got).unwrap_or(0))
         })
-    }
-
-    fn is_counted(&self, process: usize) -> bool {
-        process % 2 == 1
     }
 }

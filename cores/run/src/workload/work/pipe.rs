@@ -24,10 +24,10 @@ fn make(scale: Scale<'_>) -> Result<Box<dyn WorkloadJob>, WorkloadError> {
 }
 
 impl WorkloadJob for Pipes {
-    fn work(&self, process: usize, pace: &mut Pace<'_>) -> io::Result<()> {
-        let Some([there, back]) = self.0.get(process / 2) else { return Ok(()) };
+    fn work(&self, copy: usize, is_counted: bool, pace: &mut Pace<'_>) -> io::Result<()> {
+        let Some([there, back]) = self.0.get(copy) else { return Ok(()) };
         let mut counter = 0_u64.to_ne_bytes();
-        if !self.is_counted(process) {
+        if !is_counted {
             return pace.serve(|| {
                 pass(|| read(&there.0, &mut counter))?;
                 pass(|| write(&back.1, &counter))
@@ -43,10 +43,6 @@ impl WorkloadJob for Pipes {
             number += 1;
             Ok(())
         })
-    }
-
-    fn is_counted(&self, process: usize) -> bool {
-        process.is_multiple_of(2)
     }
 }
 

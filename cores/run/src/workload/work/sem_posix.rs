@@ -47,7 +47,7 @@ impl Posix {
 }
 
 impl WorkloadJob for Posix {
-    fn work(&self, _: usize, pace: &mut Pace<'_>) -> io::Result<()> {
+    fn work(&self, _: usize, _: bool, pace: &mut Pace<'_>) -> io::Result<()> {
         let mut is_sleep = false;
         pace.count(|| {
             // SAFETY: the semaphore is initialised and mapped as long as `self`.

@@ -1,9 +1,7 @@
 //! System V semaphores.
 
 use crate::workload::{
-    Kind, Pace, Scale, Workload, WorkloadError, WorkloadJob,
-    removal::{Object, Removal},
-    work::done,
+    Kind, Pace, Scale, Workload, WorkloadError, WorkloadJob, removal::Removal, work::done,
 };
 use std::io;
 
@@ -25,7 +23,11 @@ fn make(_: Scale<'_>) -> Result<Box<dyn WorkloadJob>, WorkloadError> {
         let id = unsafe { libc::semget(libc::IPC_PRIVATE, 1, libc::IPC_CREAT | MODE) };
         done(id.into()).map(|()| id)
     };
-    let job = SystemV(Removal::of(Object::Semaphores, 1, create).map_err(&error)?);
+    let remove = |semaphores| {
+        // SAFETY: numbers only; the fourth argument is not read for IPC_RMID.
+        unsafe { libc::semctl(semaphores, 0, libc::IPC_RMID) };
+    };
+    let job = SystemV(Removal::of(remove, 1, create).map_err(&error)?);
     job.change(1).map_err(&error)?;
     Ok(Box::new(job))
 }
@@ -39,7 +41,7 @@ impl SystemV {
 }
 
 impl WorkloadJob for SystemV {
-    fn work(&self, _: usize, pace: &mut Pace<'_>) -> io::Result<()> {
+    fn work(&self, _: usize, _: bool, pace: &mut Pace<'_>) -> io::Result<()> {
         pace.count(|| self.change(-1).and_then(|()| self.change(1)))
     }
 }
