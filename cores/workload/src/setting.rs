@@ -155,7 +155,7 @@ mod tests {
             ("idle", "idle=allowed|none"),
             ("speed=1", "\"speed\""),
         ] {
-            let error = text.parse::<Setting>().unwrap_err().to_string();
+            let error = text.parse::<Setting>().unwrap_err();
             assert!(error.contains(part), "{error}");
         }
     }

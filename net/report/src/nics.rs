@@ -194,11 +194,11 @@ fn block(page: &mut Page, view: &NicView<'_>, isolated: &CpuSet) {
         page.field(label, &text);
     }
     page.field("Isolated near", &near_text(view, isolated));
-    let reaches = |of: &&Interrupt| of.cpus.known().is_some_and(|cpus| !cpus.is_disjoint(isolated));
-    let reached = view.interrupts.iter().filter(reaches).count();
-    if reached > 0 {
-        let verb = if reached == 1 { "reaches" } else { "reach" };
-        let text = format!("{} {verb} isolated CPUs.", plural(reached, "interrupt"));
+    let is_there = |of: &&Interrupt| of.cpus.known().is_some_and(|cpus| !cpus.is_disjoint(isolated));
+    let count = view.interrupts.iter().filter(is_there).count();
+    if count > 0 {
+        let verb = if count == 1 { "reaches" } else { "reach" };
+        let text = format!("{} {verb} isolated CPUs.", plural(count, "interrupt"));
         add_painted(&mut page.out, YELLOW, &text, 2, page.width);
     }
 }

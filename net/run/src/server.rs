@@ -199,14 +199,14 @@ impl State<'_> {
             return;
         }
         match first {
-            Ok(Message::Open { scenario, client }) => self.open(&control, shown, scenario, &client),
+            Ok(Message::Open { scenario, client }) => self.open(&control, shown, &scenario, &client),
             Ok(Message::Join { token }) => self.join(control, &token),
             Ok(other) => self.refuse(&control, shown, &unexpected(&other).to_string()),
             Err(error) => self.refuse(&control, shown, &error.to_string()),
         }
     }
 
-    fn open(&self, control: &Control, peer: String, scenario: Scenario, client: &EndFacts) {
+    fn open(&self, control: &Control, peer: String, scenario: &Scenario, client: &EndFacts) {
         if let Err(error) = scenario.check() {
             return self.refuse(control, peer, &on_one_line(&error));
         }
@@ -217,12 +217,13 @@ impl State<'_> {
         if self.is_busy.swap(true, Ordering::Acquire) {
             return self.refuse(control, peer, "the server measures with another client");
         }
-        let what = describe(&scenario);
         let ends = ClientEnd { control, client };
-        let started =
-            |cpu| (self.on_event)(&ServerEvent::Started { peer: peer.clone(), what: what.clone(), cpu });
+        let started = |cpu| {
+            let what = describe(scenario);
+            (self.on_event)(&ServerEvent::Started { peer: peer.clone(), what, cpu });
+        };
         let shared = Arc::new(Shared::default());
-        let result = run_session(self, &ends, &scenario, &shared, &started);
+        let result = run_session(self, &ends, scenario, &shared, &started);
         let error = result.err().map(|error| on_one_line(&error));
         if let Some(why) = &error {
             // The client may be gone.

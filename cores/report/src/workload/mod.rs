@@ -49,7 +49,9 @@ pub fn workload_text(record: &WorkloadRecord, has_clusters: bool, width: usize) 
     };
     let mut out = String::new();
     add_result(&mut out, &headline(record), width);
-    details.iter().for_each(|detail| add_detail(&mut out, detail, width));
+    for detail in details {
+        add_detail(&mut out, &detail, width);
+    }
     if !tables.is_empty() {
         out.push('\n');
         out.push_str(&tables);

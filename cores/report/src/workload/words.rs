@@ -88,8 +88,6 @@ pub fn how(record: &WorkloadRecord) -> String {
     format!("{rounds}, each of every row in random order; medians over rounds with 95 % intervals.")
 }
 
-/// Adds what is missing and what is doubtful.
-
 /// Returns the doubts about the figures: those of the measurement, then those that the record shows.
 pub fn caveats(record: &WorkloadRecord) -> Vec<String> {
     let mut found = record.warnings.clone();

@@ -3,7 +3,7 @@
 use rustix::ioctl::opcode;
 use std::{fs::File, io, ops::Range, os::fd::AsRawFd};
 
-const PAGEMAP_SCAN: rustix::ioctl::Opcode = opcode::read_write::<Scan>(b'f', 16);
+const PAGEMAP_SCAN: libc::c_ulong = opcode::read_write::<Scan>(b'f', 16) as libc::c_ulong;
 const WP_MATCHING: u64 = 1;
 const CHECK_WPASYNC: u64 = 1 << 1;
 const PAGE_IS_WRITTEN: u64 = 1 << 1;

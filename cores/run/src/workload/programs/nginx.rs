@@ -61,7 +61,7 @@ fn run(task: &Task, stop: &AtomicBool) -> Result<Option<Outcome>, WorkloadError>
     command.arg("-c").arg((threads * CONNECTIONS_PER_THREAD).to_string());
     command.arg("-d").arg(format!("{}s", task.seconds)).arg(format!("https://127.0.0.1:{port}/"));
     let Some(text) = start(&mut command, task)?.finish("wrk", stop)? else { return Ok(None) };
-    Ok(task.outcome(programs::wrk(&text).map_err(WorkloadError)?))
+    Ok(Some(task.outcome(programs::wrk(&text).map_err(WorkloadError)?)))
 }
 
 /// A new key and a certificate signed with it; `None` if `stop` was raised.

@@ -124,6 +124,7 @@ impl Drop for Running {
     }
 }
 
+#[allow(clippy::needless_pass_by_value, reason = "an argument of map_err")]
 fn failed(error: impl ToString) -> WorkloadError {
     WorkloadError(error.to_string())
 }

@@ -34,5 +34,5 @@ fn run(stressor: &str, task: &Task, stop: &AtomicBool) -> Result<Option<Outcome>
     command.arg(format!("--{stressor}")).arg(task.copies.to_string());
     command.arg("--timeout").arg(task.seconds.to_string()).arg("--metrics-brief");
     let Some(text) = start(&mut command, task)?.finish("stress-ng", stop)? else { return Ok(None) };
-    Ok(task.outcome(programs::stress_ng(&text, stressor).map_err(WorkloadError)?))
+    Ok(Some(task.outcome(programs::stress_ng(&text, stressor).map_err(WorkloadError)?)))
 }

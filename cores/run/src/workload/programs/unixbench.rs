@@ -27,5 +27,5 @@ fn run(task: &Task, stop: &AtomicBool) -> Result<Option<Outcome>, WorkloadError>
         all.operations += figures.operations;
         all.per_s += figures.per_s;
     }
-    Ok(task.outcome(all))
+    Ok(Some(task.outcome(all)))
 }
