@@ -24,10 +24,8 @@ pub fn isolated_first(
     of_role: Option<&CpuSet>,
     snapshot: &HostSnapshot,
 ) -> anyhow::Result<Chosen> {
-    match named {
-        None => bound(snapshot).map_or_else(|| choose_isolated(None, of_role, snapshot, &settable), Ok),
-        named => choose_isolated(named, of_role, snapshot, &settable),
-    }
+    let bound = named.is_none().then(|| bound(snapshot)).flatten();
+    bound.map_or_else(|| choose_isolated(named, of_role, snapshot, &settable), Ok)
 }
 
 /// The CPUs that somebody bound this process to, as `taskset -c 1 lowlat jitter` does.
@@ -42,10 +40,8 @@ pub fn bound(snapshot: &HostSnapshot) -> Option<Chosen> {
 
 /// Returns the named CPUs, else all that this process can run on, isolated or not.
 pub fn all(named: Option<&CpuSet>, snapshot: &HostSnapshot) -> Chosen {
-    match named {
-        None => bound(snapshot).unwrap_or_else(|| choose_all(None, snapshot, &settable)),
-        named => choose_all(named, snapshot, &settable),
-    }
+    let bound = named.is_none().then(|| bound(snapshot)).flatten();
+    bound.unwrap_or_else(|| choose_all(named, snapshot, &settable))
 }
 
 /// Returns the named CPUs, else the isolated ones, else all, for a watch that runs on none of them.

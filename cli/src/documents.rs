@@ -106,7 +106,7 @@ const BYTES_MAX: u64 = 1 << 30;
 
 /// Reads a result document and checks that this version understands it.
 pub fn read(path: &Path) -> anyhow::Result<ResultDocument> {
-    RESULT.read(path)
+    RESULT.parse(path, &RESULT.bytes(path)?)
 }
 
 /// The document of a run.
@@ -155,11 +155,6 @@ pub struct Kind {
 }
 
 impl Kind {
-    /// Reads a document of this kind.
-    pub fn read<T: serde::de::DeserializeOwned>(&self, path: &Path) -> anyhow::Result<T> {
-        self.parse(path, &self.bytes(path)?)
-    }
-
     /// Reads a file that may hold a document of this kind.
     pub fn bytes(&self, path: &Path) -> anyhow::Result<Vec<u8>> {
         named(path, self.hint)

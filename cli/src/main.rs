@@ -5,6 +5,7 @@ mod arguments;
 mod choose;
 mod commands;
 mod documents;
+mod exit;
 mod host;
 mod labels;
 mod output;
@@ -13,8 +14,8 @@ mod results;
 mod role;
 mod signals;
 
+use exit::Exit;
 use lowlat_host::printable;
-use output::Exit;
 use std::{
     ffi::OsString,
     io::{self, Write as _},

@@ -1,4 +1,4 @@
-//! Output of the command: results on stdout, messages on stderr, and exit codes.
+//! Output of the command: results on stdout, and messages on stderr.
 //!
 //! Everything that lowlat prints passes through here. This keeps control characters from files, names, arguments and
 //! servers off the terminal.
@@ -6,99 +6,13 @@
 use anyhow::Context;
 use lowlat_host::printable;
 use lowlat_host_run::{Root, programs};
-use lowlat_settings::Claim;
 use serde::Serialize;
 use std::{
     backtrace::BacktraceStatus,
     borrow::Cow,
-    fmt,
     io::{self, Write},
-    process::{Command, ExitCode, Stdio},
+    process::{Command, Stdio},
 };
-
-/// The exit codes of every subcommand.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Exit {
-    /// Done, without findings.
-    Clean,
-    /// Done; there are findings, or the two sides differ.
-    Findings,
-    /// Not done: bad arguments, an unreadable root, a file that cannot be written.
-    Error,
-    /// Done; everything still missing takes effect after the reboot.
-    Pending,
-    /// Done without findings, but too little could be checked for a verdict.
-    NotJudged,
-    /// Interrupted by Ctrl-C; the measurement so far is kept.
-    Interrupted,
-    /// Exit code of the command that `lowlat run` started.
-    Command(u8),
-}
-
-/// Interruption by Ctrl-C before there was anything to keep. Contains the activity that it interrupted.
-#[derive(Debug)]
-pub struct Interrupted(pub String);
-
-impl fmt::Display for Interrupted {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "interrupted while {}", self.0)
-    }
-}
-
-impl std::error::Error for Interrupted {}
-
-impl Exit {
-    /// Returns the exit code of a measurement. An incomplete measurement is not a success.
-    pub fn of_measurement(is_interrupted: bool, is_whole: bool) -> Self {
-        match (is_interrupted, is_whole) {
-            (true, _) => Self::Interrupted,
-            (false, true) => Self::Clean,
-            (false, false) => Self::NotJudged,
-        }
-    }
-}
-
-impl Exit {
-    /// Returns the exit code of a run that is sound or has findings.
-    pub fn of_run(is_interrupted: bool, is_sound: bool) -> Self {
-        match (is_interrupted, is_sound) {
-            (true, _) => Self::Interrupted,
-            (false, true) => Self::Clean,
-            (false, false) => Self::Findings,
-        }
-    }
-}
-
-impl From<&anyhow::Error> for Exit {
-    fn from(error: &anyhow::Error) -> Self {
-        if error.is::<Interrupted>() { Self::Interrupted } else { Self::Error }
-    }
-}
-
-impl From<Claim> for Exit {
-    fn from(claim: Claim) -> Self {
-        match claim {
-            Claim::Clean => Self::Clean,
-            Claim::Findings => Self::Findings,
-            Claim::NotJudged => Self::NotJudged,
-        }
-    }
-}
-
-impl From<Exit> for ExitCode {
-    fn from(exit: Exit) -> Self {
-        match exit {
-            Exit::Clean => 0,
-            Exit::Findings => 1,
-            Exit::Error => 2,
-            Exit::Pending => 3,
-            Exit::NotJudged => 4,
-            Exit::Interrupted => 130,
-            Exit::Command(code) => code,
-        }
-        .into()
-    }
-}
 
 /// Prints a text of lowlat-results-report on stdout, with colours on a terminal only. A closed pipe is not an error.
 pub fn print(text: &str) -> anyhow::Result<()> {
@@ -167,7 +81,8 @@ pub fn is_read(written: io::Result<()>) -> anyhow::Result<bool> {
 /// Prints a line on stdout, and returns false if its reader is gone.
 pub fn print_line(line: &str) -> anyhow::Result<bool> {
     let mut stdout = io::stdout().lock();
-    is_read(writeln!(stdout, "{}", printable::lines(line)).and_then(|()| stdout.flush()))
+    let whole = format!("{}\n", printable::lines(line));
+    is_read(stdout.write_all(whole.as_bytes()).and_then(|()| stdout.flush()))
 }
 
 /// A result for programs: its fields after those that every document of lowlat has.
@@ -260,9 +175,7 @@ fn wrapped(text: &str, width: usize) -> String {
 
 /// Returns the number of columns of a text, which may contain styles.
 fn columns(text: &str) -> usize {
-    let mut parts = text.split('\u{1b}');
-    let first = parts.next().unwrap_or_default().chars().count();
-    first + parts.map(|part| part.split_once('m').map_or(0, |(_, rest)| rest.chars().count())).sum::<usize>()
+    anstream::adapter::strip_str(text).to_string().chars().count()
 }
 
 /// Codes of the styles in lowlat's own texts: reset, bold, dim, and the colours of verdicts.

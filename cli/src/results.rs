@@ -2,7 +2,7 @@
 
 use crate::{
     commands::pipeline::pins::PinSource,
-    output::{json_line, json_lines, talk},
+    output::{json_lines, talk},
 };
 use anyhow::bail;
 use clap::ArgMatches;
@@ -129,11 +129,6 @@ impl PreparedFile {
     pub fn write_json_lines(&self, value: &impl serde::Serialize) -> anyhow::Result<()> {
         self.write((json_lines(value)? + "\n").as_bytes())
     }
-
-    /// Writes a value as JSON on one line: documents of large hosts are long, and programs read them.
-    pub fn write_json(&self, value: &impl serde::Serialize) -> anyhow::Result<()> {
-        self.write(json_line(value)?.as_bytes())
-    }
 }
 
 /// Writes the files of a run after its results were printed. A file that cannot be written does not block the others.
@@ -158,16 +153,16 @@ pub struct NumberedFile {
     dir: OutputDirectory,
     stem: &'static str,
     ending: &'static str,
+    hint: String,
 }
 
 impl NumberedFile {
     /// Checks a file in the working directory before the run. `option` is the flag that names another one.
     pub fn prepare(stem: &'static str, ending: &'static str, option: &str) -> anyhow::Result<Self> {
-        let failed = |error: OutputError| in_words(&error, &format!("name another file with {option}"));
-        let dir = OutputDirectory::open(Path::new("")).map_err(failed)?;
-        let file = Self { dir, stem, ending };
-        let number = file.free_from(1);
-        file.at(number).check().map_err(failed)?;
+        let hint = format!("name another file with {option}");
+        let dir = OutputDirectory::open(Path::new("")).map_err(|error| in_words(&error, &hint))?;
+        let file = Self { dir, stem, ending, hint };
+        file.at(file.free_from(1)).check().map_err(|error| in_words(&error, &file.hint))?;
         Ok(file)
     }
 
@@ -177,14 +172,14 @@ impl NumberedFile {
     }
 
     /// Writes the file under the first free name, starting at number `from`, and returns its path.
-    pub fn write(&self, text: &str, from: u32, option: &str) -> anyhow::Result<PathBuf> {
+    pub fn write(&self, text: &str, from: u32) -> anyhow::Result<PathBuf> {
         let mut number = self.free_from(from);
         loop {
             let file = self.at(number);
             match file.write_new(text.as_bytes()) {
                 Ok(()) => return Ok(file.path().to_owned()),
                 Err(error) if error.is_taken() && number < NUMBER_MAX => number = self.free_from(number + 1),
-                Err(error) => return Err(in_words(&error, &format!("name another file with {option}"))),
+                Err(error) => return Err(in_words(&error, &self.hint)),
             }
         }
     }

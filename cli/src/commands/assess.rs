@@ -5,8 +5,9 @@ use crate::{
     arguments::{PageArgs, cpus, duration},
     choose,
     documents::Run,
+    exit::Exit,
     host::{Host, HostArgs},
-    output::{self, Exit},
+    output,
     progress::Progress,
     results::{NumberedFile, PreparedFile},
     signals,
@@ -62,7 +63,8 @@ struct AssessArgs {
 
 fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     let arguments = AssessArgs::from_arg_matches(matches)?;
-    let files = Files::prepare(&arguments)?;
+    let report = Target::prepare(arguments.report.as_deref(), "--report", ("lowlat-report", "html"))?;
+    let result = Target::prepare(arguments.result.as_deref(), "--result", ("lowlat-result", "json"))?;
     let stop = signals::stop_flag()?;
     let labels = &arguments.language.labels;
     let mut run = Run::begin("assess", labels, || Ok(arguments.host.read_silently()?.with_boot_entry()))?;
@@ -72,18 +74,16 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     if arguments.json {
         // Print first: if the disk is full, only this output keeps the measurement.
         output::print_json(&document)?;
-        let written = files.write(&document)?;
-        output::talk(&format!("wrote {}\nwrote {}", written.page, written.result));
+        let (page, result) = write(&report, &result, &arguments.language, &document)?;
+        output::talk(&format!("wrote {page}\nwrote {result}"));
     } else {
-        let written = files.write(&document).inspect_err(|_| {
+        let written = write(&report, &result, &arguments.language, &document);
+        let (page, result) = written.inspect_err(|_| {
             // Nothing else keeps the measurement now.
             let _ = output::print(&lowlat_results_report::summary(&document, output::width()));
         })?;
-        let outcome = Outcome {
-            page: &written.page,
-            result: &written.result,
-            plan_command: &next_command(&arguments.host),
-        };
+        let plan_command = next_command(&arguments.host);
+        let outcome = Outcome { page: &page, result: &result, plan_command: &plan_command };
         output::print(&lowlat_results_report::brief(&document, &outcome, output::width()))?;
     }
     Ok(if document.is_interrupted { Exit::Interrupted } else { Exit::Clean })
@@ -103,13 +103,6 @@ fn next_command(host: &HostArgs) -> String {
     command
 }
 
-/// Targets of the page and the document.
-struct Files {
-    report: Target,
-    language: PageArgs,
-    result: Target,
-}
-
 /// File named by the user, which replaces an earlier one, or named by lowlat, which never does.
 enum Target {
     Named(PreparedFile),
@@ -119,7 +112,7 @@ enum Target {
 impl Target {
     fn prepare(
         named: Option<&Path>,
-        option: &'static str,
+        option: &str,
         (stem, ending): (&'static str, &'static str),
     ) -> anyhow::Result<Self> {
         Ok(match named {
@@ -137,50 +130,38 @@ impl Target {
     }
 
     /// Writes the file. Returns its path as it is to be shown.
-    fn write(&self, text: &str, number: u32, option: &str) -> anyhow::Result<String> {
+    fn write(&self, text: &str, number: u32) -> anyhow::Result<String> {
         match self {
             Self::Named(file) => {
                 let shown = file.shown();
                 file.write(text.as_bytes())?;
                 Ok(shown)
             }
-            Self::Numbered(file) => Ok(file.write(text, number, option)?.display().to_string()),
+            Self::Numbered(file) => Ok(file.write(text, number)?.display().to_string()),
         }
     }
 }
 
-/// Paths of the written files, as they are to be shown.
-struct Written {
-    page: String,
-    result: String,
-}
-
-impl Files {
-    fn prepare(arguments: &AssessArgs) -> anyhow::Result<Self> {
-        Ok(Self {
-            report: Target::prepare(arguments.report.as_deref(), "--report", ("lowlat-report", "html"))?,
-            language: arguments.language.clone(),
-            result: Target::prepare(arguments.result.as_deref(), "--result", ("lowlat-result", "json"))?,
-        })
-    }
-
-    /// Writes both under the same number. If one fails, the other is still written.
-    fn write(&self, document: &ResultDocument) -> anyhow::Result<Written> {
-        let number = self.report.free_from(self.result.free_from(1));
-        let result =
-            output::json_line(document).and_then(|text| self.result.write(&text, number, "--result"));
-        let page = self.language.page(lowlat_results_report::html(document), &document.labels);
-        let report = self.report.write(&page, number, "--report");
-        match (result, report) {
-            (Ok(result), Ok(page)) => Ok(Written { page, result }),
-            (Ok(written), Err(error)) | (Err(error), Ok(written)) => {
-                output::talk(&format!("wrote {written}"));
-                Err(error)
-            }
-            (Err(error), Err(other)) => {
-                output::talk(&format!("lowlat assess: {other:#}"));
-                Err(error)
-            }
+/// Writes page and document under the same number, and returns their paths as they are to be shown. If one fails, the
+/// other is still written.
+fn write(
+    report: &Target,
+    result: &Target,
+    language: &PageArgs,
+    document: &ResultDocument,
+) -> anyhow::Result<(String, String)> {
+    let number = report.free_from(result.free_from(1));
+    let result = output::json_line(document).and_then(|text| result.write(&text, number));
+    let page = language.page(lowlat_results_report::html(document), &document.labels);
+    match (result, report.write(&page, number)) {
+        (Ok(result), Ok(page)) => Ok((page, result)),
+        (Ok(written), Err(error)) | (Err(error), Ok(written)) => {
+            output::talk(&format!("wrote {written}"));
+            Err(error)
+        }
+        (Err(error), Err(other)) => {
+            output::talk(&format!("lowlat assess: {other:#}"));
+            Err(error)
         }
     }
 }

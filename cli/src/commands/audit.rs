@@ -1,11 +1,7 @@
 //! `lowlat audit`: a verdict on every setting of the catalogue.
 
 use super::{Subcommand, help};
-use crate::{
-    arguments::word,
-    host::HostArgs,
-    output::{self, Exit},
-};
+use crate::{arguments::word, exit::Exit, host::HostArgs, output};
 use anyhow::bail;
 use clap::{ArgMatches, Args, FromArgMatches};
 use lowlat_catalogue::CATALOGUE;

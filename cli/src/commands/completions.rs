@@ -1,7 +1,7 @@
 //! `lowlat completions`: completion scripts from the declarations.
 
 use super::{Subcommand, cli, examples};
-use crate::output::{self, Exit};
+use crate::{exit::Exit, output};
 use clap::{ArgMatches, Args, FromArgMatches};
 use clap_complete::Shell;
 

@@ -1,10 +1,7 @@
 //! `lowlat cpus`: the chosen CPUs in the format that another tool expects.
 
 use super::{Subcommand, help};
-use crate::{
-    host::HostArgs,
-    output::{self, Exit},
-};
+use crate::{exit::Exit, host::HostArgs, output};
 use clap::{ArgMatches, Args, FromArgMatches, ValueEnum};
 use lowlat_host::CpuSet;
 

@@ -1,12 +1,7 @@
 //! `lowlat host`: shows, captures and compares hosts.
 
 use super::{Subcommand, examples};
-use crate::{
-    host::HostArgs,
-    output::{self, Exit},
-    results,
-    role::KeptRole,
-};
+use crate::{exit::Exit, host::HostArgs, output, results, role::KeptRole};
 use clap::{ArgMatches, Args, FromArgMatches, Subcommand as _};
 use lowlat_catalogue::CATALOGUE;
 use lowlat_host::{

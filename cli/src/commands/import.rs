@@ -1,7 +1,7 @@
 //! `lowlat import`: another tool's configuration as a plan, judged.
 
 use super::{Subcommand, help};
-use crate::{host::HostArgs, output::Exit};
+use crate::{exit::Exit, host::HostArgs};
 use clap::{ArgMatches, Args, FromArgMatches};
 use lowlat_host::Reading;
 use lowlat_host_run::Root;

@@ -1,10 +1,7 @@
 //! `lowlat man`: man pages from the declarations.
 
 use super::{Subcommand, cli, examples};
-use crate::{
-    output::{self, Exit},
-    results,
-};
+use crate::{exit::Exit, output, results};
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use clap_mangen::{
     Man,

@@ -24,7 +24,7 @@ mod tune;
 pub mod watch;
 mod workload;
 
-use crate::output::Exit;
+use crate::exit::Exit;
 use clap::{
     ArgMatches, Command,
     error::{ContextKind, ContextValue},

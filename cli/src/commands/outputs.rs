@@ -13,6 +13,36 @@ use lowlat_results::{ResultDocument, hlog};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
+/// Forms of a result on stdout, of which a command takes some.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// Tables for people.
+    Text,
+    Markdown,
+    /// The result document.
+    Json,
+    /// The summary rows of sysjitter 1.4, for scripts written for it.
+    Sysjitter,
+    /// The format of sfnt-pingpong or sfnt-stream 1.6.0.
+    Sfnt,
+    /// The format of sfnt-pingpong 1.5.0.
+    SfntV15,
+}
+
+impl Form {
+    pub const TEXT: (&'static str, Self) = ("text", Self::Text);
+    pub const MARKDOWN: (&'static str, Self) = ("markdown", Self::Markdown);
+    pub const JSON: (&'static str, Self) = ("json", Self::Json);
+    pub const SYSJITTER: (&'static str, Self) = ("sysjitter", Self::Sysjitter);
+    pub const SFNT: (&'static str, Self) = ("sfnt", Self::Sfnt);
+    pub const SFNT_V15: (&'static str, Self) = ("sfnt-1.5", Self::SfntV15);
+
+    /// The form of --format, or that of --json.
+    pub fn or_json(self, is_json: bool) -> Self {
+        if is_json { Self::Json } else { self }
+    }
+}
+
 /// The report and the document.
 #[derive(Debug, Args)]
 pub struct FileArgs {
@@ -30,11 +60,6 @@ impl FileArgs {
     /// Checks the files before the run, with that of --hlog.
     pub fn prepare(&self, hlog: Option<&Path>) -> anyhow::Result<RunFiles> {
         RunFiles::prepare(hlog, self.report.as_deref(), &self.language, self.result.as_deref())
-    }
-
-    /// True if any file is requested.
-    pub fn are_asked_for(&self) -> bool {
-        self.report.is_some() || self.result.is_some()
     }
 }
 
@@ -70,7 +95,7 @@ impl RunFiles {
     /// Writes the document between the rounds of a run. Errors are ignored here: the final write reports them.
     pub fn keep(&self, document: &impl Serialize) {
         if let Some(file) = &self.result {
-            let _ = file.write_json(document);
+            let _ = json_line(document).and_then(|text| file.write(text.as_bytes()));
         }
     }
 

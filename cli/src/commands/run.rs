@@ -4,8 +4,8 @@
 use super::{Subcommand, help};
 use crate::{
     arguments::{cpus, word},
-    output::{self, Exit},
-    role,
+    exit::Exit,
+    output, role,
 };
 use clap::{ArgMatches, Args, FromArgMatches};
 use lowlat_cores_run::launch;

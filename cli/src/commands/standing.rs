@@ -2,7 +2,8 @@
 
 use crate::{
     commands::tune::{open, verify},
-    output::{self, Exit},
+    exit::Exit,
+    output,
 };
 use anyhow::Context as _;
 use lowlat_host::Reading;

@@ -5,10 +5,7 @@ use super::{
     connection::{Connection, in_words},
     source::{Source, bounded},
 };
-use crate::{
-    output::{self, Exit},
-    results,
-};
+use crate::{exit::Exit, output, results};
 use anyhow::{Context, bail};
 use clap::Args;
 use lowlat_bios::{BiosChange, BiosExport};

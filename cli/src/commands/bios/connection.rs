@@ -1,10 +1,6 @@
 //! Connection to a Redfish service: address, credentials, certificates.
 
-use crate::{
-    arguments::duration_within,
-    output::{self, Interrupted},
-    results, signals,
-};
+use crate::{arguments::duration_within, exit::Interrupted, output, results, signals};
 use anyhow::bail;
 use clap::Args;
 use lowlat_host_run::output::{FileAccess, OutputDirectory, OutputError, OutputFile};

@@ -6,7 +6,7 @@ mod sheet;
 mod source;
 
 use super::{Subcommand, examples};
-use crate::output::{self, Exit};
+use crate::{exit::Exit, output};
 use anyhow::bail;
 use clap::{ArgGroup, ArgMatches, Args, Command, FromArgMatches, Subcommand as _};
 use connection::Connection;

@@ -3,9 +3,10 @@
 use crate::{
     arguments::PageArgs,
     commands::outputs::RunFiles,
+    exit::Exit,
     host::HostArgs,
     labels::{WithLabels, host_name},
-    output::{self, Exit},
+    output,
 };
 use clap::Args;
 use lowlat_bios::BiosSheet;

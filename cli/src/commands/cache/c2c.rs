@@ -4,9 +4,9 @@ use crate::{
     arguments::{cpus, word},
     commands::{help, outputs::OutputArgs},
     documents::{self, Run},
+    exit::Exit,
     host::HostArgs,
-    output::{self, Exit},
-    signals,
+    output, signals,
 };
 use anyhow::Context as _;
 use clap::{Args, builder::PossibleValue};

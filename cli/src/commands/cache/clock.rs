@@ -3,8 +3,9 @@
 use crate::{
     arguments::{cpus, duration},
     commands::help,
+    exit::Exit,
     host::HostArgs,
-    output::{self, Exit},
+    output,
     progress::Progress,
     signals,
 };

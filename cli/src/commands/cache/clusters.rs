@@ -4,9 +4,9 @@ use crate::{
     arguments::cpus,
     commands::{help, outputs::OutputArgs},
     documents::Run,
+    exit::Exit,
     host::HostArgs,
-    output::{self, Exit},
-    signals,
+    output, signals,
 };
 use clap::{Args, value_parser};
 use lowlat_cache::clusters::{ClustersMeasurement, ClustersRecord, Filling};

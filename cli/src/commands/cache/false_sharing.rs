@@ -4,8 +4,9 @@ use super::find::{Target, find};
 use crate::{
     arguments::{cpus, duration},
     commands::help,
+    exit::Exit,
     host::HostArgs,
-    output::{self, Exit},
+    output,
     progress::Progress,
     signals,
 };

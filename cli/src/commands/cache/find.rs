@@ -1,10 +1,6 @@
 //! `lowlat cache false-sharing --pid PID` and `-- CMD`: lines that threads of a program share.
 
-use crate::{
-    output::{self, Exit},
-    progress::Progress,
-    signals,
-};
+use crate::{exit::Exit, output, progress::Progress, signals};
 use anyhow::Context;
 use lowlat_cache::finder::{End, Sharing};
 use lowlat_cores_run::cache::finder;
@@ -32,14 +28,12 @@ pub enum Target<'a> {
 pub fn find(target: &Target, duration: Duration, is_json: bool) -> anyhow::Result<Exit> {
     let stop = signals::stop_flag()?;
     let progress = Progress::new();
-    let child = match target {
-        Target::Process(_) => None,
-        Target::Command(words) => Some(start(words, is_json)?),
-    };
-    let pid = match (target, &child) {
-        (Target::Process(pid), _) => *pid,
-        (_, Some(child)) => child.id(),
-        _ => return Ok(Exit::Error),
+    let (pid, child) = match target {
+        Target::Process(pid) => (*pid, None),
+        Target::Command(words) => {
+            let child = start(words, is_json)?;
+            (child.id(), Some(child))
+        }
     };
     let root = Root::live();
     progress.say("watching the program's writes");

@@ -9,10 +9,7 @@ mod memory;
 mod partition;
 
 use super::{Subcommand, examples};
-use crate::{
-    choose,
-    output::{self, Exit},
-};
+use crate::{choose, exit::Exit, output};
 use clap::{ArgMatches, FromArgMatches, Subcommand as _};
 use lowlat_host::{CpuSet, HostSnapshot};
 use lowlat_host_run::affinity;

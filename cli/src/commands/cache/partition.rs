@@ -2,8 +2,9 @@
 
 use crate::commands::{help, tune};
 use crate::{
+    exit::Exit,
     host::{Host, HostArgs},
-    output::{self, Exit},
+    output,
 };
 use anyhow::bail;
 use clap::Args;

@@ -1,11 +1,14 @@
 //! Arguments of `lowlat jitter`.
 
 use crate::{
-    arguments::{cpus, duration, time_ns},
-    commands::{help, outputs::FileArgs},
+    arguments::{cpus, duration, time_ns, word},
+    commands::{
+        help,
+        outputs::{FileArgs, Form},
+    },
     host::HostArgs,
 };
-use clap::{Args, ValueEnum};
+use clap::Args;
 use lowlat_host::CpuSet;
 use lowlat_jitter::gate::Gate;
 use std::{path::PathBuf, time::Duration};
@@ -83,8 +86,8 @@ pub struct ReadinessArgs {
 #[derive(Debug, Args)]
 pub struct OutputArgs {
     /// Print tables, the rows of sysjitter 1.4, or the result document
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    pub format: Format,
+    #[arg(long, default_value = "text", value_parser = word([Form::TEXT, Form::SYSJITTER, Form::JSON]))]
+    pub format: Form,
     /// Print the result document; the same as --format json
     #[arg(long, conflicts_with = "format")]
     pub json: bool,
@@ -105,24 +108,6 @@ pub struct OutputArgs {
     pub hlog: Option<PathBuf>,
     #[command(flatten)]
     pub files: FileArgs,
-}
-
-/// Formats of the result on stdout.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Format {
-    // Plain comments: doc comments on the values would stretch the whole help to two lines per option.
-    // Tables for people.
-    Text,
-    // The summary rows of sysjitter 1.4, for scripts written for it.
-    Sysjitter,
-    // The result document.
-    Json,
-}
-
-impl OutputArgs {
-    pub fn form(&self) -> Format {
-        if self.json { Format::Json } else { self.format }
-    }
 }
 
 /// Parses the rank of an interruption.

@@ -1,10 +1,7 @@
 //! One gate for several documents: how many keep it.
 
 use super::{exit_of, judge};
-use crate::{
-    documents,
-    output::{self, Exit},
-};
+use crate::{documents, exit::Exit, output};
 use anyhow::Context;
 use lowlat_jitter::gate::{Gate, GateOutcome, GateRow, Verdict};
 use serde::Serialize;

@@ -7,10 +7,10 @@ pub mod outputs;
 mod ready;
 
 use super::Subcommand;
-use crate::{documents, output::Exit};
+use crate::{documents, exit::Exit};
 use anyhow::Context;
 use arguments::JitterArgs;
-pub use arguments::{Format, parse_gate, parse_rank};
+pub use arguments::{parse_gate, parse_rank};
 use clap::{ArgMatches, Args as _, FromArgMatches};
 use lowlat_jitter::gate::{Gate, Verdict};
 use lowlat_results::ResultDocument;

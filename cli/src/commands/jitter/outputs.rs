@@ -1,7 +1,11 @@
 //! Outputs of a run: text, files, or lines for scripts.
 
-use super::arguments::{Format, OutputArgs};
-use crate::{commands::outputs::RunFiles, output, results::PreparedFile};
+use super::arguments::OutputArgs;
+use crate::{
+    commands::outputs::{Form, RunFiles},
+    output,
+    results::PreparedFile,
+};
 use anyhow::{Context, ensure};
 use lowlat_host::statistics::carries_quantile;
 use lowlat_jitter::{JitterRecord, gate::GateOutcome, sysjitter};
@@ -23,7 +27,7 @@ impl<'a> Outputs<'a> {
     /// Checks the files before the run.
     pub fn prepare(arguments: &'a OutputArgs) -> anyhow::Result<Self> {
         ensure!(
-            arguments.longest.is_none() || arguments.form() == Format::Text,
+            arguments.longest.is_none() || arguments.format.or_json(arguments.json) == Form::Text,
             "--longest prints a timeline as text only\nhint: leave out --format"
         );
         let trace = PreparedFile::prepare_if(arguments.save_trace.as_deref(), "--save-trace")?;
@@ -34,7 +38,8 @@ impl<'a> Outputs<'a> {
     pub fn write(&self, document: &ResultDocument) -> anyhow::Result<()> {
         let record = &document.jitter().context("the document has no jitter measurement")?.record;
         let Self { arguments, .. } = self;
-        let printed = print(document, arguments.form(), arguments.longest, arguments.verbose);
+        let form = arguments.format.or_json(arguments.json);
+        let printed = print(document, form, arguments.longest, arguments.verbose);
         printed.and(self.files.write(document)).and(self.write_trace(record))
     }
 
@@ -54,18 +59,17 @@ impl<'a> Outputs<'a> {
 /// Prints a jitter run; as text, all of it or one of its longest interruptions.
 pub fn print(
     document: &ResultDocument,
-    format: Format,
+    form: Form,
     longest: Option<usize>,
     show_all: bool,
 ) -> anyhow::Result<()> {
     let record = &document.jitter().context("the document has no jitter measurement")?.record;
-    match format {
-        Format::Text => print_text(document, longest, show_all),
-        Format::Json => {
+    match form {
+        Form::Json => {
             talk_of_gate(document);
             output::print_json(document)
         }
-        Format::Sysjitter => {
+        Form::Sysjitter => {
             talk_of_gate(document);
             talk_of_percentiles(record);
             for warning in &document.warnings {
@@ -73,6 +77,7 @@ pub fn print(
             }
             output::print_plain(&sysjitter::summary(record, show_all)?)
         }
+        _ => print_text(document, longest, show_all),
     }
 }
 

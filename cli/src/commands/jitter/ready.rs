@@ -1,7 +1,7 @@
 //! Check that the host is quiet enough to start, and the wait for it.
 
 use super::arguments::ReadinessArgs;
-use crate::{choose::Chosen, documents::Run, output::Interrupted};
+use crate::{choose::Chosen, documents::Run, exit::Interrupted};
 use anyhow::bail;
 use lowlat_jitter::{ReadinessPoint, ReadinessState, judge_readiness};
 use lowlat_jitter_run::jitter::QuietWatch;

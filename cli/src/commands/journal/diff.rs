@@ -1,7 +1,7 @@
 //! `lowlat journal diff`.
 
 use super::{payload, show};
-use crate::output::{self, Exit};
+use crate::{exit::Exit, output};
 use clap::Args;
 use lowlat_journal::{
     diff::{Difference, Item, Key, SignedDistribution, diff},

@@ -1,11 +1,7 @@
 //! `lowlat journal export`.
 
 use super::{payload::TradeDecoder, select::Select, show};
-use crate::{
-    output::{self, Exit},
-    progress::Progress,
-    results, signals,
-};
+use crate::{exit::Exit, output, progress::Progress, results, signals};
 use anyhow::{Context, bail, ensure};
 use clap::{Args, ValueEnum};
 use lowlat_host_run::output::{FileAccess, OutputError, OutputFile};

@@ -1,7 +1,7 @@
 //! `lowlat journal ls`.
 
 use super::show;
-use crate::output::{self, Exit};
+use crate::{exit::Exit, output};
 use clap::Args;
 use lowlat_journal::read::{Recording, verify};
 use std::path::PathBuf;

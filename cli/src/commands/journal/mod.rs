@@ -14,7 +14,7 @@ mod tail;
 mod verify;
 
 use super::{Subcommand, examples};
-use crate::output::Exit;
+use crate::exit::Exit;
 use clap::{ArgMatches, FromArgMatches, Subcommand as _};
 
 pub const COMMAND: Subcommand = Subcommand { name: "journal", declare: Action::augment_subcommands, run };

@@ -3,7 +3,8 @@
 use super::{payload, runs};
 use crate::{
     arguments::{duration, word},
-    output::{self, Exit},
+    exit::Exit,
+    output,
     progress::Progress,
     signals,
 };

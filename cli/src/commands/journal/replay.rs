@@ -5,10 +5,7 @@ use super::{
     show::{self, Printer},
     tail::print,
 };
-use crate::{
-    output::{self, Exit},
-    signals,
-};
+use crate::{exit::Exit, output, signals};
 use clap::Args;
 use lowlat_journal::replay::{ReplaySpeed, replay};
 use std::{

@@ -4,10 +4,7 @@ use super::{
     select::{Select, Selection},
     show::Printer,
 };
-use crate::{
-    output::{self, Exit},
-    signals,
-};
+use crate::{exit::Exit, output, signals};
 use clap::Args;
 use lowlat_journal::read::{self, JournalRead, Record, last_records};
 use std::{io::Write, ops::RangeInclusive, sync::atomic::Ordering, time::Duration};

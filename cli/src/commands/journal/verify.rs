@@ -1,10 +1,7 @@
 //! `lowlat journal verify`.
 
 use super::show;
-use crate::{
-    output::{self, Exit},
-    progress::Progress,
-};
+use crate::{exit::Exit, output, progress::Progress};
 use clap::Args;
 use lowlat_journal::read::{Recording, verify, write_missing_indexes};
 use std::path::PathBuf;

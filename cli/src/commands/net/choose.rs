@@ -5,9 +5,9 @@ use crate::{
     arguments::{duration, time_ns},
     commands::{examples, outputs::OutputArgs},
     documents::Run,
+    exit::Exit,
     host::HostArgs,
-    output::{self, Exit},
-    signals,
+    output, signals,
 };
 use clap::{Args, builder::PossibleValuesParser};
 use lowlat_host::CpuId;

@@ -4,9 +4,9 @@ use super::pingpong;
 use crate::{
     commands::{examples, outputs::OutputArgs},
     documents::{self, Run},
+    exit::Exit,
     host::HostArgs,
-    output::{self, Exit},
-    signals,
+    output, signals,
 };
 use anyhow::Context;
 use clap::Args;

@@ -9,7 +9,7 @@ mod server;
 pub mod stream;
 
 use super::{Subcommand, examples};
-use crate::output::Exit;
+use crate::exit::Exit;
 use clap::{ArgMatches, FromArgMatches, Subcommand as _};
 use lowlat_host::{HostSnapshot, Reading, snapshot::Nic};
 use lowlat_net::sfnt::{HeaderFacts, InterfaceFacts};

@@ -1,10 +1,6 @@
 //! `lowlat net nics`: shows every network interface, and whether a measurement over it is meaningful.
 
-use crate::commands::help;
-use crate::{
-    host::HostArgs,
-    output::{self, Exit},
-};
+use crate::{commands::help, exit::Exit, host::HostArgs, output};
 use clap::Args;
 use lowlat_host::{HostSnapshot, snapshot::Nic};
 use lowlat_net_report::NicView;
@@ -40,10 +36,10 @@ pub fn run(arguments: &NetNicsArgs) -> anyhow::Result<Exit> {
     if arguments.json {
         let nics = json!({ "nics": views, "bypasses": host.snapshot.bypasses });
         output::print_json(&output::Document::of("lowlat-nics", nics))?;
-    } else if views.is_empty() {
-        output::talk("No physical interface was found. Name an interface to see a virtual one.");
-        output::print(&lowlat_net_report::nics_text(&host.snapshot, isolated, &views, output::width()))?;
     } else {
+        if views.is_empty() {
+            output::talk("No physical interface was found. Name an interface to see a virtual one.");
+        }
         output::print(&lowlat_net_report::nics_text(&host.snapshot, isolated, &views, output::width()))?;
     }
     let count = |is: Option<bool>| views.iter().filter(|view| view.is_usable() == is).count();

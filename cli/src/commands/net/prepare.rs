@@ -1,10 +1,7 @@
 //! `lowlat net prepare`: the part of the plan that concerns one interface and the network.
 
 use crate::commands::{help, tune};
-use crate::{
-    host::HostArgs,
-    output::{self, Exit},
-};
+use crate::{exit::Exit, host::HostArgs, output};
 use clap::Args;
 use lowlat_plan::Plan;
 use lowlat_tune_run::flow::ApplyOptions;

@@ -1,11 +1,7 @@
 //! `lowlat net server`: the other end of `net pingpong`, `net stream` and `net choose`.
 
 use super::pingpong::{PORT, server_with_port};
-use crate::{
-    commands::examples,
-    output::{self, Exit},
-    signals,
-};
+use crate::{commands::examples, exit::Exit, output, signals};
 use clap::Args;
 use lowlat_host::CpuId;
 use lowlat_host_run::Root;

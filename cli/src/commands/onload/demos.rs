@@ -1,10 +1,7 @@
 //! `lowlat onload demos`.
 
 use super::{Running, path, perform};
-use crate::{
-    commands::examples,
-    output::{self, Exit},
-};
+use crate::{commands::examples, exit::Exit, output};
 use anyhow::{Context as _, bail, ensure};
 use clap::Args;
 use lowlat_host_run::programs::{Program, exit_code};

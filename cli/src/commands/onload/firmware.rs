@@ -1,10 +1,7 @@
 //! `lowlat onload firmware`.
 
 use super::{Running, perform, variant};
-use crate::{
-    commands::examples,
-    output::{self, Exit},
-};
+use crate::{commands::examples, exit::Exit, output};
 use clap::Args;
 use lowlat_host_run::{Root, snapshot};
 use lowlat_net::onload::{VARIANT, firmware};

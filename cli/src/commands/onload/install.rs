@@ -1,10 +1,7 @@
 //! `lowlat onload install`.
 
 use super::{Running, perform, said};
-use crate::{
-    commands::examples,
-    output::{self, Exit},
-};
+use crate::{commands::examples, exit::Exit, output};
 use anyhow::{Context as _, bail, ensure};
 use clap::Args;
 use lowlat_host::kernel_version::KernelVersion;

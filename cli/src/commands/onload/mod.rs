@@ -7,7 +7,7 @@ mod status;
 mod uninstall;
 
 use super::{Subcommand, help, tune::ask};
-use crate::output::{self, Exit};
+use crate::{exit::Exit, output};
 use anyhow::{Context as _, bail};
 use clap::{ArgMatches, Args, FromArgMatches, Subcommand as _};
 use lowlat_host_run::programs::{self, Program};

@@ -1,11 +1,7 @@
 //! `lowlat onload status`.
 
 use super::{path, variant};
-use crate::{
-    commands::examples,
-    host::HostArgs,
-    output::{self, Exit},
-};
+use crate::{commands::examples, exit::Exit, host::HostArgs, output};
 use clap::Args;
 use lowlat_host_run::programs;
 use lowlat_net::onload::HELPERS;

@@ -1,7 +1,7 @@
 //! `lowlat onload uninstall`.
 
 use super::{Running, path, perform, said};
-use crate::{commands::examples, output::Exit};
+use crate::{commands::examples, exit::Exit};
 use clap::Args;
 use lowlat_host_run::{Root, programs::find, snapshot};
 use lowlat_net::onload::{session_over, uninstall};

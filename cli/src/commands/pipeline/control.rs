@@ -1,14 +1,11 @@
 //! `lowlat pipeline ps`, `drop` and `stop`: a run as seen from outside.
 
-use crate::{
-    commands::journal::runs,
-    output::{self, Exit},
-};
+use crate::{commands::journal::runs, exit::Exit, output};
 use clap::Args;
 use lowlat_pipeline::NodeRow;
 use lowlat_pipeline_report::nodes_text;
 use lowlat_trade::{control::Request, node::ask};
-use serde_json::json;
+use std::collections::BTreeMap;
 
 #[derive(Debug, Args)]
 pub struct Run {
@@ -43,7 +40,7 @@ pub struct Drop {
 
 pub fn ps(arguments: &Ps) -> anyhow::Result<Exit> {
     let nodes = arguments.run.ask(Request::List)?;
-    let document = output::Document::of("lowlat-pipeline-nodes", json!({ "nodes": nodes }));
+    let document = output::Document::of("lowlat-pipeline-nodes", BTreeMap::from([("nodes", &nodes)]));
     output::print_as(arguments.json, &document, |width| nodes_text(&nodes, width))?;
     Ok(Exit::Clean)
 }

@@ -7,8 +7,9 @@ use super::{
 use crate::{
     arguments::duration,
     commands::help,
+    exit::Exit,
     labels::{LabelArgs, host_name},
-    output::{self, Exit},
+    output,
     results::{self, PreparedFile},
     signals,
 };

@@ -9,9 +9,9 @@ use super::{
 use crate::{
     arguments::{PageArgs, duration},
     commands::{help, outputs::RunFiles},
+    exit::Exit,
     labels::host_name,
-    output::{self, Exit},
-    signals,
+    output, signals,
 };
 use anyhow::ensure;
 use clap::Args;

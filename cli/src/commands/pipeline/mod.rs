@@ -17,7 +17,7 @@ mod size;
 mod wire;
 
 use super::{Subcommand, examples, help};
-use crate::output::Exit;
+use crate::exit::Exit;
 use clap::{ArgMatches, FromArgMatches, Subcommand as _};
 use lowlat_pipeline::Mode;
 

@@ -4,11 +4,7 @@ use super::{
     run::{rate, speed},
     wire::WireArguments,
 };
-use crate::{
-    arguments::word,
-    commands::examples,
-    output::{self, Exit},
-};
+use crate::{arguments::word, commands::examples, exit::Exit, output};
 use anyhow::Context;
 use clap::Args;
 use lowlat_pipeline::check::Memory;

@@ -12,9 +12,9 @@ use super::{
 use crate::{
     arguments::{PageArgs, bytes, duration, time_ns, word},
     commands::{help, outputs::RunFiles},
+    exit::Exit,
     labels::host_name,
-    output::{self, Exit},
-    signals,
+    output, signals,
 };
 use anyhow::{Context, bail, ensure};
 use clap::Args;

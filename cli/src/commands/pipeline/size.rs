@@ -4,9 +4,10 @@ use super::{MODES, huge_pages::Reserved, live::Live, now, room, run::rate};
 use crate::{
     arguments::{duration, time_ns, word},
     commands::help,
+    exit::{Exit, Interrupted},
     host::HostArgs,
     labels::{LabelArgs, host_name},
-    output::{self, Exit, Interrupted},
+    output,
     results::PreparedFile,
     signals,
 };

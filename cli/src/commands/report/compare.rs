@@ -4,8 +4,9 @@ use super::{named, read};
 use crate::{
     arguments::PageArgs,
     commands::{help, outputs::RunFiles},
+    exit::Exit,
     labels::WithLabels,
-    output::{self, Exit},
+    output,
 };
 use anyhow::ensure;
 use clap::Args;

@@ -5,8 +5,9 @@ use crate::{
     arguments::PageArgs,
     commands::{help, outputs::RunFiles},
     documents,
+    exit::Exit,
     labels::WithLabels,
-    output::{self, Exit},
+    output,
 };
 use clap::Args;
 use lowlat_results::fleet::{Fleet, FleetHost};

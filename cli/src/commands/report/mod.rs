@@ -5,7 +5,7 @@ mod fleet;
 mod render;
 
 use super::{Subcommand, examples};
-use crate::{documents, labels::LabelArgs, output::Exit};
+use crate::{documents, exit::Exit, labels::LabelArgs};
 use clap::{ArgMatches, FromArgMatches, Subcommand as _};
 use lowlat_results::ResultDocument;
 use std::{

@@ -2,18 +2,20 @@
 
 use super::{named, names};
 use crate::{
+    arguments::word,
     commands::{
         help,
         jitter::{self, gates, parse_gate, parse_rank},
         net::{pingpong, stream},
-        outputs::{FileArgs, RunFiles},
+        outputs::{FileArgs, Form, RunFiles},
     },
     documents::{self, Kind},
+    exit::Exit,
     labels::Labelled,
-    output::{self, Exit},
+    output,
 };
 use anyhow::{Context, bail, ensure};
-use clap::{Args, ValueEnum};
+use clap::Args;
 use lowlat_jitter::gate::Gate;
 use lowlat_pipeline::{ExchangeDocument, MatrixDocument, PipelineDocument, size::SizeDocument};
 use lowlat_pipeline_report::{exchange_text, matrix_html, matrix_text, pipeline_text, run_html, size_text};
@@ -36,8 +38,8 @@ pub struct ReportRenderArgs {
     files: Vec<PathBuf>,
     /// Print text as the command did, Markdown, the document, or the rows of another program: sysjitter 1.4, sfnt-pingpong
     /// 1.6.0 and 1.5.0, sfnt-stream 1.6.0
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    format: Format,
+    #[arg(long, default_value = "text", value_parser = word(FORMS))]
+    format: Form,
     /// Print the document, as --format json
     #[arg(long, conflicts_with = "format")]
     json: bool,
@@ -57,25 +59,13 @@ pub struct ReportRenderArgs {
     outputs: FileArgs,
 }
 
-/// Forms of a document on stdout.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Format {
-    // Plain comments keep the help of each option on one line.
-    Text,
-    Markdown,
-    Json,
-    Sysjitter,
-    Sfnt,
-    #[value(name = "sfnt-1.5")]
-    SfntV15,
-}
+const FORMS: [(&str, Form); 6] =
+    [Form::TEXT, Form::MARKDOWN, Form::JSON, Form::SYSJITTER, Form::SFNT, Form::SFNT_V15];
 
 pub fn run(mut arguments: ReportRenderArgs) -> anyhow::Result<Exit> {
-    if arguments.json {
-        arguments.format = Format::Json;
-    }
+    arguments.format = arguments.format.or_json(arguments.json);
     ensure!(
-        arguments.longest.is_none() || arguments.format == Format::Text,
+        arguments.longest.is_none() || arguments.format == Form::Text,
         "--longest prints a timeline as text only\nhint: leave out --format"
     );
     match arguments.files.as_slice() {
@@ -110,33 +100,30 @@ fn one(file: &Path, arguments: &ReportRenderArgs) -> anyhow::Result<Exit> {
 
 /// True if the document is that of `lowlat jitter`, or if something is asked that only its measurement can answer.
 fn is_about_jitter(document: &ResultDocument, arguments: &ReportRenderArgs) -> bool {
-    is_jitter_asked_for(arguments) || (document.command == "jitter" && arguments.format != Format::Markdown)
+    is_jitter_asked_for(arguments) || (document.command == "jitter" && arguments.format != Form::Markdown)
 }
 
 fn is_jitter_asked_for(arguments: &ReportRenderArgs) -> bool {
     let is_judged = arguments.gate.is_some() || arguments.longest.is_some();
-    is_judged || arguments.verbose || arguments.format == Format::Sysjitter
+    is_judged || arguments.verbose || arguments.format == Form::Sysjitter
 }
 
 fn print(document: &ResultDocument, file: &Path, arguments: &ReportRenderArgs) -> anyhow::Result<()> {
     let shown = file.display();
     let of_jitter = |format| jitter::outputs::print(document, format, arguments.longest, arguments.verbose);
-    let of_net = |version| match (document.pingpong(), document.stream()) {
-        (Some(_), _) => pingpong::print(document, version),
-        (None, Some(_)) if version == pingpong::Format::Sfnt => stream::print(document, stream::Format::Sfnt),
+    let of_net = |form| match (document.pingpong(), document.stream()) {
+        (Some(_), _) => pingpong::print(document, form),
+        (None, Some(_)) if form == Form::Sfnt => stream::print(document, form),
         _ => bail!("cannot print {shown} in the format of sfnettest: it has no such measurement"),
     };
     let name = names(&arguments.files, &arguments.outputs.language.labels, "document").concat();
     let one = [(name, document)];
     match arguments.format {
-        Format::Sysjitter => of_jitter(jitter::Format::Sysjitter),
-        Format::Sfnt => of_net(pingpong::Format::Sfnt),
-        Format::SfntV15 => of_net(pingpong::Format::SfntV15),
-        Format::Json if is_about_jitter(document, arguments) => of_jitter(jitter::Format::Json),
-        Format::Json => output::print_json(document),
-        Format::Markdown => output::print_plain(&lowlat_results_report::documents_markdown(&one)),
-        Format::Text if is_about_jitter(document, arguments) => of_jitter(jitter::Format::Text),
-        Format::Text => output::print(&lowlat_results_report::documents_text(&one, output::width())),
+        form @ (Form::Sfnt | Form::SfntV15) => of_net(form),
+        Form::Markdown => output::print_plain(&lowlat_results_report::documents_markdown(&one)),
+        form if is_about_jitter(document, arguments) => of_jitter(form),
+        Form::Json => output::print_json(document),
+        _ => output::print(&lowlat_results_report::documents_text(&one, output::width())),
     }
 }
 
@@ -146,13 +133,13 @@ fn several(files: &[PathBuf], arguments: &ReportRenderArgs) -> anyhow::Result<Ex
     let is_of_one = arguments.longest.is_some() || arguments.hlog.is_some() || outputs.result.is_some();
     if let Some(gate) = &arguments.gate {
         ensure!(
-            !is_of_one && outputs.report.is_none() && matches!(format, Format::Text | Format::Json),
+            !is_of_one && outputs.report.is_none() && matches!(format, Form::Text | Form::Json),
             "cannot write several documents into one file or table\nhint: with several documents, --gate takes only --json"
         );
-        return gates::run(files, gate, *format == Format::Json);
+        return gates::run(files, gate, *format == Form::Json);
     }
     ensure!(
-        !is_of_one && matches!(format, Format::Text | Format::Markdown),
+        !is_of_one && matches!(format, Form::Text | Form::Markdown),
         "cannot show several documents at once in this way\nhint: name one, or judge them with --gate, or compare them with \
          `lowlat report compare`"
     );
@@ -164,7 +151,7 @@ fn several(files: &[PathBuf], arguments: &ReportRenderArgs) -> anyhow::Result<Ex
     }
     let documents = named(&documents);
     let printed = match format {
-        Format::Markdown => output::print_plain(&lowlat_results_report::documents_markdown(&documents)),
+        Form::Markdown => output::print_plain(&lowlat_results_report::documents_markdown(&documents)),
         _ => output::print(&lowlat_results_report::documents_text(&documents, output::width())),
     };
     let labels = language.labels.of_all(documents.iter().map(|(_, document)| &document.labels));
@@ -185,7 +172,7 @@ fn stored<D: Labelled>(
     ensure!(
         !is_jitter_asked_for(arguments)
             && arguments.hlog.is_none()
-            && matches!(format, Format::Text | Format::Json),
+            && matches!(format, Form::Text | Form::Json),
         "cannot show {shown} so: it is a \"{document}\"\nhint: print it as text or JSON"
     );
     ensure!(
@@ -196,7 +183,7 @@ fn stored<D: Labelled>(
     let kind = Kind { document, version, is: "a document of lowlat", hint: documents::RESULT.hint };
     let mut document: D = outputs.language.labels.label(kind.parse(file, bytes)?);
     let labels = document.labels().clone();
-    let printed = output::print_as(*format == Format::Json, &document, |width| text(&document, width));
+    let printed = output::print_as(*format == Form::Json, &document, |width| text(&document, width));
     let page = || page.map_or_else(String::new, |page| page(&document));
     printed.and(files.write_as(&document, &labels, page, || Ok(String::new())))?;
     Ok(Exit::Clean)

@@ -1,13 +1,8 @@
 //! `lowlat tune apply`: applies a plan completely or not at all.
 
 use super::{ask, check_ids, plan_file};
-use crate::commands::help;
 use crate::{
-    arguments,
-    host::HostArgs,
-    output::{self, Exit},
-    progress::Progress,
-    role, signals,
+    arguments, commands::help, exit::Exit, host::HostArgs, output, progress::Progress, role, signals,
 };
 use clap::Args;
 use lowlat_host::{HostSnapshot, IsolateBy};
@@ -185,16 +180,13 @@ fn options(arguments: &TuneApplyArgs) -> ApplyOptions {
 
 fn show(ready: &Ready) -> anyhow::Result<()> {
     let width = output::width();
-    if ready.is_in_force() {
-        let text =
-            format!("Plan {} is already in force. Settings that drifted are set again.\n", ready.plan.id());
-        return output::print(
-            &(text + &lowlat_tune_report::not_here_text(&ready.plan, &ready.left, &ready.notes, width)),
-        );
-    }
-    let mut text = lowlat_tune_report::plan_text(&ready.plan, width);
-    text.push_str(&lowlat_tune_report::not_here_text(&ready.plan, &ready.left, &ready.notes, width));
-    output::print(&text)
+    let text = if ready.is_in_force() {
+        format!("Plan {} is already in force. Settings that drifted are set again.\n", ready.plan.id())
+    } else {
+        lowlat_tune_report::plan_text(&ready.plan, width)
+    };
+    let not_here = lowlat_tune_report::not_here_text(&ready.plan, &ready.left, &ready.notes, width);
+    output::print(&(text + &not_here))
 }
 
 fn question(ready: &Ready) -> String {

@@ -2,7 +2,7 @@
 //! which this one is a copy.
 
 use super::ask::AnswerArgs;
-use crate::output::Exit;
+use crate::exit::Exit;
 use lowlat_tune_run::flow::{self, Adopted, Confirmed};
 
 /// Runs `lowlat tune confirm`.

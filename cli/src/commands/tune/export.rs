@@ -1,11 +1,6 @@
 //! `lowlat tune export`: writes the plan as files for other tools, only to `--out`.
 
-use crate::commands::help;
-use crate::{
-    host::HostArgs,
-    output::{self, Exit},
-    results,
-};
+use crate::{commands::help, exit::Exit, host::HostArgs, output, results};
 use anyhow::{Context, bail};
 use clap::{Args, builder::PossibleValuesParser};
 use lowlat_host::IsolateBy;

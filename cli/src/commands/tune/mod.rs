@@ -15,7 +15,7 @@ pub use apply::carry_out_here;
 pub use ask::open;
 
 use super::{Subcommand, examples, help};
-use crate::output::Exit;
+use crate::exit::Exit;
 use anyhow::bail;
 use clap::{ArgMatches, FromArgMatches, Subcommand as _};
 use jiff::Timestamp;

@@ -1,11 +1,6 @@
 //! `lowlat tune plan`: shows a profile's changes to a host as one diff. Writes nothing to the host.
 
-use crate::commands::help;
-use crate::{
-    host::HostArgs,
-    output::{self, Exit},
-    results::PreparedFile,
-};
+use crate::{commands::help, exit::Exit, host::HostArgs, output, results::PreparedFile};
 use clap::Args;
 use lowlat_host::IsolateBy;
 use lowlat_plan::Plan;

@@ -1,9 +1,6 @@
 //! `lowlat tune plan --list`: the profiles, the one in force and the processors they are for.
 
-use crate::{
-    host::HostArgs,
-    output::{self, Exit},
-};
+use crate::{exit::Exit, host::HostArgs, output};
 use lowlat_host::{Profile, Reading};
 use lowlat_tune_report::{ProfileLine, profiles_text};
 use lowlat_tune_run::flow;

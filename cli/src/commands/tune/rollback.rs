@@ -1,11 +1,7 @@
 //! `lowlat tune rollback`: restores the state before a plan.
 
 use super::ask::{self, SiteArgs};
-use crate::commands::help;
-use crate::{
-    output::{self, Exit},
-    signals,
-};
+use crate::{commands::help, exit::Exit, output, signals};
 use clap::Args;
 use lowlat_plan::outcome::RollbackOutcome;
 use lowlat_tune_run::flow::{self, RollbackRequest, RollbackScope, Site};

@@ -1,8 +1,7 @@
 //! `lowlat tune status`: shows the plan in force.
 
 use super::ask::SiteArgs;
-use crate::commands::help;
-use crate::output::{self, Exit};
+use crate::{commands::help, exit::Exit, output};
 use clap::Args;
 use lowlat_host_run::Root;
 use lowlat_plan::outcome::RebootStatus;

@@ -1,10 +1,6 @@
 //! `lowlat tune verify`: compares the plan in force with the running kernel, row by row. Changes nothing.
 
-use crate::commands::help;
-use crate::{
-    arguments::duration,
-    output::{self, Exit},
-};
+use crate::{arguments::duration, commands::help, exit::Exit, output};
 use anyhow::{Context, bail};
 use clap::Args;
 use jiff::Timestamp;

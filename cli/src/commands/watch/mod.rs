@@ -8,7 +8,8 @@ use super::{Subcommand, help};
 use crate::{
     arguments::{cpus, duration},
     choose,
-    output::{self, Exit, Interrupted},
+    exit::{Exit, Interrupted},
+    output,
     results::PreparedFile,
     role, signals,
 };

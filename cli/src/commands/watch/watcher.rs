@@ -2,7 +2,8 @@
 
 use crate::{
     commands::{pipeline::beside::other_runs, tune::verify},
-    output::{self, Interrupted},
+    exit::Interrupted,
+    output,
 };
 use lowlat_host_run::Root;
 use lowlat_jitter::watch::Sampled;

@@ -1,7 +1,7 @@
 //! `lowlat workload article`: published gains taken apart.
 
 use super::measure::{self, MeasureArgs};
-use crate::{commands::help, output::Exit};
+use crate::{commands::help, exit::Exit};
 use clap::Args;
 use lowlat_cores_run::workload::{self, Order};
 use lowlat_workload::{

@@ -4,7 +4,7 @@ use super::{
     measure::{self, MeasureArgs, NamesArgs},
     run::SETTINGS,
 };
-use crate::{commands::help, output::Exit};
+use crate::{commands::help, exit::Exit};
 use clap::Args;
 use lowlat_cores_run::workload::Order;
 use lowlat_workload::{Purpose, Setting};
@@ -37,9 +37,7 @@ pub fn run(arguments: &WorkloadCompareArgs) -> anyhow::Result<Exit> {
             arguments.a != b,
             "cannot compare {b} with itself\nhint: name another setting with --a or --b"
         );
-        let rows = arguments.names.rows();
-        let cells =
-            rows.into_iter().flat_map(|(workload, copies)| [arguments.a, b].map(|of| (workload, copies, of)));
-        Ok(Order { purpose: Purpose::Compare, cells: cells.collect(), ..Order::default() })
+        let cells = arguments.names.cells(&[arguments.a, b]);
+        Ok(Order { purpose: Purpose::Compare, cells, ..Order::default() })
     })
 }

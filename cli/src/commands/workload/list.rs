@@ -1,9 +1,6 @@
 //! `lowlat workload list`.
 
-use crate::{
-    commands::examples,
-    output::{self, Exit},
-};
+use crate::{commands::examples, exit::Exit, output};
 use clap::Args;
 use lowlat_cores_report::{Listed, list_text};
 use lowlat_cores_run::workload::WORKLOADS;

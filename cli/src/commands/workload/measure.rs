@@ -1,19 +1,15 @@
 //! Arguments and steps that the measuring subcommands share.
 
 use crate::{
-    arguments::duration_within,
-    commands::outputs::OutputArgs,
-    documents::Run,
-    host::HostArgs,
-    output::{self, Exit},
-    signals,
+    arguments::duration_within, commands::outputs::OutputArgs, documents::Run, exit::Exit, host::HostArgs,
+    output, signals,
 };
 use anyhow::Context;
 use clap::{Args, value_parser};
 use lowlat_cores_run::workload::{self, Order, WORKLOADS, Workload, WorkloadSite};
 use lowlat_host_run::affinity;
 use lowlat_results::ResultDocument;
-use lowlat_workload::WorkloadMeasurement;
+use lowlat_workload::{Setting, WorkloadMeasurement};
 use std::time::Duration;
 
 /// Most copies of a workload.
@@ -46,10 +42,11 @@ pub struct NamesArgs {
 }
 
 impl NamesArgs {
-    /// Each workload with each number of copies.
-    pub fn rows(&self) -> Vec<(&'static Workload, u32)> {
+    /// Each workload with each number of copies, under each setting.
+    pub fn cells(&self, settings: &[Setting]) -> Vec<(&'static Workload, u32, Setting)> {
         let workloads = self.names.iter().filter_map(|name| workload::find(name));
-        workloads.flat_map(|of| self.copies.iter().map(move |copies| (of, *copies))).collect()
+        let rows = workloads.flat_map(|of| self.copies.iter().map(move |copies| (of, *copies)));
+        rows.flat_map(|(of, copies)| settings.iter().map(move |setting| (of, copies, *setting))).collect()
     }
 }
 

@@ -7,7 +7,7 @@ mod measure;
 mod run;
 
 use super::{Subcommand, examples};
-use crate::output::Exit;
+use crate::exit::Exit;
 use clap::{ArgMatches, FromArgMatches, Subcommand as _};
 
 pub const COMMAND: Subcommand = Subcommand { name: "workload", declare: Action::augment_subcommands, run };

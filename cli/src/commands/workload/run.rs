@@ -1,7 +1,7 @@
 //! `lowlat workload run`.
 
 use super::measure::{self, MeasureArgs, NamesArgs};
-use crate::{commands::help, output::Exit};
+use crate::{commands::help, exit::Exit};
 use clap::Args;
 use lowlat_cores_run::workload::Order;
 use lowlat_workload::{Purpose, Setting};
@@ -36,12 +36,9 @@ pub const SETTINGS: &str = "A setting is a list of:\n  \
 
 pub fn run(arguments: &WorkloadRunArgs) -> anyhow::Result<Exit> {
     measure::run("workload run", &arguments.measure, || {
-        let settings =
-            if arguments.under.is_empty() { vec![Setting::default()] } else { arguments.under.clone() };
-        let rows = arguments.names.rows();
-        let cells = rows
-            .into_iter()
-            .flat_map(|(workload, copies)| settings.iter().map(move |of| (workload, copies, *of)));
-        Ok(Order { purpose: Purpose::Run, cells: cells.collect(), ..Order::default() })
+        let default = [Setting::default()];
+        let settings = if arguments.under.is_empty() { &default } else { arguments.under.as_slice() };
+        let cells = arguments.names.cells(settings);
+        Ok(Order { purpose: Purpose::Run, cells, ..Order::default() })
     })
 }

@@ -1,11 +1,14 @@
 //! Arguments of `lowlat net pingpong`.
 
 use crate::{
-    arguments::{duration, time_ns},
-    commands::{examples, help, outputs::FileArgs},
+    arguments::{duration, time_ns, word},
+    commands::{
+        examples, help,
+        outputs::{FileArgs, Form},
+    },
     host::HostArgs,
 };
-use clap::{Args, ValueEnum, builder::PossibleValuesParser};
+use clap::{Args, builder::PossibleValuesParser};
 use lowlat_host::CpuId;
 use lowlat_net::{
     pingpong::{Muxer, Scenario, Transport, Waiting, parse_sizes},
@@ -159,8 +162,8 @@ pub struct ClientArgs {
 #[derive(Debug, Args)]
 pub struct OutputArgs {
     /// Print tables on stdout, or the format of sfnt-pingpong 1.6.0 or 1.5.0, or JSON
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    pub format: Format,
+    #[arg(long, default_value = "text", value_parser = word([Form::TEXT, Form::SFNT, Form::SFNT_V15, Form::JSON]))]
+    pub format: Form,
     /// Print JSON on stdout, as --format json
     #[arg(long, conflicts_with = "format")]
     pub json: bool,
@@ -171,29 +174,12 @@ pub struct OutputArgs {
     pub files: FileArgs,
 }
 
-/// Forms of a result on stdout.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Format {
-    // Plain comments keep the help of each option on one line.
-    // Tables for people.
-    Text,
-    // The format of sfnt-pingpong 1.6.0.
-    Sfnt,
-    // The format of sfnt-pingpong 1.5.0.
-    #[value(name = "sfnt-1.5")]
-    SfntV15,
-    // JSON.
-    Json,
-}
-
 impl OutputArgs {
-    pub fn form(&self) -> Format {
-        if self.json { Format::Json } else { self.format }
-    }
-
     /// True if any output but text on stdout is requested.
     pub fn is_asked_for(&self) -> bool {
-        self.form() != Format::Text || self.hlog.is_some() || self.files.are_asked_for()
+        self.json
+            || self.format != Form::Text
+            || [&self.hlog, &self.files.report, &self.files.result].into_iter().any(Option::is_some)
     }
 }
 

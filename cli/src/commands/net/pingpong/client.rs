@@ -1,10 +1,14 @@
 //! The client: from the arguments to the document.
 
-use super::arguments::{ClientArgs, Format};
+use super::arguments::ClientArgs;
 use crate::{
-    commands::net::{command_line, sfnt_header},
+    commands::{
+        net::{command_line, sfnt_header},
+        outputs::Form,
+    },
     documents::Run,
-    output::{self, Exit},
+    exit::Exit,
+    output,
     results::{PreparedFile, write_all},
     signals,
 };
@@ -52,19 +56,20 @@ pub fn run(arguments: &ClientArgs) -> anyhow::Result<Exit> {
     })?;
     let (texts, is_whole) = (raw_texts(&raw, &record), !record.has_ended_early);
     let document = run.document(vec![PingpongMeasurement::from(record).into()], &stop);
-    print(&document, arguments.outputs.form()).and(files.write(&document))?;
+    let form = arguments.outputs.format.or_json(arguments.outputs.json);
+    print(&document, form).and(files.write(&document))?;
     write_all(texts)?;
     Ok(Exit::of_measurement(document.is_interrupted, is_whole))
 }
 
 /// Prints round trips.
-pub fn print(document: &ResultDocument, format: Format) -> anyhow::Result<()> {
+pub fn print(document: &ResultDocument, form: Form) -> anyhow::Result<()> {
     let record = &document.pingpong().context("the document contains no round trips")?.record;
-    let version = match format {
-        Format::Text => return output::print(&lowlat_net_report::pingpong_text(record, output::width())),
-        Format::Json => return output::print_json(document),
-        Format::Sfnt => Version::V1_6,
-        Format::SfntV15 => Version::V1_5,
+    let version = match form {
+        Form::Sfnt => Version::V1_6,
+        Form::SfntV15 => Version::V1_5,
+        Form::Json => return output::print_json(document),
+        _ => return output::print(&lowlat_net_report::pingpong_text(record, output::width())),
     };
     let marks = record.unsound.iter().map(ToString::to_string).chain(record.warnings.iter().cloned());
     marks.for_each(|mark| output::talk(&format!("lowlat net: {mark}")));

@@ -1,10 +1,7 @@
 //! Logs of sfnt-pingpong.
 
-use super::arguments::{Format, NetPingpongArgs};
-use crate::{
-    documents,
-    output::{self, Exit},
-};
+use super::arguments::NetPingpongArgs;
+use crate::{commands::outputs::Form, documents, exit::Exit, output};
 use lowlat_net::sfnt::{self, SfntLog, reference};
 use std::path::Path;
 
@@ -13,22 +10,18 @@ pub fn run(arguments: &NetPingpongArgs) -> anyhow::Result<Exit> {
     let imported = || arguments.import.iter().map(|file| read(file)).collect::<anyhow::Result<Vec<_>>>();
     let logs = if arguments.reference { reference::published()? } else { imported()?.concat() };
     let width = output::width();
-    match arguments.outputs.form() {
-        Format::Text if arguments.reference => {
-            output::print(&lowlat_net_report::sfnt_reference_text(&logs, width))?;
-        }
-        Format::Text => output::print(&lowlat_net_report::sfnt_log_text(&logs, width))?,
-        Format::Sfnt | Format::SfntV15 => {
+    match arguments.outputs.format.or_json(arguments.outputs.json) {
+        Form::Sfnt | Form::SfntV15 => {
             let damaged = logs.iter().flat_map(|log| &log.damaged);
             damaged.for_each(|error| output::talk(&format!("lowlat net: left out: {error}")));
             output::print_plain(&logs.iter().map(ToString::to_string).collect::<String>())?;
         }
-        Format::Json => {
-            output::print_json(&output::Document::of(
-                "lowlat-net-logs",
-                serde_json::json!({ "logs": logs }),
-            ))?;
+        Form::Json => {
+            let logs = serde_json::json!({ "logs": logs });
+            output::print_json(&output::Document::of("lowlat-net-logs", logs))?;
         }
+        _ if arguments.reference => output::print(&lowlat_net_report::sfnt_reference_text(&logs, width))?,
+        _ => output::print(&lowlat_net_report::sfnt_log_text(&logs, width))?,
     }
     Ok(Exit::Clean)
 }

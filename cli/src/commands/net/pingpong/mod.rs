@@ -4,11 +4,9 @@ mod arguments;
 mod client;
 mod import;
 
-use crate::output::Exit;
+use crate::exit::Exit;
 use arguments::{Action, ClientArgs};
-pub use arguments::{
-    EndArgs, Format, NetPingpongArgs, PORT, percentile, size_list, with_port as server_with_port,
-};
+pub use arguments::{EndArgs, NetPingpongArgs, PORT, percentile, size_list, with_port as server_with_port};
 use clap::{Args as _, Command, FromArgMatches};
 pub use client::print;
 use lowlat_net_run::ClientOptions;

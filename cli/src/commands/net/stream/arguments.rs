@@ -1,15 +1,15 @@
 //! Arguments of `lowlat net stream`.
 
 use crate::{
-    arguments::{duration, time_ns},
+    arguments::{duration, time_ns, word},
     commands::{
         examples, help,
         net::pingpong::{EndArgs, percentile},
-        outputs::FileArgs,
+        outputs::{FileArgs, Form},
     },
     host::HostArgs,
 };
-use clap::{Args, ValueEnum, builder::PossibleValuesParser};
+use clap::{Args, builder::PossibleValuesParser};
 use lowlat_net::{
     pingpong::{Scenario, Transport, parse_sizes},
     stream::{HEADER_BYTES, LatencyKind, RATE_MAX_PER_S, StreamOptions},
@@ -85,25 +85,13 @@ pub struct StreamClientArgs {
 #[derive(Debug, Args)]
 pub struct OutputArgs {
     /// Print tables on stdout, or JSON, or the columns of sfnt-stream 1.2.0 to 1.6.0, with latency from when a message was due (theirs: was sent)
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    pub format: Format,
+    #[arg(long, default_value = "text", value_parser = word([Form::TEXT, Form::SFNT, Form::JSON]))]
+    pub format: Form,
     /// Print JSON on stdout, as --format json
     #[arg(long, conflicts_with = "format")]
     pub json: bool,
     #[command(flatten)]
     pub files: FileArgs,
-}
-
-/// Forms of a result on stdout.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Format {
-    // Plain comments keep the help of each option on one line.
-    // Tables for people.
-    Text,
-    // The format of sfnt-stream 1.6.0.
-    Sfnt,
-    // JSON.
-    Json,
 }
 
 impl StreamClientArgs {

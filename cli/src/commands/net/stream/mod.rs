@@ -3,14 +3,17 @@
 mod arguments;
 
 use crate::{
-    commands::net::{command_line, pingpong::server_with_port, sfnt_header},
+    commands::{
+        net::{command_line, pingpong::server_with_port, sfnt_header},
+        outputs::Form,
+    },
     documents::Run,
-    output::{self, Exit},
-    signals,
+    exit::Exit,
+    output, signals,
 };
 use anyhow::Context;
+pub use arguments::Action;
 use arguments::StreamClientArgs;
-pub use arguments::{Action, Format};
 use lowlat_net::{sfnt, stream::StreamMeasurement};
 use lowlat_net_run::{self as net, ClientOptions, StreamClientOptions};
 use lowlat_results::ResultDocument;
@@ -47,22 +50,22 @@ pub fn run(arguments: &StreamClientArgs) -> anyhow::Result<Exit> {
     })?;
     let is_whole = !record.set_up.has_ended_early;
     let document = run.document(vec![StreamMeasurement::from(record).into()], &stop);
-    let format = if arguments.outputs.json { Format::Json } else { arguments.outputs.format };
-    print(&document, format).and(files.write(&document))?;
+    let form = arguments.outputs.format.or_json(arguments.outputs.json);
+    print(&document, form).and(files.write(&document))?;
     Ok(Exit::of_measurement(document.is_interrupted, is_whole))
 }
 
 /// Prints a stream.
-pub fn print(document: &ResultDocument, format: Format) -> anyhow::Result<()> {
+pub fn print(document: &ResultDocument, form: Form) -> anyhow::Result<()> {
     let record = &document.stream().context("the document contains no stream")?.record;
-    match format {
-        Format::Text => output::print(&lowlat_net_report::stream_text(record, output::width())),
-        Format::Json => output::print_json(document),
-        Format::Sfnt => {
+    match form {
+        Form::Json => output::print_json(document),
+        Form::Sfnt => {
             let run = &record.set_up;
             let marks = run.unsound.iter().map(ToString::to_string).chain(run.warnings.iter().cloned());
             marks.for_each(|mark| output::talk(&format!("lowlat net: {mark}")));
             output::print_plain(&sfnt::stream_text(record, &sfnt_header(document)))
         }
+        _ => output::print(&lowlat_net_report::stream_text(record, output::width())),
     }
 }
