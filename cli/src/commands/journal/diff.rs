@@ -62,13 +62,10 @@ pub fn run(arguments: &Diff) -> anyhow::Result<Exit> {
     let difference =
         diff(orders(&left, &arguments.stream, &sides[0])?, orders(&right, &arguments.stream, &sides[1])?);
     let sides = sides.map(RefCell::into_inner);
-    if arguments.json {
-        let found = serde_json::json!({ "difference": difference, "left": sides[0], "right": sides[1] });
-        output::print_json(&output::Document::of("lowlat-journal-diff", found))?;
-    } else {
-        let view = view(arguments, &difference, &sides);
-        output::print(&lowlat_pipeline_report::journal_diff_text(&view, output::width()))?;
-    }
+    let found = serde_json::json!({ "difference": difference, "left": sides[0], "right": sides[1] });
+    output::print_as(arguments.json, &output::Document::of("lowlat-journal-diff", found), |width| {
+        lowlat_pipeline_report::journal_diff_text(&view(arguments, &difference, &sides), width)
+    })?;
     for recording in [&left, &right] {
         show::talk_if_live(recording);
     }
@@ -144,10 +141,9 @@ fn view(arguments: &Diff, difference: &Difference, sides: &[Side; 2]) -> Journal
             (side.damages, "place is damaged", "places are damaged"),
             (side.undecoded, "order could not be decoded", "orders could not be decoded"),
         ];
-        let words = told
-            .into_iter()
-            .filter(|(count, ..)| *count > 0)
-            .map(|(count, one, many)| format!("{count} {}", if count == 1 { one } else { many }));
+        let words = told.into_iter().filter(|(count, ..)| *count > 0);
+        let words =
+            words.map(|(count, one, many)| format!("{count} {}", if count == 1 { one } else { many }));
         let words: Vec<_> = words.collect();
         if !words.is_empty() {
             notes.push(format!("{name}: {}", words.join(", ")));
@@ -169,13 +165,8 @@ fn view(arguments: &Diff, difference: &Difference, sides: &[Side; 2]) -> Journal
             .iter()
             .map(|change| {
                 let shown = |value: &Option<String>| value.clone().unwrap_or_else(|| "nothing".to_owned());
-                format!(
-                    "{}: {} {} -> {}",
-                    key(&change.key),
-                    change.field,
-                    shown(&change.left),
-                    shown(&change.right)
-                )
+                let (left, right) = (shown(&change.left), shown(&change.right));
+                format!("{}: {} {left} -> {right}", key(&change.key), change.field)
             })
             .collect(),
         times: vec![

@@ -19,17 +19,12 @@ pub struct Ls {
 pub fn run(arguments: &Ls) -> anyhow::Result<Exit> {
     let recording = Recording::open(&arguments.folder)?;
     let known = verify(&recording, false, &mut |_, _| ());
-    if arguments.json {
-        output::print_json(&output::Document::of("lowlat-journal", &known))?;
-    } else {
-        output::print(&lowlat_pipeline_report::journal_text(
-            &show::view(&recording, &known),
-            output::width(),
-        ))?;
-        if known.damage_count > 0 {
-            let more = "hint: `lowlat journal verify` lists them";
-            output::talk(&format!("damaged places: {}\n{more}", known.damage_count));
-        }
+    output::print_as(arguments.json, &output::Document::of("lowlat-journal", &known), |width| {
+        lowlat_pipeline_report::journal_text(&show::view(&recording, &known), width)
+    })?;
+    if !arguments.json && known.damage_count > 0 {
+        let more = "hint: `lowlat journal verify` lists them";
+        output::talk(&format!("damaged places: {}\n{more}", known.damage_count));
     }
     Ok(if known.is_complete() { Exit::Clean } else { Exit::Findings })
 }
