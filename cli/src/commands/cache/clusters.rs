@@ -8,6 +8,7 @@ use crate::{
     host::HostArgs,
     output, signals,
 };
+use anyhow::Context;
 use clap::{Args, value_parser};
 use lowlat_cache::clusters::{ClustersMeasurement, ClustersRecord, Filling};
 use lowlat_cores_run::cache::clusters;
@@ -60,9 +61,9 @@ pub fn run(arguments: &CacheClustersArgs) -> anyhow::Result<Exit> {
     } else {
         ClustersRecord::default()
     };
-    let text = lowlat_cores_report::clusters_text(&record, &host.snapshot, output::width());
-    let is_whole = record.why_not.is_none();
     let document = run.document(vec![ClustersMeasurement::from(record).into()], &stop);
+    let record = &document.clusters().context("the document contains no clusters")?.record;
+    let text = lowlat_cores_report::clusters_text(record, &document.snapshot, output::width());
     outputs.write(&document, &text)?;
-    Ok(Exit::of_measurement(document.is_interrupted, is_whole))
+    Ok(Exit::of_measurement(document.is_interrupted, record.why_not.is_none()))
 }

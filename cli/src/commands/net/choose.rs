@@ -9,6 +9,7 @@ use crate::{
     host::HostArgs,
     output, signals,
 };
+use anyhow::Context;
 use clap::{Args, builder::PossibleValuesParser};
 use lowlat_host::CpuId;
 use lowlat_net::{
@@ -108,10 +109,10 @@ pub fn run(arguments: &NetChooseArgs) -> anyhow::Result<Exit> {
     let record = net::run_choose(&run.host.root, &options, &stop, &|event| {
         run.progress.say(in_words(event, arguments.rounds));
     })?;
-    let (text, exit) = (lowlat_net_report::net_choice_text(&record, output::width()), exit(&record));
     let document = run.document(vec![NetChoiceMeasurement::from(record).into()], &stop);
-    outputs.write(&document, &text)?;
-    Ok(if document.is_interrupted { Exit::Interrupted } else { exit })
+    let record = &document.net_choice().context("the document contains no choice of a mode")?.record;
+    outputs.write(&document, &lowlat_net_report::net_choice_text(record, output::width()))?;
+    Ok(if document.is_interrupted { Exit::Interrupted } else { exit(record) })
 }
 
 /// A choice that meets the goal is clean.

@@ -74,10 +74,10 @@ pub fn run(arguments: &NetCompareArgs) -> anyhow::Result<Exit> {
             run.progress.say(format!("round {} of {}: side {side}", round + 1, arguments.rounds));
         })?
     };
-    let (text, is_whole) = (lowlat_net_report::net_compare_text(&record, output::width()), record.is_whole());
     let document = run.document(vec![NetCompareMeasurement::from(record).into()], &stop);
-    outputs.write(&document, &text)?;
-    Ok(Exit::of_measurement(document.is_interrupted, is_whole))
+    let record = &document.net_compare().context("the document contains no comparison")?.record;
+    outputs.write(&document, &lowlat_net_report::net_compare_text(record, output::width()))?;
+    Ok(Exit::of_measurement(document.is_interrupted, record.is_whole()))
 }
 
 /// Splits the arguments into sides at each `--`. A part that starts with an option continues the one before: netperf

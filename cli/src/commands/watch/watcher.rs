@@ -19,7 +19,7 @@ use std::{
         mpsc::{self, Receiver},
     },
     thread::{self, Scope, ScopedJoinHandle},
-    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+    time::{Duration, Instant},
 };
 
 /// Shortest interval between comparisons of the settings with the plan in force: one reads the whole host.
@@ -72,7 +72,11 @@ impl<'scope, 'env: 'scope> Watcher<'scope, 'env> {
             match live.recv() {
                 Ok(Live::Started(reason)) => no_causes = reason,
                 Ok(Live::Interruptions(_)) => {}
-                Err(_) => return Err(ended(Sampler { live, thread }).err().unwrap_or_else(stopped)),
+                // The user ended the watch before the samplers ran.
+                Err(_) => {
+                    ended(Sampler { live, thread })?;
+                    return Err(Interrupted("starting the samplers".to_owned()).into());
+                }
             }
             sampler = Some(Sampler { live, thread });
         } else {
@@ -103,7 +107,7 @@ impl<'scope, 'env: 'scope> Watcher<'scope, 'env> {
         let sampled = self.sampled()?;
         let settings = self.settings.lock().unwrap_or_else(PoisonError::into_inner).take();
         let step = Step {
-            at_unix_ms: unix_ms(),
+            at_unix_ms: u64::try_from(jiff::Timestamp::now().as_millisecond()).unwrap_or(0),
             interval: self.host.interval(),
             sampled,
             settings,
@@ -148,11 +152,6 @@ impl<'scope, 'env: 'scope> Watcher<'scope, 'env> {
     }
 }
 
-/// The user ended the watch before the samplers ran.
-fn stopped() -> anyhow::Error {
-    Interrupted("starting the samplers".to_owned()).into()
-}
-
 fn ended(sampler: Sampler<'_>) -> anyhow::Result<()> {
     match sampler.thread.join() {
         Ok(Ok(warnings)) => {
@@ -191,9 +190,4 @@ fn settings(root: &Root) -> Settings {
             Settings::Unreadable(words.lines().next().unwrap_or_default().to_owned())
         }
     }
-}
-
-fn unix_ms() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
