@@ -79,7 +79,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
 fn list(arguments: &AuditArgs) -> anyhow::Result<Exit> {
     let row =
         |s: &'static Setting| json!({"id": s.id, "layer": s.layer, "name": s.name, "sources": s.sources});
-    let settings = json!({ "settings": Vec::from_iter(CATALOGUE.settings().map(row)) });
+    let settings = json!({ "settings": CATALOGUE.settings().map(row).collect::<Vec<_>>() });
     output::print_as(arguments.json, &output::Document::of("lowlat-settings", settings), |width| {
         lowlat_tune_report::catalogue_table(CATALOGUE.settings(), width)
     })?;

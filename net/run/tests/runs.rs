@@ -75,8 +75,9 @@ fn both_ends_report_their_cpu_time() {
         [size.client_cpu, size.server_cpu].map(|cpu| cpu.and_then(|cpu| cpu.share()).expect("a share"))
     };
     // 100 messages in a second leave both ends idle; the client's spinning until each is due does not count.
-    let shares = share(Some(100.0));
-    assert!(shares.iter().all(|share| *share > 0.0 && *share < 0.5), "{shares:?}");
+    // Where other work interrupts the spinning, nothing may be left of so little.
+    let shares = (0..10).map(|_| share(Some(100.0))).find(|shares| shares.iter().all(|share| *share > 0.0));
+    assert!(shares.is_some_and(|shares| shares.iter().all(|share| *share < 0.5)), "{shares:?}");
     assert!(share(None).iter().all(|share| *share > 0.0));
 }
 

@@ -222,6 +222,7 @@ fn only_a_program_that_is_attached_is_to_be_detached() {
         (XdpPlace::Generic, XdpMode::Native),
         (XdpPlace::Driver, XdpMode::Auto),
     ] {
+        assert_nothing_attached(&pair);
         let (sender, is_attached) = std::sync::mpsc::channel();
         let (end, ended) = std::sync::mpsc::channel::<()>();
         let holding = inside(&pair.names[0], move || {

@@ -8,7 +8,7 @@ mod source;
 use super::{Subcommand, examples};
 use crate::{exit::Exit, output};
 use anyhow::bail;
-use clap::{ArgGroup, ArgMatches, Args, Command, FromArgMatches, Subcommand as _};
+use clap::{ArgMatches, Args, FromArgMatches, Subcommand as _};
 use connection::Connection;
 use lowlat_bios::{BiosAudit, needs_accepted_risk};
 use lowlat_catalogue::CATALOGUE;
@@ -21,8 +21,6 @@ pub const COMMAND: Subcommand = Subcommand { name: "bios", declare: Action::augm
 /// Judge and change BIOS settings over Redfish, judge saved responses, print a sheet
 #[derive(Debug, clap::Subcommand)]
 #[command(subcommand_required = true, arg_required_else_help = true)]
-#[command(mut_subcommand("audit", needs_source))]
-#[command(mut_subcommand("apply", needs_source))]
 #[command(after_help = examples(&[
     ("lowlat bios audit --redfish https://bmc7 --user operator --save bmc7", "Prompt for the password, judge the settings, save the responses in directory bmc7."),
     ("lowlat bios audit --file bios.json --file settings.json --registry registry.json", "Show which settings differ, are pending or are locked by another setting."),
@@ -52,11 +50,6 @@ struct BiosAuditArgs {
     json: bool,
     #[command(flatten)]
     connection: Connection,
-}
-
-/// Requires saved responses or a service, so that the error and the usage name both.
-fn needs_source(command: Command) -> Command {
-    command.group(ArgGroup::new("settings").args(["file", "redfish"]).required(true).multiple(true))
 }
 
 fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {

@@ -2,7 +2,7 @@
 
 use super::connection::Connection;
 use anyhow::{Context, bail};
-use clap::Args;
+use clap::{ArgGroup, Args};
 use lowlat_bios::{BYTES_MAX, BiosFacts, BiosReader};
 use lowlat_host::Profile;
 use std::{
@@ -11,7 +11,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
+// The error and the usage name both sources.
 #[derive(Debug, Args)]
+#[command(group(ArgGroup::new("settings").args(["file", "redfish"]).required(true).multiple(true)))]
 pub struct Source {
     /// Read saved Redfish JSON: Bios, its Settings and ComputerSystem, bundled or one file each
     #[arg(long, value_name = "FILE", conflicts_with = "redfish")]
