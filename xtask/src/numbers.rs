@@ -72,10 +72,10 @@ pub fn numbers(options: &Options) -> anyhow::Result<()> {
         Number {
             what: "lines of product Rust, without comments and blank ones",
             value: product,
-            limit: 142_850,
+            limit: 136_300,
             goal: 125_000,
         },
-        Number { what: "lines of other text", value: text, limit: 65_000, goal: 65_000 },
+        Number { what: "lines of other text", value: text, limit: 62_500, goal: 65_000 },
         Number {
             what: "types that share their name, in per mille",
             value: 1_000 * shared / all.max(1),
