@@ -45,7 +45,7 @@ impl UndoLog {
     /// being applied.
     ///
     /// A long log with few active entries is first compacted, if `may_compact` agrees; it receives the mark
-    /// of the log's end. It must disagree if a different mark is stored, because [`UndoLog::compare`] then
+    /// of the log's end. It must disagree if a different mark is stored, because [`Inspection::compare`](crate::Inspection::compare) then
     /// needs the records that the mark counts.
     ///
     /// # Errors
