@@ -108,14 +108,14 @@ fn a_measurement_with_real_time_priority_ends() {
     let folder = tempfile::tempdir().unwrap();
     for command in [
         "cache c2c",
-        "cache clock --duration 1s",
+        "cache clock --duration 300ms",
         "cache clusters --rounds 1",
         "cache false-sharing --rounds 1",
         "cache memory --buffer 8M --largest 8M --rounds 1 --curves",
-        "jitter --duration 1s",
+        "jitter --duration 300ms",
         "workload run sem-posix",
         "workload run integer-base",
-        "pipeline run --strategies 2 --duration 1s",
+        "pipeline run --strategies 2 --duration 300ms",
     ] {
         let mut child = Command::new("chrt");
         child.args(["-f", "5", env!("CARGO_BIN_EXE_lowlat")]).args(command.split(' '));

@@ -48,14 +48,29 @@ pub fn numbers(options: &Options) -> anyhow::Result<()> {
     let git = |arguments: &[&str]| output(Command::new("git").current_dir(&top).args(arguments));
     let files = git(&["ls-files", "-z"])?;
     let (mut product, mut text, mut types) = (0, 0, BTreeMap::<String, usize>::new());
+    let mut contents = BTreeMap::new();
     for file in files.split('\0').filter(|file| !file.is_empty() && top.join(file).is_file()) {
         let bytes = std::fs::read(top.join(file)).with_context(|| format!("cannot read {file}"))?;
+        contents.insert(file, bytes);
+    }
+    let tests: Vec<String> = contents
+        .iter()
+        .filter(|(file, _)| file.ends_with(".rs"))
+        .flat_map(|(file, bytes)| test_modules(file, &String::from_utf8_lossy(bytes)))
+        .collect();
+    let is_test = |file: &str| {
+        let below = |test: &String| {
+            file.strip_prefix(test.as_str()).is_some_and(|rest| rest == ".rs" || rest.starts_with('/'))
+        };
+        tests.iter().any(below)
+    };
+    for (file, bytes) in &contents {
         if Path::new(file).extension().is_none_or(|extension| extension != "rs") {
             // What git shows as text.
             let is_text = !bytes.iter().take(8_000).any(|byte| *byte == 0);
-            text += if is_text { String::from_utf8_lossy(&bytes).lines().count() } else { 0 };
-        } else if is_product(file) {
-            let code = String::from_utf8_lossy(&bytes);
+            text += if is_text { String::from_utf8_lossy(bytes).lines().count() } else { 0 };
+        } else if is_product(file) && !is_test(file) {
+            let code = String::from_utf8_lossy(bytes);
             for line in code_lines(&code) {
                 product += 1;
                 if let Some(name) = declared(line) {
@@ -119,6 +134,23 @@ fn is_product(file: &str) -> bool {
     !file.split('/').any(part) && !file.ends_with("tests.rs")
 }
 
+/// The modules that a file declares for tests alone: their paths without an extension.
+fn test_modules(file: &str, text: &str) -> Vec<String> {
+    let (folder, name) = file.rsplit_once('/').unwrap_or(("", file));
+    let own = name.trim_end_matches(".rs");
+    let folder =
+        if ["mod", "lib", "main"].contains(&own) { folder.to_owned() } else { format!("{folder}/{own}") };
+    let lines: Vec<&str> = text.lines().map(str::trim).collect();
+    let is_for_tests = |line: &str| {
+        ["#[cfg(test)]", "#[cfg(lowlat_shuttle)]"].contains(&line) || line.starts_with("#[cfg(all(test, ")
+    };
+    let declared = lines.windows(2).filter(|pair| is_for_tests(pair[0])).filter_map(|pair| {
+        let name = pair[1].strip_suffix(';')?.rsplit_once("mod ")?.1;
+        Some(format!("{folder}/{name}"))
+    });
+    declared.collect()
+}
+
 /// The lines before a file's own tests.
 fn code_lines(text: &str) -> impl Iterator<Item = &str> {
     let own_tests = text.match_indices("#[cfg(test)]").map(|(at, _)| at).find(|at| {
@@ -168,5 +200,8 @@ mod tests {
         );
         assert!(is_product("net/model/src/sfnt.rs") && !is_product("net/model/src/tests.rs"));
         assert!(!is_product("net/model/tests/main.rs") && !is_product("host/run/src/testing.rs"));
+        let text = "#[cfg(test)]\npub(crate) mod deaths;\n#[cfg(all(test, not(loom)))]\nmod b;\n#[cfg(unix)]\nmod c;\n";
+        assert_eq!(test_modules("a/roles/mod.rs", text), ["a/roles/deaths", "a/roles/b"]);
+        assert_eq!(test_modules("a/roles.rs", text)[0], "a/roles/deaths");
     }
 }

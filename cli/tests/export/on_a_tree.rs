@@ -264,33 +264,31 @@ fn another_host_and_another_plan_are_refused() {
 
 #[test]
 fn the_service_s_script_starts_and_stops_without_a_trace() {
-    for shell in SHELLS {
-        for takes_all in [false, true] {
-            let desk = HostWithRole::of(&stock(), Profile::Guide57037, takes_all);
-            let files = desk.files("systemd");
-            let script = find(&files, "oneshot_script.sh");
-            let tree = tree_of(&desk, &desk.plan());
-            // irqbalance is configured by its drop-in, which is installed beside the script.
-            let drop_in = find(&files, "60-lowlat.conf");
-            tree.write("etc/default/irqbalance", "IRQBALANCE_BANNED_CPULIST=1-7,9-15\n");
-            assert!(drop_in.contains("IRQBALANCE_BANNED_CPULIST=1-7,9-15"));
-            let before = tree.places();
-            let output = tree.run(shell, script, "start");
-            assert_success(&output);
-            assert_eq!(tree.read("/proc/sys/vm/stat_interval"), "3600\n");
-            assert_eq!(tree.read("/proc/irq/default_smp_affinity"), "101\n");
-            for irq in fs::read_dir(tree.path("/proc/irq")).expect("interrupts").flatten() {
-                let list = fs::read_to_string(irq.path().join("smp_affinity_list")).unwrap_or_default();
-                assert!(matches!(list.trim(), "" | "0" | "8" | "0,8"), "{}: {list}", irq.path().display());
-            }
-            let stopped = tree.read("/services/dbus.service").starts_with("inactive");
-            assert_eq!(stopped, takes_all);
-            assert!(tree.read("/services/tuned.service").starts_with("active"), "TuneD is never stopped");
-            let started = tree.places();
-            assert_success(&tree.run(shell, script, "start"));
-            assert!(tree.places() == started, "{shell}: a second start changes nothing");
-            assert_success(&tree.run(shell, script, "stop"));
-            differ(&before, &tree.places(), shell);
+    for (shell, takes_all) in SHELLS.into_iter().zip([false, true]) {
+        let desk = HostWithRole::of(&stock(), Profile::Guide57037, takes_all);
+        let files = desk.files("systemd");
+        let script = find(&files, "oneshot_script.sh");
+        let tree = tree_of(&desk, &desk.plan());
+        // irqbalance is configured by its drop-in, which is installed beside the script.
+        let drop_in = find(&files, "60-lowlat.conf");
+        tree.write("etc/default/irqbalance", "IRQBALANCE_BANNED_CPULIST=1-7,9-15\n");
+        assert!(drop_in.contains("IRQBALANCE_BANNED_CPULIST=1-7,9-15"));
+        let before = tree.places();
+        let output = tree.run(shell, script, "start");
+        assert_success(&output);
+        assert_eq!(tree.read("/proc/sys/vm/stat_interval"), "3600\n");
+        assert_eq!(tree.read("/proc/irq/default_smp_affinity"), "101\n");
+        for irq in fs::read_dir(tree.path("/proc/irq")).expect("interrupts").flatten() {
+            let list = fs::read_to_string(irq.path().join("smp_affinity_list")).unwrap_or_default();
+            assert!(matches!(list.trim(), "" | "0" | "8" | "0,8"), "{}: {list}", irq.path().display());
         }
+        let stopped = tree.read("/services/dbus.service").starts_with("inactive");
+        assert_eq!(stopped, takes_all);
+        assert!(tree.read("/services/tuned.service").starts_with("active"), "TuneD is never stopped");
+        let started = tree.places();
+        assert_success(&tree.run(shell, script, "start"));
+        assert!(tree.places() == started, "{shell}: a second start changes nothing");
+        assert_success(&tree.run(shell, script, "stop"));
+        differ(&before, &tree.places(), shell);
     }
 }

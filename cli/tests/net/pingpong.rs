@@ -106,41 +106,49 @@ fn a_run_gives_a_table_a_document_a_page_and_a_log() {
 /// An incomplete measurement is not a success, whether the server died or only stopped.
 #[test]
 fn a_server_that_dies_or_stops_is_told_by_the_exit_code() {
-    for (command, transport) in
-        [("pingpong", "tcp"), ("pingpong", "udp"), ("stream", "tcp"), ("stream", "udp")]
-    {
-        for signal in ["-KILL", "-STOP"] {
-            let mut server = Server::start_for_many();
-            let (time, sizes): (&str, &[&str]) =
-                if command == "pingpong" { ("60s", &["--sizes", "32,64"]) } else { ("3s", &[]) };
-            let client = Command::new(common::binary())
-                .args(["net", command, "client", transport, &server.address, "--duration", time])
-                .args(sizes)
-                .args(["--timeout", "1s"])
-                .stdout(Stdio::piped())
-                .stderr(Stdio::piped())
-                .spawn()
-                .unwrap();
-            let pid = server.child.id();
-            let answers = || {
-                let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
-                let names = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("comm")).ok());
-                names.filter(|name| name == "lowlat-server\n").count() == 1
-            };
-            let mut tries = 0;
-            while !answers() && tries < 600 {
-                std::thread::sleep(Duration::from_millis(50));
-                tries += 1;
-            }
-            std::thread::sleep(Duration::from_millis(300));
-            let sent = Command::new("kill").args([signal, &pid.to_string()]).status().unwrap();
-            assert!(sent.success());
-            let output = client.wait_with_output().unwrap();
-            let said = common::text(&output.stdout) + &common::text(&output.stderr);
-            assert_eq!(output.status.code(), Some(4), "{command} {transport} {signal}: {said}");
-            server.child.kill().unwrap();
+    std::thread::scope(|scope| {
+        for (command, transport) in
+            [("pingpong", "tcp"), ("pingpong", "udp"), ("stream", "tcp"), ("stream", "udp")]
+        {
+            scope.spawn(move || {
+                for signal in ["-KILL", "-STOP"] {
+                    lose_server(command, transport, signal);
+                }
+            });
         }
+    });
+}
+
+fn lose_server(command: &str, transport: &str, signal: &str) {
+    let mut server = Server::start_for_many();
+    let (time, sizes): (&str, &[&str]) =
+        if command == "pingpong" { ("60s", &["--sizes", "32,64"]) } else { ("3s", &[]) };
+    let client = Command::new(common::binary())
+        .args(["net", command, "client", transport, &server.address, "--duration", time])
+        .args(sizes)
+        .args(["--timeout", "1s"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let pid = server.child.id();
+    let answers = || {
+        let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
+        let names = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("comm")).ok());
+        names.filter(|name| name == "lowlat-server\n").count() == 1
+    };
+    let mut tries = 0;
+    while !answers() && tries < 600 {
+        std::thread::sleep(Duration::from_millis(50));
+        tries += 1;
     }
+    std::thread::sleep(Duration::from_millis(300));
+    let sent = Command::new("kill").args([signal, &pid.to_string()]).status().unwrap();
+    assert!(sent.success());
+    let output = client.wait_with_output().unwrap();
+    let said = common::text(&output.stdout) + &common::text(&output.stderr);
+    assert_eq!(output.status.code(), Some(4), "{command} {transport} {signal}: {said}");
+    server.child.kill().unwrap();
 }
 
 #[test]

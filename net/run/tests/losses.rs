@@ -47,7 +47,7 @@ fn scenario(waiting: Waiting, has_parts: bool) -> Scenario {
     Scenario {
         sizes: vec![0, 32],
         timeout_ms: 300,
-        time_ms_max: 1_200,
+        time_ms_max: 800,
         iterations_max: 1_000_000,
         waiting,
         has_parts,
@@ -63,7 +63,7 @@ fn lost_datagrams_are_counted_and_the_run_continues() {
             eprintln!("skipped: spin: one CPU");
             continue;
         }
-        let (pause, length) = (Duration::from_millis(500), Duration::from_millis(150));
+        let (pause, length) = (Duration::from_millis(300), Duration::from_millis(100));
         let record = interrupted(&pair, scenario(waiting, has_parts), pause, length);
         check_warnings(&record);
         let lost: Vec<u64> = record.sizes.iter().map(|size| size.lost_count).collect();
