@@ -1,7 +1,7 @@
 //! Arguments that name a host and a role, and the host read from them.
 
-use crate::output;
 use crate::role::{self, KeptRole};
+use crate::{commands::completions, output};
 use clap::Args;
 use lowlat_catalogue::CATALOGUE;
 use lowlat_host::{Allocation, CpuSet, HostSnapshot, Profile, Role};
@@ -18,10 +18,10 @@ pub struct HostArgs {
     pub root: PathBuf,
     /// Read this role file (TOML): housekeeping, isolated, nics, accept-risk, profile; or a built-in role: trading,
     /// guide-57037 [default: that of the plan in force, /etc/lowlat/role.toml, or the host's isolation]
-    #[arg(long, value_name = "FILE|NAME")]
+    #[arg(long, value_name = "FILE|NAME", add = completions::roles())]
     pub role: Option<PathBuf>,
     /// Judge by this profile: trading or guide-57037 [default: the role's, else trading]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", add = completions::profiles())]
     pub profile: Option<Profile>,
 }
 

@@ -25,6 +25,7 @@ use std::{
 fn main() -> ExitCode {
     output::set_panic_hook();
     lowlat_host_run::output::set_signals();
+    commands::completions::answer();
     let word = std::env::args_os().nth(1);
     if word.is_none() {
         return show_standing();

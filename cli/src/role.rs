@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use std::{io::ErrorKind, path::Path};
 
 /// Roles that are part of the binary, by name.
-const ROLES: [(&str, &str); 2] = [
+pub const ROLES: [(&str, &str); 2] = [
     ("guide-57037", include_str!("../../roles/guide-57037.toml")),
     ("trading", include_str!("../../roles/trading.toml")),
 ];

@@ -13,6 +13,7 @@ mod bios;
 mod cache;
 mod cache_partition;
 mod checked;
+mod completions;
 mod docs;
 mod documents;
 mod export;

@@ -1,6 +1,6 @@
 //! `lowlat audit`: a verdict on every setting of the catalogue.
 
-use super::{Subcommand, help};
+use super::{Subcommand, completions, help};
 use crate::{arguments::word, exit::Exit, host::HostArgs, output};
 use anyhow::bail;
 use clap::{ArgMatches, Args, FromArgMatches};
@@ -27,7 +27,7 @@ struct AuditArgs {
     #[arg(long)]
     all: bool,
     /// Explain one setting in full
-    #[arg(long, value_name = "ID", conflicts_with = "list")]
+    #[arg(long, value_name = "ID", conflicts_with = "list", add = completions::settings())]
     explain: Option<String>,
     /// List the catalogue instead: id, layer, name, sources
     #[arg(long)]

@@ -4,7 +4,7 @@ mod assess;
 mod audit;
 mod bios;
 mod cache;
-mod completions;
+pub mod completions;
 mod cpus;
 #[cfg(test)]
 mod handbook;

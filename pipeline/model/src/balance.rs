@@ -118,6 +118,11 @@ impl Balance {
 }
 
 impl Delivered {
+    /// True if strategies received or lost everything that was published.
+    pub fn has_arrived(&self) -> bool {
+        self.received + self.lost >= self.published
+    }
+
     fn finding(&self, kind: &str, deaths: u64) -> Option<String> {
         let arrived = self.received + self.lost;
         let [published, received, lost] = [self.published, self.received, self.lost].map(count);

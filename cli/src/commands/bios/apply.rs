@@ -5,7 +5,7 @@ use super::{
     connection::{Connection, in_words},
     source::{Source, bounded},
 };
-use crate::{exit::Exit, output, results};
+use crate::{commands::completions, exit::Exit, output, results};
 use anyhow::{Context, bail};
 use clap::Args;
 use lowlat_bios::{BiosChange, BiosExport};
@@ -20,7 +20,7 @@ pub struct Apply {
     #[command(flatten)]
     source: Source,
     /// Include this setting although it weakens security or memory error protection; repeatable
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", add = completions::settings())]
     accept_risk: Vec<String>,
     /// Restore the settings saved in this file by an earlier apply
     #[arg(long, value_name = "FILE", conflicts_with_all = ["profile", "accept_risk"])]

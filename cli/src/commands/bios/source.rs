@@ -1,6 +1,7 @@
 //! Source of BIOS settings: files, or a service.
 
 use super::connection::Connection;
+use crate::commands::completions;
 use anyhow::{Context, bail};
 use clap::{ArgGroup, Args};
 use lowlat_bios::{BYTES_MAX, BiosFacts, BiosReader};
@@ -22,7 +23,7 @@ pub struct Source {
     #[arg(long, value_name = "FILE", conflicts_with = "redfish")]
     registry: Option<PathBuf>,
     /// Judge by this profile: trading or guide-57037
-    #[arg(long, value_name = "NAME", default_value_t)]
+    #[arg(long, value_name = "NAME", default_value_t, add = completions::profiles())]
     pub profile: Profile,
 }
 

@@ -1,6 +1,6 @@
 //! `lowlat net prepare`: the part of the plan that concerns one interface and the network.
 
-use crate::commands::{help, tune};
+use crate::commands::{completions, help, tune};
 use crate::{exit::Exit, host::HostArgs, output};
 use clap::Args;
 use lowlat_plan::Plan;
@@ -29,7 +29,7 @@ pub struct NetPrepareArgs {
     #[arg(long, conflicts_with_all = ["yes", "only_run_time"])]
     dry_run: bool,
     /// Accept the risk of this setting; repeatable
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", add = completions::settings())]
     accept_risk: Vec<String>,
     /// Suspend interrupts while applications busy-poll with epoll (Linux 6.13)
     #[arg(long)]

@@ -10,7 +10,7 @@ use std::{
 };
 
 /// Roles that can be pinned.
-const ROLES: [&str; 7] = ["master", "cached", RECORDER, "md", "td", PLATFORM, "strategies"];
+pub const ROLES: [&str; 7] = ["master", "cached", RECORDER, "md", "td", PLATFORM, "strategies"];
 const PLATFORM: &str = PipelineParameters::PLATFORM;
 
 /// CPUs by the name of the role, such as "md".

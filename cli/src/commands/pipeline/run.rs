@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     arguments::{PageArgs, bytes, duration, time_ns, word},
-    commands::{help, outputs::RunFiles},
+    commands::{completions, help, outputs::RunFiles},
     exit::Exit,
     labels::host_name,
     output, signals,
@@ -84,7 +84,7 @@ pub struct PipelineRunArgs {
     strategy_cost: u64,
     /// CPUs of roles: md=0,td=1,strategies=2-5; platform=0 runs md and td in one process; also
     /// master, cached, recorder; or a file written by lowlat pipeline size --write-pins
-    #[arg(long, value_name = "ROLE=CPU|FILE", value_parser = PinSource::parse)]
+    #[arg(long, value_name = "ROLE=CPU|FILE", value_parser = PinSource::parse, add = completions::pins())]
     pins: Option<PinSource>,
     /// Run all strategies in one process on this CPU
     #[arg(long, value_name = "CPU")]

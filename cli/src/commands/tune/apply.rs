@@ -2,7 +2,13 @@
 
 use super::{ask, check_ids, plan_file};
 use crate::{
-    arguments, commands::help, exit::Exit, host::HostArgs, output, progress::Progress, role, signals,
+    arguments,
+    commands::{completions, help},
+    exit::Exit,
+    host::HostArgs,
+    output,
+    progress::Progress,
+    role, signals,
 };
 use clap::Args;
 use lowlat_host::{HostSnapshot, IsolateBy};
@@ -31,7 +37,7 @@ pub struct TuneApplyArgs {
     #[command(flatten)]
     host: HostArgs,
     /// Accept the risk of this setting; repeatable
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", add = completions::settings())]
     accept_risk: Vec<String>,
     /// Isolate CPUs by boot parameters, or by a cpuset partition without a reboot [default: boot]
     #[arg(long, value_name = "boot|cpuset", value_parser = super::isolate_by)]

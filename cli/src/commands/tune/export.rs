@@ -1,6 +1,11 @@
 //! `lowlat tune export`: writes the plan as files for other tools, only to `--out`.
 
-use crate::{commands::help, exit::Exit, host::HostArgs, output, results};
+use crate::{
+    commands::{completions, help},
+    exit::Exit,
+    host::HostArgs,
+    output, results,
+};
 use anyhow::{Context, bail};
 use clap::{Args, builder::PossibleValuesParser};
 use lowlat_host::IsolateBy;
@@ -31,7 +36,7 @@ pub struct TuneExportArgs {
     #[arg(long, value_name = "DIR|FILE")]
     out: Option<PathBuf>,
     /// Accept the risk of this setting; repeatable
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", add = completions::settings())]
     accept_risk: Vec<String>,
     /// Replace existing files that differ
     #[arg(long)]

@@ -1,6 +1,12 @@
 //! `lowlat tune plan`: shows a profile's changes to a host as one diff. Writes nothing to the host.
 
-use crate::{commands::help, exit::Exit, host::HostArgs, output, results::PreparedFile};
+use crate::{
+    commands::{completions, help},
+    exit::Exit,
+    host::HostArgs,
+    output,
+    results::PreparedFile,
+};
 use clap::Args;
 use lowlat_host::IsolateBy;
 use lowlat_plan::Plan;
@@ -22,7 +28,7 @@ pub struct TunePlanArgs {
     #[command(flatten)]
     host: HostArgs,
     /// Accept the risk of this setting; repeatable
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", add = completions::settings())]
     accept_risk: Vec<String>,
     /// Isolate CPUs by boot parameters, or by a cpuset partition without a reboot [default: boot]
     #[arg(long, value_name = "boot|cpuset", value_parser = super::isolate_by)]

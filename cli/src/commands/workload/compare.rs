@@ -4,7 +4,10 @@ use super::{
     measure::{self, MeasureArgs, NamesArgs},
     run::SETTINGS,
 };
-use crate::{commands::help, exit::Exit};
+use crate::{
+    commands::{completions, help},
+    exit::Exit,
+};
 use clap::Args;
 use lowlat_cores_run::workload::Order;
 use lowlat_workload::{Purpose, Setting};
@@ -21,10 +24,10 @@ pub struct WorkloadCompareArgs {
     #[command(flatten)]
     names: NamesArgs,
     /// Setting of side A
-    #[arg(long, value_name = "SETTING", default_value = "place=kernel")]
+    #[arg(long, value_name = "SETTING", add = completions::placements(), default_value = "place=kernel")]
     a: Setting,
     /// Setting of side B
-    #[arg(long, value_name = "SETTING")]
+    #[arg(long, value_name = "SETTING", add = completions::placements())]
     b: Setting,
     #[command(flatten)]
     measure: MeasureArgs,

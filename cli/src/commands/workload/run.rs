@@ -1,7 +1,10 @@
 //! `lowlat workload run`.
 
 use super::measure::{self, MeasureArgs, NamesArgs};
-use crate::{commands::help, exit::Exit};
+use crate::{
+    commands::{completions, help},
+    exit::Exit,
+};
 use clap::Args;
 use lowlat_cores_run::workload::Order;
 use lowlat_workload::{Purpose, Setting};
@@ -18,7 +21,7 @@ pub struct WorkloadRunArgs {
     #[command(flatten)]
     names: NamesArgs,
     /// Measure under this setting; may be repeated [default: place=kernel]
-    #[arg(long, value_name = "SETTING")]
+    #[arg(long, value_name = "SETTING", add = completions::placements())]
     under: Vec<Setting>,
     #[command(flatten)]
     measure: MeasureArgs,

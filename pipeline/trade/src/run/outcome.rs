@@ -95,6 +95,27 @@ pub(super) fn totals(master: &Master) -> Totals {
     look(master).map_or_else(Totals::default, |ledger| ledger.totals())
 }
 
+/// Records of a node's stream; `None` if it has none, or its memory holds what nobody can have written.
+fn in_stream(master: &Master, number: u32) -> Option<u64> {
+    master.published(number).filter(|count| *count <= COUNT_MAX)
+}
+
+fn delivered(master: &Master, name: &str, of: fn(&Figures) -> Received) -> Delivered {
+    let nodes = master.nodes();
+    let writer = nodes.iter().find(|node| node.name == name);
+    let published = writer.and_then(|node| in_stream(master, node.number)).unwrap_or(0);
+    let of = nodes.iter().filter(|node| node.is_sender).map(|node| of(&node.figures));
+    let (received, lost) = of.fold((0, 0), |(read, lost), more| (read + more.read, lost + more.lost));
+    Delivered { published, received, lost }
+}
+
+/// True if strategies have everything that md and td published. Quotes count where none is passed over.
+pub(super) fn has_arrived(master: &Master, overrun: QuoteOverrun) -> bool {
+    let quotes = || delivered(master, MD_STREAM, |figures| figures.quotes);
+    let answers = delivered(master, TD_STREAM, |figures| figures.answers);
+    answers.has_arrived() && (overrun != QuoteOverrun::Gap || quotes().has_arrived())
+}
+
 /// Returns the records sent, from the memory of the streams, and those that arrived, from td's ledger and the counters
 /// of strategies.
 fn balance(asked: &PipelineOptions, ended: &EndedRun<'_>, td: Option<&Tally<Arc<Memfd>>>) -> Balance {
@@ -102,24 +123,15 @@ fn balance(asked: &PipelineOptions, ended: &EndedRun<'_>, td: Option<&Tally<Arc<
     let nodes = master.nodes();
     let ledger = look(master);
     // The records of a stream are counted in its writer's memory too.
-    let in_stream = |number| master.published(number).filter(|count| *count <= COUNT_MAX);
+    let in_stream = |number| in_stream(master, number);
     let overwritten = nodes.iter().filter(|node| {
         node.figures.implausible > 0 || master.published(node.number).is_some_and(|count| count > COUNT_MAX)
     });
-    let published = |name: &str| {
-        let node = nodes.iter().find(|node| node.name == name);
-        node.and_then(|node| in_stream(node.number)).unwrap_or(0)
-    };
     let senders: Vec<_> = nodes.iter().filter(|node| node.is_sender).collect();
-    let delivered = |name: &str, of: fn(&Figures) -> Received| {
-        let of = senders.iter().map(|node| of(&node.figures));
-        let (received, lost) = of.fold((0, 0), |(read, lost), more| (read + more.read, lost + more.lost));
-        Delivered { published: published(name), received, lost }
-    };
     let [orders_foreign, not_orders] = td.map_or([0; 2], Tally::refused);
     Balance {
-        quotes: delivered(MD_STREAM, |figures| figures.quotes),
-        answers: delivered(TD_STREAM, |figures| figures.answers),
+        quotes: delivered(master, MD_STREAM, |figures| figures.quotes),
+        answers: delivered(master, TD_STREAM, |figures| figures.answers),
         compares_deliveries: asked.overrun == QuoteOverrun::Gap
             && ended.watch.moved_out.is_empty()
             && senders.iter().all(|node| master.has_program(&node.name)),

@@ -15,7 +15,7 @@ use crate::{
     stages::{Stage, StageRecorder},
 };
 use lowlat_host::statistics::carries_quantile;
-use lowlat_pipeline::{PipelineOptions, PipelineParameters, PipelineRecord};
+use lowlat_pipeline::{PipelineOptions, PipelineParameters, PipelineRecord, QuoteOverrun};
 use std::{
     collections::BTreeSet,
     fs::File,
@@ -33,6 +33,8 @@ const JOIN_NS_EACH: u64 = SECOND_NS / 4;
 const OVERTIME_NS_MAX: u64 = 30 * SECOND_NS;
 /// Orders and answers have come to rest if nothing was counted for this long.
 const REST_NS: u64 = SECOND_NS / 5;
+/// The same while quotes or answers have not arrived: a busy machine may leave a strategy without a turn.
+const REST_BEHIND_NS: u64 = 2 * SECOND_NS;
 /// Longest wait until they have.
 const REST_NS_MAX: u64 = 10 * SECOND_NS;
 /// Time for a process to end on request.
@@ -214,7 +216,7 @@ impl Watch<'_> {
             self.master.stop_node("md").ok();
         }
         let elapsed_ns = now_ns() - begun_ns;
-        self.rest()?;
+        self.rest(asked.overrun)?;
         let (after, uses_ns) = (uses::read(&self.master), now_ns() - before_ns);
         let idle = [idle_before, uses::machine_idle()];
         let private = uses::private(&self.master);
@@ -241,10 +243,14 @@ impl Watch<'_> {
     }
 
     /// Waits until nothing is counted any more, and no order waits for td, whose successor may be joining.
-    fn rest(&mut self) -> Result<(), Refusal> {
+    fn rest(&mut self, overrun: QuoteOverrun) -> Result<(), Refusal> {
         let until_ns = now_ns() + REST_NS_MAX;
         let mut last = (self.counted(), now_ns());
-        while now_ns() < until_ns && (now_ns() - last.1 < REST_NS || self.master.waiting("td") > 0) {
+        let rests = |master: &Master, since_ns| {
+            let rest_ns = if outcome::has_arrived(master, overrun) { REST_NS } else { REST_BEHIND_NS };
+            now_ns() - since_ns >= rest_ns && master.waiting("td") == 0
+        };
+        while now_ns() < until_ns && !rests(&self.master, last.1) {
             self.turn(Duration::from_millis(20))?;
             self.tell(Phase::Ending, false);
             let counted = self.counted();

@@ -24,6 +24,8 @@ use std::{
         Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
+    thread,
+    time::Duration,
 };
 
 /// "SOCKET STRATEGIES COUNT PERIOD_US": publishes this many quotes and exits.
@@ -215,6 +217,31 @@ fn a_process_that_dies_during_a_run_is_restarted_and_reported() {
     let said = "1 restart after the death of a process.";
     assert!(record.findings.iter().any(|finding| finding == said), "{:?}", record.findings);
     until("nothing is left", || leftovers() == (0, 0));
+}
+
+/// A busy machine leaves a strategy without a turn; its quotes and answers are still on their way.
+#[test]
+fn a_run_waits_for_a_strategy_that_is_behind() {
+    const COUNT: u64 = 300;
+    let _alone = alone();
+    let (stop, mut stopped) = (AtomicBool::new(false), None);
+    let mut progress = |progress: &Progress| {
+        if progress.ticks_published >= COUNT / 4 && stopped.is_none() {
+            let pid = child_named("strategy:").expect("a strategy runs");
+            let send = move |signal| rustix::process::kill_process(pid, signal).unwrap();
+            send(rustix::process::Signal::STOP);
+            // The rest of the ticks takes 1.5 s at most.
+            stopped = Some(thread::spawn(move || {
+                thread::sleep(Duration::from_millis(2_000));
+                send(rustix::process::Signal::CONT);
+            }));
+        }
+    };
+    let record =
+        run(&parameters(3), programs(3, COUNT, 6_000), &PipelineOptions::default(), &mut progress, &stop)
+            .unwrap();
+    stopped.expect("a strategy was stopped").join().unwrap();
+    check_clean(&record, COUNT);
 }
 
 #[test]
