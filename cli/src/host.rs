@@ -8,7 +8,7 @@ use lowlat_host::{Allocation, CpuSet, HostSnapshot, Profile, Role};
 use lowlat_host_run::{Root, snapshot};
 use lowlat_tune_run::StateDir;
 use serde::Serialize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Host to read, and the role and profile to judge it by.
 #[derive(Debug, Args)]
@@ -16,6 +16,13 @@ pub struct HostArgs {
     /// Read this host: a directory with proc/ and sys/, or a capture file
     #[arg(long, value_name = "DIR|FILE", default_value = "/")]
     pub root: PathBuf,
+    #[command(flatten)]
+    pub judge: RoleArgs,
+}
+
+/// Role and profile to judge a host by.
+#[derive(Debug, Args)]
+pub struct RoleArgs {
     /// Read this role file (TOML): housekeeping, isolated, nics, accept-risk, profile; or a built-in role: trading,
     /// guide-57037 [default: that of the plan in force, /etc/lowlat/role.toml, or the host's isolation]
     #[arg(long, value_name = "FILE|NAME", add = completions::roles())]
@@ -40,9 +47,7 @@ impl HostArgs {
     /// Reads the host and the role, and prints on stderr which role it is, unless the user named it.
     pub fn read(&self) -> anyhow::Result<Host> {
         let host = self.read_silently()?;
-        for note in host.role_notes() {
-            output::talk(&note);
-        }
+        host.print_role_notes();
         Ok(host)
     }
 
@@ -50,10 +55,19 @@ impl HostArgs {
     pub fn read_silently(&self) -> anyhow::Result<Host> {
         let root = Root::open(&self.root)?;
         let state = (!root.is_capture()).then(|| StateDir::below(&self.root));
-        self.read_with(root, state.as_ref())
+        self.judge.read_with(root, state.as_ref())
+    }
+}
+
+impl RoleArgs {
+    /// Reads the running host and the role, and prints on stderr which role it is, unless the user named it.
+    pub fn read(&self) -> anyhow::Result<Host> {
+        let host = self.read_with(Root::open(Path::new("/"))?, Some(&StateDir::below(Path::new("/"))))?;
+        host.print_role_notes();
+        Ok(host)
     }
 
-    /// The same with lowlat's state in another place.
+    /// Reads a host whose state is kept in a place of its own.
     pub fn read_with(&self, root: Root, state: Option<&StateDir>) -> anyhow::Result<Host> {
         let named = self.role.as_deref().map(|path| anyhow::Ok((path, role::read(path)?))).transpose()?;
         let snapshot = snapshot::read(&root, CATALOGUE);
@@ -67,17 +81,6 @@ impl HostArgs {
         let mut allocation = Allocation::choose(&snapshot, &role);
         allocation.warnings.extend(role_warnings.iter().cloned());
         Ok(Host { root, snapshot, role, allocation, role_warnings })
-    }
-
-    /// Reads the running host; `what` is what can only be measured there: "round trips".
-    pub fn read_live(&self, what: &str) -> anyhow::Result<Host> {
-        let host = self.read()?;
-        anyhow::ensure!(
-            host.root.is_live(),
-            "cannot measure {}: {what} can only be measured on the running host\nhint: leave out --root",
-            host.root.label()
-        );
-        Ok(host)
     }
 }
 
@@ -107,6 +110,12 @@ impl Host {
     /// Returns the isolated CPUs of a role that names its CPUs.
     pub fn cpus_of_role(&self) -> Option<&CpuSet> {
         role::named_cpus(&self.role, &self.allocation.isolated)
+    }
+
+    fn print_role_notes(&self) {
+        for note in self.role_notes() {
+            output::talk(&note);
+        }
     }
 
     /// Returns which role the host is judged by, unless the user named it, and the warnings about it.

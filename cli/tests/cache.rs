@@ -35,7 +35,6 @@ fn what_cannot_be_measured_is_an_error_with_a_hint() {
     for (arguments, cause) in [
         (["--cpus", "0"], "a pair takes two CPUs"),
         (["--cpus", "0,8000"], "outside of this process's cpuset"),
-        (["--root", "/nowhere"], "/nowhere"),
     ] {
         let output = common::lowlat(&[["cache", "c2c"], arguments].concat());
         let said = text(&output.stderr);

@@ -93,8 +93,8 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
 fn next_command(host: &HostArgs) -> String {
     let mut command = "lowlat tune plan".to_owned();
     let root = (host.root != Path::new("/")).then(|| host.root.display().to_string());
-    let role = host.role.as_ref().map(|role| role.display().to_string());
-    let profile = host.profile.map(|profile| profile.to_string());
+    let role = host.judge.role.as_ref().map(|role| role.display().to_string());
+    let profile = host.judge.profile.map(|profile| profile.to_string());
     for (option, value) in [("--root", root), ("--role", role), ("--profile", profile)] {
         if let Some(value) = value {
             command.extend([" ", option, " ", &shell::word(&value)]);

@@ -221,4 +221,27 @@ mod tests {
         }
         assert!(faults.is_empty(), "{}", faults.join("\n"));
     }
+
+    #[test]
+    fn what_only_the_running_host_can_show_takes_no_other_root() {
+        let mut found = Vec::new();
+        options(&cli(), "lowlat", &mut found);
+        let takes = |command: &str, option: &str| {
+            found.iter().any(|(long, words, _)| long == option && words == &format!("lowlat {command}"))
+        };
+        for command in [
+            "jitter",
+            "net pingpong client",
+            "net stream client",
+            "net compare",
+            "net choose",
+            "cache clock",
+            "cache false-sharing",
+            "workload run",
+            "pipeline size",
+        ] {
+            assert!(takes(command, "role") && !takes(command, "root"), "{command}");
+        }
+        assert!(takes("audit", "root") && takes("cache c2c", "root"));
+    }
 }

@@ -356,14 +356,12 @@ fn a_run_does_not_overwrite_a_recording() {
 fn a_run_keeps_its_figures_when_its_recorder_dies() {
     let (runs, home) = (runs(), TempDir::new().unwrap());
     let out = home.path().join("monday");
-    let run = recorded_run(runs.path(), &out, "8s");
+    let mut run = recorded_run(runs.path(), &out, "6s");
     wait_for("record", || has_records(&out));
-    // Until its master stops restarting it.
-    let begun = Instant::now();
-    while begun.elapsed() < Duration::from_secs(4) {
+    wait_for("end of the run", || {
         recorder_of(&out).into_iter().for_each(kill);
-        thread::sleep(Duration::from_millis(20));
-    }
+        run.try_wait().unwrap().is_some()
+    });
     let output = run.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(1), "{}", said(&output));
     let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();

@@ -1,8 +1,8 @@
 //! Claims in reports that the measurement does not support.
 
 use crate::{
+    common::text,
     common::{binary, lowlat},
-    common::{fixtures, text},
 };
 use lowlat_host::{CpuId, CpuSet, Reading};
 use lowlat_jitter::{
@@ -50,15 +50,6 @@ fn size_separates_checked_from_predicted_in_its_document() {
     assert_eq!(answer["checked"], Value::Null, "100 orders carry no p99: {answer}");
     let predicted = answer["predicted"].as_u64().expect("a number");
     assert_eq!(answer["is_extrapolated"], Value::Bool(predicted > 0), "{answer}");
-}
-
-#[test]
-fn size_refuses_a_host_that_is_not_running() {
-    let (_, capture) = fixtures().into_iter().next().expect("a captured host");
-    let output = lowlat(&["pipeline", "size", "--root", &capture.display().to_string()]);
-    let errors = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{errors}");
-    assert!(errors.contains("hint: leave out --root"), "{errors}");
 }
 
 /// Interruptions of CPUs 1 to 3 as a document of an earlier lowlat has them, on a host that isolates CPU 1, stops the

@@ -73,13 +73,6 @@ fn durations_that_make_no_sense() {
 }
 
 #[test]
-fn a_captured_host_has_no_time_to_measure() {
-    let (_, fixture) = crate::common::fixtures().into_iter().next().expect("a fixture");
-    let fixture = fixture.canonicalize().unwrap().display().to_string();
-    refused(&["--root", &fixture], &["only be measured on the running host", &fixture, "leave out --root"]);
-}
-
-#[test]
 fn files_that_cannot_be_written_fail_before_the_run() {
     refused(&["--raw", "/nonexistent/raw"], &["/nonexistent/raw.", "name a prefix in an existing directory"]);
     for option in ["--result", "--report", "--hlog"] {

@@ -5,14 +5,16 @@ use crate::{
     commands::{help, outputs::OutputArgs},
     documents::{self, Run},
     exit::Exit,
-    host::HostArgs,
+    host::RoleArgs,
     output, signals,
 };
 use anyhow::Context as _;
 use clap::{Args, builder::PossibleValue};
 use lowlat_cache::c2c::{C2cMeasurement, C2cRecord, LatencyMatrix, Method, SurveyLimits};
+use lowlat_catalogue::CATALOGUE;
 use lowlat_cores_run::cache::c2c;
 use lowlat_host::{CpuSet, HostSnapshot, topology::Topology};
+use lowlat_host_run::{Root, snapshot};
 use std::path::{Path, PathBuf};
 
 /// Fewest CPUs of a survey.
@@ -33,7 +35,7 @@ const CPUS_MIN: usize = 2;
 ]))]
 pub struct CacheC2cArgs {
     #[command(flatten)]
-    host: HostArgs,
+    role: RoleArgs,
     /// Measure these CPUs [default: all that this process may use]
     #[arg(long, value_name = "LIST", value_parser = cpus)]
     cpus: Option<CpuSet>,
@@ -46,6 +48,9 @@ pub struct CacheC2cArgs {
     /// Group the times of this file instead: a matrix that core-to-core-latency --csv printed on any host
     #[arg(long, value_name = "FILE", conflicts_with_all = ["cpus", "all", "result", "report"])]
     import: Option<PathBuf>,
+    /// Compare the imported matrix with this host: a directory with proc/ and sys/, or a capture file
+    #[arg(long, value_name = "DIR|FILE", requires = "import")]
+    root: Option<PathBuf>,
     #[command(flatten)]
     outputs: OutputArgs,
 }
@@ -64,7 +69,7 @@ pub fn run(arguments: &CacheC2cArgs) -> anyhow::Result<Exit> {
     }
     let outputs = arguments.outputs.prepare()?;
     let labels = &arguments.outputs.files.language.labels;
-    let mut run = Run::begin(C2cMeasurement::COMMAND, labels, || arguments.host.read_live("latencies"))?;
+    let mut run = Run::begin(C2cMeasurement::COMMAND, labels, || arguments.role.read())?;
     let measured = chosen(arguments.cpus.as_ref(), &run.host.snapshot)?;
     let stop = signals::stop_flag()?;
     let mut limits = SurveyLimits::default();
@@ -98,14 +103,16 @@ fn import(file: &Path, arguments: &CacheC2cArgs) -> anyhow::Result<Exit> {
     let text = documents::text_of(file).with_context(|| format!("cannot read {shown}\n{hint}"))?;
     let matrix = LatencyMatrix::parse(&text)
         .map_err(|error| anyhow::anyhow!("cannot read {shown}: {error}\n{hint}"))?;
-    let is_named = arguments.host.root != Path::new("/");
-    let topology = if is_named { arguments.host.read()?.snapshot.topology } else { Topology::default() };
+    let topology = match &arguments.root {
+        Some(root) => snapshot::read(&Root::open(root)?, CATALOGUE).topology,
+        None => Topology::default(),
+    };
     let record =
         C2cRecord { method: arguments.method.unwrap_or(Method::CompareExchange), ..matrix.survey(&topology) };
     output::print_as(arguments.outputs.json, &output::Document::of("lowlat-cache-c2c", &record), |width| {
         lowlat_cores_report::c2c_text(&record, &topology, width)
     })?;
-    let differs = is_named && !lowlat_cache::c2c::differences(&record, &topology).is_empty();
+    let differs = arguments.root.is_some() && !lowlat_cache::c2c::differences(&record, &topology).is_empty();
     Ok(if differs { Exit::Findings } else { Exit::Clean })
 }
 

@@ -4,7 +4,7 @@ use crate::{
     arguments::{cpus, duration},
     commands::help,
     exit::Exit,
-    host::HostArgs,
+    host::RoleArgs,
     output,
     progress::Progress,
     signals,
@@ -25,7 +25,7 @@ use std::{sync::atomic::Ordering, time::Duration};
 ]))]
 pub struct CacheClockArgs {
     #[command(flatten)]
-    host: HostArgs,
+    role: RoleArgs,
     /// Keep these CPUs busy, and measure each [default: all]
     #[arg(long, value_name = "LIST", value_parser = cpus)]
     cpus: Option<CpuSet>,
@@ -40,7 +40,7 @@ pub struct CacheClockArgs {
 pub fn run(arguments: &CacheClockArgs) -> anyhow::Result<Exit> {
     let progress = Progress::new();
     progress.say("reading the host");
-    let host = arguments.host.read_live("clocks")?;
+    let host = arguments.role.read()?;
     let usable = super::usable(arguments.cpus.as_ref(), &host.snapshot)?;
     let options = ClockOptions { cpus: usable, duration: arguments.duration };
     let stop = signals::stop_flag()?;

@@ -5,7 +5,7 @@ use crate::{
     arguments::{cpus, duration},
     commands::help,
     exit::Exit,
-    host::HostArgs,
+    host::RoleArgs,
     output,
     progress::Progress,
     signals,
@@ -37,7 +37,7 @@ const THREADS_MIN: usize = 2;
 ]))]
 pub struct CacheFalseSharingArgs {
     #[command(flatten)]
-    host: HostArgs,
+    role: RoleArgs,
     /// Run a thread on each of these CPUs [default: two, on different cores if possible]
     #[arg(long, value_name = "LIST", value_parser = cpus)]
     cpus: Option<CpuSet>,
@@ -68,7 +68,7 @@ pub fn run(arguments: &CacheFalseSharingArgs) -> anyhow::Result<Exit> {
     }
     let progress = Progress::new();
     progress.say("reading the host");
-    let host = arguments.host.read_live("false sharing")?;
+    let host = arguments.role.read()?;
     let topology = &host.snapshot.topology;
     let usable = super::usable(arguments.cpus.as_ref(), &host.snapshot)?;
     let chosen: Vec<CpuId> = match &arguments.cpus {

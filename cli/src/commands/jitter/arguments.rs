@@ -6,7 +6,7 @@ use crate::{
         help,
         outputs::{FileArgs, Form},
     },
-    host::HostArgs,
+    host::RoleArgs,
 };
 use clap::Args;
 use lowlat_host::CpuSet;
@@ -55,7 +55,7 @@ pub struct JitterArgs {
     #[arg(long, value_name = "LIMITS", value_parser = parse_gate)]
     pub gate: Option<Gate>,
     #[command(flatten)]
-    pub host: HostArgs,
+    pub role: RoleArgs,
 }
 
 /// Scheduling of the samplers.

@@ -10,20 +10,15 @@ use crate::{
 };
 use lowlat_jitter::JitterMeasurement;
 use lowlat_jitter_report::{LiveCpu, LiveView, live_lines};
-use lowlat_jitter_run::jitter::{
-    self, JitterError, JitterOptions, JitterProgress, Observation, RealTime, RealTimePolicy,
-};
+use lowlat_jitter_run::jitter::{self, JitterOptions, JitterProgress, Observation, RealTime, RealTimePolicy};
 use lowlat_results::ResultDocument;
 use std::{sync::atomic::Ordering, time::Duration};
 
 /// Reads the host, waits for quiet if requested, and measures.
 pub fn run(arguments: &JitterArgs) -> anyhow::Result<ResultDocument> {
     let labels = &arguments.outputs.files.language.labels;
-    let mut run = Run::begin(JitterMeasurement::KIND, labels, || arguments.host.read())?;
+    let mut run = Run::begin(JitterMeasurement::KIND, labels, || arguments.role.read())?;
     let host = &run.host;
-    if !host.root.is_live() {
-        return Err(JitterError::NotLive { root: host.root.label().to_owned() }.into());
-    }
     let chosen = choose::isolated_first(arguments.cpus.as_ref(), host.cpus_of_role(), &host.snapshot)?;
     let options = options(arguments, &chosen);
     // Before the wait for quiet: there is no point in waiting for an offline CPU.

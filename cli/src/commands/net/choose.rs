@@ -6,7 +6,7 @@ use crate::{
     commands::{examples, outputs::OutputArgs},
     documents::Run,
     exit::Exit,
-    host::HostArgs,
+    host::RoleArgs,
     output, signals,
 };
 use anyhow::Context;
@@ -75,7 +75,7 @@ pub struct NetChooseArgs {
     #[command(flatten)]
     outputs: OutputArgs,
     #[command(flatten)]
-    host_args: HostArgs,
+    role: RoleArgs,
 }
 
 /// Parses a share of a CPU: "50%" or "50".
@@ -95,7 +95,7 @@ pub fn run(arguments: &NetChooseArgs) -> anyhow::Result<Exit> {
         mode.applied_to(&scenario).check().map_err(net::PingpongError::from)?;
     }
     let (command, labels) = (NetChoiceMeasurement::COMMAND, &arguments.outputs.files.language.labels);
-    let mut run = Run::begin(command, labels, || arguments.host_args.read_live("round trips"))?;
+    let mut run = Run::begin(command, labels, || arguments.role.read())?;
     let options = ChooseOptions {
         goal: Goal { p99_ns: arguments.p99, cpu_share: arguments.cpu_share },
         scenario,

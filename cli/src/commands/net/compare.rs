@@ -5,7 +5,7 @@ use crate::{
     commands::{examples, outputs::OutputArgs},
     documents::{self, Run},
     exit::Exit,
-    host::HostArgs,
+    host::RoleArgs,
     output, signals,
 };
 use anyhow::Context;
@@ -50,7 +50,7 @@ pub struct NetCompareArgs {
     #[command(flatten)]
     outputs: OutputArgs,
     #[command(flatten)]
-    host_args: HostArgs,
+    role: RoleArgs,
     /// The sides, with -- before each: arguments of `lowlat net pingpong client`, or a command of sfnt-pingpong, sockperf, netperf or eflatency
     #[arg(last = true, value_name = "SIDE", required_unless_present = "import")]
     sides: Vec<String>,
@@ -62,7 +62,7 @@ pub fn run(arguments: &NetCompareArgs) -> anyhow::Result<Exit> {
     let sides = if is_imported { Vec::new() } else { sides(&arguments.sides)? };
     let (imported, cpus) = (imported(&arguments.import)?, control_cpus(arguments)?);
     let (command, labels) = (NetCompareMeasurement::COMMAND, &arguments.outputs.files.language.labels);
-    let mut run = Run::begin(command, labels, || arguments.host_args.read_live("round trips"))?;
+    let mut run = Run::begin(command, labels, || arguments.role.read())?;
     let stop = signals::stop_flag()?;
     run.progress.stand_still();
     run.start();

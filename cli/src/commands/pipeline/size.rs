@@ -5,7 +5,7 @@ use crate::{
     arguments::{duration, time_ns, word},
     commands::help,
     exit::{Exit, Interrupted},
-    host::HostArgs,
+    host::RoleArgs,
     labels::{LabelArgs, host_name},
     output,
     results::PreparedFile,
@@ -71,7 +71,7 @@ pub struct PipelineSizeArgs {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    host: HostArgs,
+    role: RoleArgs,
     #[command(flatten)]
     labels: LabelArgs,
 }
@@ -92,12 +92,7 @@ pub fn run(arguments: &PipelineSizeArgs) -> anyhow::Result<Exit> {
     ensure!(!arguments.duration.is_zero(), "--duration is 0\nhint: give at least 1s");
     ensure!(arguments.goal > 0, "--goal is 0, which no order can meet\nhint: give a time such as 500us");
     let file = PreparedFile::prepare_if(arguments.write_pins.as_deref(), "--write-pins")?;
-    let host = arguments.host.read()?;
-    ensure!(
-        host.root.is_live(),
-        "cannot size the pipeline for {}: only the running host can be measured\nhint: leave out --root",
-        host.root.label()
-    );
+    let host = arguments.role.read()?;
     let stop = signals::stop_flag()?;
     let (mut runner, facts) = super::runner::with_options(&PipelineOptions::default(), &stop)?;
     let (title, cpus) = lowlat_host_report::host_line(&host.snapshot);

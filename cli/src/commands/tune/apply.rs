@@ -85,7 +85,7 @@ pub fn run(arguments: &TuneApplyArgs) -> anyhow::Result<Exit> {
         return again(&site);
     }
     check_ids(&arguments.accept_risk)?;
-    let mut host = arguments.host.read_with(Root::open(&arguments.host.root)?, Some(&site.state))?;
+    let mut host = arguments.host.judge.read_with(Root::open(&arguments.host.root)?, Some(&site.state))?;
     host.role.accepted_risks.extend(arguments.accept_risk.iter().cloned());
     host.role.isolate_by = arguments.isolate_by.unwrap_or(host.role.isolate_by);
     let (wanted, from) = match &arguments.plan {
@@ -109,7 +109,7 @@ enum RoleOffer {
 
 /// Returns whether the role is to be installed.
 fn offer(arguments: &TuneApplyArgs, site: &Site) -> anyhow::Result<RoleOffer> {
-    let Some(path) = &arguments.host.role else { return Ok(RoleOffer::None) };
+    let Some(path) = &arguments.host.judge.role else { return Ok(RoleOffer::None) };
     let text = role::text(path)?;
     let is_installed = site.root.read_bytes(ROLE_FILE).known().is_some_and(|found| found == text.as_bytes());
     Ok(match arguments.install_role {

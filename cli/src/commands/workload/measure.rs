@@ -1,7 +1,7 @@
 //! Arguments and steps that the measuring subcommands share.
 
 use crate::{
-    arguments::duration_within, commands::outputs::OutputArgs, documents::Run, exit::Exit, host::HostArgs,
+    arguments::duration_within, commands::outputs::OutputArgs, documents::Run, exit::Exit, host::RoleArgs,
     output, signals,
 };
 use anyhow::Context;
@@ -27,7 +27,7 @@ pub struct MeasureArgs {
     #[command(flatten)]
     pub outputs: OutputArgs,
     #[command(flatten)]
-    pub host: HostArgs,
+    pub role: RoleArgs,
 }
 
 /// Workloads that users name, with their numbers of copies.
@@ -84,7 +84,7 @@ pub fn run(
 
 fn measure(command: &'static str, arguments: &MeasureArgs, order: Order) -> anyhow::Result<ResultDocument> {
     let labels = &arguments.outputs.files.language.labels;
-    let mut run = Run::begin(command, labels, || arguments.host.read_live("workloads"))?;
+    let mut run = Run::begin(command, labels, || arguments.role.read())?;
     let usable = affinity::current()?;
     let stop = signals::stop_flag()?;
     run.progress.stand_still();

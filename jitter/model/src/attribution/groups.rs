@@ -159,7 +159,7 @@ impl GroupFinder {
     }
 
     fn sort_waiting(&mut self) {
-        self.waiting.sort_unstable_by_key(|member| (member.at, member.cpu));
+        self.waiting.sort_unstable_by_key(|member| (member.at, member.cpu, member.length));
     }
 
     /// A CPU whose watermark does not advance must not block all others permanently.

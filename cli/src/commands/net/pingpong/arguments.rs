@@ -6,7 +6,7 @@ use crate::{
         examples, help,
         outputs::{FileArgs, Form},
     },
-    host::HostArgs,
+    host::RoleArgs,
 };
 use clap::{Args, builder::PossibleValuesParser};
 use lowlat_host::CpuId;
@@ -155,7 +155,7 @@ pub struct ClientArgs {
     #[command(flatten)]
     pub outputs: OutputArgs,
     #[command(flatten)]
-    pub host_args: HostArgs,
+    pub role: RoleArgs,
 }
 
 /// What comes out of a run, and where.

@@ -45,7 +45,7 @@ pub fn run(arguments: &ClientArgs) -> anyhow::Result<Exit> {
     let files = arguments.outputs.files.prepare(arguments.outputs.hlog.as_deref())?;
     let raw = prepare_raw(arguments.raw.as_deref(), &options.scenario.sizes)?;
     let (command, labels) = (PingpongMeasurement::COMMAND, &arguments.outputs.files.language.labels);
-    let mut run = Run::begin(command, labels, || arguments.host_args.read_live("round trips"))?;
+    let mut run = Run::begin(command, labels, || arguments.role.read())?;
     let stop = signals::stop_flag()?;
     let all = options.scenario.sizes.len();
     run.progress.say(format!("measuring {all} sizes"));

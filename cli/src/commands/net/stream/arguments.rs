@@ -7,7 +7,7 @@ use crate::{
         net::pingpong::{EndArgs, percentile},
         outputs::{FileArgs, Form},
     },
-    host::HostArgs,
+    host::RoleArgs,
 };
 use clap::{Args, builder::PossibleValuesParser};
 use lowlat_net::{
@@ -78,7 +78,7 @@ pub struct StreamClientArgs {
     #[command(flatten)]
     pub outputs: OutputArgs,
     #[command(flatten)]
-    pub host_args: HostArgs,
+    pub role: RoleArgs,
 }
 
 /// What comes out of a run, and where.

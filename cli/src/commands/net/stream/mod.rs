@@ -33,12 +33,7 @@ pub fn run(arguments: &StreamClientArgs) -> anyhow::Result<Exit> {
     };
     let files = arguments.outputs.files.prepare(None)?;
     let labels = &arguments.outputs.files.language.labels;
-    let mut run = Run::begin(StreamMeasurement::COMMAND, labels, || arguments.host_args.read())?;
-    anyhow::ensure!(
-        run.host.root.is_live(),
-        "cannot measure {}: messages can only be sent from the running host\nhint: leave out --root",
-        run.host.root.label()
-    );
+    let mut run = Run::begin(StreamMeasurement::COMMAND, labels, || arguments.role.read())?;
     let stop = signals::stop_flag()?;
     run.progress.say("measuring rates");
     run.progress.stand_still();
