@@ -79,6 +79,40 @@ impl Drop for Back {
     }
 }
 
+/// Parts of lines that count the catalogue's rows, or name a plan by its content.
+const COUNTS: &[&str] = &[
+    "Score ",
+    " unknown, ",
+    "settings of this host differ",
+    " more: lowlat audit",
+    "desk7.json  ",
+    "desk8.json  ",
+    "Plan for profile",
+    "profile       trading, ",
+    "steps         ",
+    "# Plan ",
+    "Would restore: ",
+    "Restored: ",
+];
+
+/// A document whose examples accept any count of rows: one more row must not change every document.
+fn without_counts(document: &str) -> String {
+    let elided = |line: &str| {
+        let words = line.split(' ').map(|word| {
+            let end = word.trim_end_matches(['.', ',', ':', ';']);
+            let is_count = !end.is_empty()
+                && end.bytes().all(|byte| byte.is_ascii_hexdigit())
+                && end.bytes().any(|byte| byte.is_ascii_digit());
+            if is_count { format!("[..]{}", &word[end.len()..]) } else { word.to_owned() }
+        });
+        words.collect::<Vec<_>>().join(" ")
+    };
+    let lines = document.lines().map(|line| {
+        if COUNTS.iter().any(|part| line.contains(part)) { elided(line) } else { line.to_owned() }
+    });
+    lines.collect::<Vec<_>>().join("\n") + "\n"
+}
+
 /// The commands that documents show in blocks of kind `console`. Each document is copied to a temporary folder with the
 /// files that it names. Blocks of kind `console,ignore` show what was recorded on some host.
 #[test]
@@ -111,7 +145,8 @@ fn transcripts_of_documents() {
         for (name, fixture) in GIVEN.iter().filter(|(name, _)| text.contains(name)) {
             copy(&top().join(fixture), &files.join(name));
         }
-        fs::write(&copied, text).expect("a copy");
+        let is_rewritten = std::env::var("TRYCMD").is_ok();
+        fs::write(&copied, if is_rewritten { text } else { without_counts(&text) }).expect("a copy");
         back.0.push((copied, document));
     }
     assert!(back.0.len() > 20, "{} documents with transcripts: the search finds too few", back.0.len());

@@ -104,7 +104,7 @@ pub fn disk_scheduler(context: &Context<'_>, setting: &Setting) -> Proposal {
     let takes_all = setting.want(context.profile).text(context).is_some_and(|want| want.contains("every"));
     let mut proposal = Proposal::default();
     for disk in &context.host.disks {
-        let is_judged = takes_all || disk.is_rotational != Reading::Known(true);
+        let is_judged = takes_all || disk.is_rotational == Reading::Known(false);
         if let Reading::Known(scheduler) = &disk.scheduler
             && is_judged
             && scheduler != "none"

@@ -94,21 +94,23 @@ fn governor(context: &Context<'_>, setting: &Setting) -> Judgement {
 
 fn scheduler(context: &Context<'_>, setting: &Setting) -> Judgement {
     let takes_all = setting.want(context.profile).text(context).is_some_and(|want| want.contains("every"));
-    let disks = context.host.disks.iter();
-    let judged = disks.filter(|disk| takes_all || disk.is_rotational != Reading::Known(true));
     let (mut good, mut bad, mut unread) = (0usize, Vec::new(), None);
-    for disk in judged {
-        match &disk.scheduler {
-            Reading::Known(word) if word == "none" => good += 1,
-            Reading::Known(word) => bad.push(format!("{}: {word}", disk.name)),
+    for disk in &context.host.disks {
+        match (&disk.scheduler, &disk.is_rotational) {
+            (_, Reading::Known(true)) if !takes_all => {}
             // A device without its own request queue has no scheduler.
-            Reading::Absent => {}
-            other => unread = unread.or(Some(other)),
+            (Reading::Absent, _) => {}
+            (Reading::Known(_), kind) if !takes_all && !kind.is_known() => {
+                unread = unread.or_else(|| Some(judge::missing(kind, "/sys/block/*/queue/rotational")));
+            }
+            (Reading::Known(word), _) if word == "none" => good += 1,
+            (Reading::Known(word), _) => bad.push(format!("{}: {word}", disk.name)),
+            (other, _) => unread = unread.or_else(|| Some(judge::missing(other, SCHEDULERS))),
         }
     }
     match (bad.is_empty(), unread) {
         (false, _) => Judgement::wrong(judge::some_of(&bad, LABELS_SHOWN_MAX), "").at(SCHEDULERS),
-        (true, Some(reading)) => judge::missing(reading, SCHEDULERS),
+        (true, Some(missing)) => missing,
         (true, None) if !context.host.listed("/sys/block", ()).is_known() => {
             judge::missing(&context.host.listed("/sys/block", ()), "/sys/block")
         }

@@ -131,9 +131,8 @@ fn governors_disk_schedulers_and_the_offline_cycle() {
     Bench::trading().says(id, Verdict::NotApplicable, &["no frequency driver"]);
 
     let id = "sysfs.block.scheduler";
-    let disk = |word: Reading<String>, turns| {
+    let disk_of = |word: Reading<String>, is_rotational| {
         Bench::trading().with(|bench| {
-            let is_rotational = Reading::Known(turns);
             bench.host.disks.push(Disk {
                 name: "sda".into(),
                 scheduler: word,
@@ -142,7 +141,12 @@ fn governors_disk_schedulers_and_the_offline_cycle() {
             });
         })
     };
+    let disk = |word, turns| disk_of(word, Reading::Known(turns));
     disk(known("none"), false).says(id, Verdict::Good, &[]);
+    for word in ["none", "mq-deadline"] {
+        disk_of(known(word), Reading::Denied).says(id, Verdict::Unknown, &["rotational"]);
+    }
+    disk_of(Reading::Absent, Reading::Denied).says(id, Verdict::NotApplicable, &[]);
     disk(known("mq-deadline"), false).says(id, Verdict::Wrong, &["sda: mq-deadline"]);
     disk(known("mq-deadline"), true).says(id, Verdict::NotApplicable, &[]);
     disk(known("mq-deadline"), true).with(|bench| bench.profile = Profile::Guide57037).says(
