@@ -62,34 +62,29 @@ pub(super) const SETTINGS: &[Setting] = &[
 
 fn built_in(context: &Context<'_>, setting: &Setting) -> Judgement {
     let option = setting.name.trim_start_matches("CONFIG_");
-    let reading = context.host.kernel.config_option(option);
-    let Some(value) = reading.known() else { return judge::missing(&reading, PLACE) };
-    let judgement = match value.as_deref() {
+    judge::known(&context.host.kernel.config_option(option), PLACE, |value| match value.as_deref() {
         Some("y") => Judgement::good("y"),
         Some(other) => Judgement::wrong(other, ""),
         None => Judgement::wrong("not set", "boot a kernel that is built with it"),
-    };
-    judgement.at(PLACE)
+    })
 }
 
 fn debug(context: &Context<'_>, _: &Setting) -> Judgement {
-    let config = &context.host.kernel.config;
-    let Some(known) = config.known() else { return judge::missing(config, PLACE) };
-    let is_on = |option: &&&str| known.get(**option).is_some_and(|value| value == "y");
-    let on: Vec<String> =
-        DEBUG_OPTIONS.iter().filter(is_on).map(|option| format!("CONFIG_{option}")).collect();
-    let judgement = if on.is_empty() {
-        Judgement::good("none built in")
-    } else {
-        Judgement::wrong(judge::some_of(&on, 8), "boot a kernel for production")
-    };
-    judgement.at(PLACE)
+    judge::known(&context.host.kernel.config, PLACE, |known| {
+        let is_on = |option: &&&str| known.get(**option).is_some_and(|value| value == "y");
+        let on: Vec<String> =
+            DEBUG_OPTIONS.iter().filter(is_on).map(|option| format!("CONFIG_{option}")).collect();
+        match on.as_slice() {
+            [] => Judgement::good("none built in"),
+            on => Judgement::wrong(judge::some_of(on, 8), "boot a kernel for production"),
+        }
+    })
 }
 
 /// Reports the option, but never advises it.
 fn real_time(context: &Context<'_>, _: &Setting) -> Judgement {
-    let reading = context.host.kernel.config_option("PREEMPT_RT");
-    let Some(value) = reading.known() else { return judge::missing(&reading, PLACE) };
-    let observed = value.as_deref().unwrap_or("not set");
-    Judgement::new(Verdict::NotApplicable, observed, "which kernel serves better is to be measured").at(PLACE)
+    let because = "which kernel serves better is to be measured";
+    judge::known(&context.host.kernel.config_option("PREEMPT_RT"), PLACE, |value| {
+        Judgement::new(Verdict::NotApplicable, value.as_deref().unwrap_or("not set"), because)
+    })
 }

@@ -100,13 +100,12 @@ fn limit(context: &Context<'_>, item: &str, unit: &str, is_enough: fn(u64) -> bo
 }
 
 fn core_pattern(context: &Context<'_>, _: &Setting) -> Judgement {
-    let reading = context.host.file(PATTERN);
-    let Some(pattern) = reading.known() else { return judge::missing(&reading, PATTERN) };
-    let judgement = match pattern.strip_prefix('|').and_then(|command| command.split_whitespace().next()) {
-        Some(handler) => Judgement::wrong(handler, ""),
-        None => {
-            judge::good_because("no handler", "the kernel writes a file if the process's limit allows it")
+    judge::known(&context.host.file(PATTERN), PATTERN, |pattern| {
+        match pattern.strip_prefix('|').and_then(|command| command.split_whitespace().next()) {
+            Some(handler) => Judgement::wrong(handler, ""),
+            None => {
+                judge::good_because("no handler", "the kernel writes a file if the process's limit allows it")
+            }
         }
-    };
-    judgement.at(PATTERN)
+    })
 }

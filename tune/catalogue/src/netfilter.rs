@@ -1,7 +1,6 @@
 //! The packet filter, which the guide flushes and unloads in each boot. Modules that are never loaded filter nothing.
 //! So a plan prevents loading them from the next boot on, with a file that a rollback removes.
 
-use lowlat_host::Reading;
 use lowlat_settings::{
     Context, Judgement, Setting,
     change::{Moment, Proposal, Target, WhyLeftOut},
@@ -48,18 +47,15 @@ const MODULES: &[&str] = &[
 
 /// Good if none of the modules is loaded.
 pub(super) fn judge(context: &Context<'_>, _: &Setting) -> Judgement {
-    let path = "/proc/modules";
-    let reading = &context.host.kernel.modules;
-    let Reading::Known(modules) = reading else { return judge::missing(reading, path) };
-    let loaded: Vec<String> =
-        modules.iter().filter(|module| MODULES.contains(&module.as_str())).cloned().collect();
-    let judgement = if loaded.is_empty() {
-        judge::good_because("none is loaded", "parts built into the kernel are not listed there")
-    } else {
+    judge::known(&context.host.kernel.modules, "/proc/modules", |modules| {
+        let loaded: Vec<String> =
+            modules.iter().filter(|module| MODULES.contains(&module.as_str())).cloned().collect();
+        if loaded.is_empty() {
+            return judge::good_because("none is loaded", "parts built into the kernel are not listed there");
+        }
         let because = if is_kept_out(context) { "loaded before they were kept out" } else { "" };
         Judgement::wrong(format!("loaded: {}", judge::some_of(&loaded, 8)), because)
-    };
-    judgement.at(path)
+    })
 }
 
 /// The file with the modules.

@@ -73,19 +73,15 @@ pub(super) const SETTINGS: &[Setting] = &[
 ];
 
 fn load_average(context: &Context<'_>, _: &Setting) -> Judgement {
-    let path = "/proc/loadavg";
-    let reading = &context.host.kernel.load_average;
-    let Reading::Known(loads) = reading else { return judge::missing(reading, path) };
-    let observed = loads.map(|load| format!("{load:.2}")).join(", ");
-    let judgement = if loads.iter().all(|load| (0.0..=judge::LOAD_READY_MAX).contains(load)) {
-        Judgement::good(observed)
-    } else {
-        Judgement::wrong(
-            observed,
-            "the host is busy: wait, or find the cause with top; spinning trading threads count too",
-        )
-    };
-    judgement.at(path)
+    judge::known(&context.host.kernel.load_average, "/proc/loadavg", |loads| {
+        let observed = loads.map(|load| format!("{load:.2}")).join(", ");
+        if loads.iter().all(|load| (0.0..=judge::LOAD_READY_MAX).contains(load)) {
+            return Judgement::good(observed);
+        }
+        let because =
+            "the host is busy: wait, or find the cause with top; spinning trading threads count too";
+        Judgement::wrong(observed, because)
+    })
 }
 
 fn affinity(context: &Context<'_>, _: &Setting) -> Judgement {

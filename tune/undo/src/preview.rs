@@ -1,6 +1,6 @@
 //! A preview of a rollback.
 
-use super::{Conflict, Entry, HostError, Left, LogDamage, State, UndoLog};
+use super::{Entry, HostError, Left, LogDamage, State, UndoLog};
 use std::collections::BTreeMap;
 
 /// A step that a rollback would restore.
@@ -63,8 +63,7 @@ impl UndoLog {
         } else if self.is_reset(entry) {
             preview.expired.push(step);
         } else {
-            let is_after_reboot = entry.boot != self.boot();
-            let conflict = Conflict { plan, step, name, old, ours, present, is_after_reboot };
+            let conflict = self.conflict(entry, old, ours, present);
             preview.left.push(Left::Conflict(Box::new(conflict)));
         }
         Ok(())

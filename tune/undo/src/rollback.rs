@@ -176,15 +176,7 @@ impl UndoLog {
         let was_old = same(&present, &old);
         let is_between = spec.comparison.is_between(&present, &old, &ours);
         if !was_old && !same(&present, &ours) && !same(&present, &new) && !is_between {
-            let conflict = Conflict {
-                plan: entry.plan.clone(),
-                step: entry.step.clone(),
-                name: spec.name.clone(),
-                old,
-                ours,
-                present,
-                is_after_reboot: entry.boot != self.boot(),
-            };
+            let conflict = self.conflict(entry, old, ours, present);
             if self.is_reset(entry) {
                 report.different.push(conflict);
                 return Ok(Undone::Different);
@@ -228,6 +220,11 @@ impl UndoLog {
     }
 
     /// The state that lowlat wrote, or was about to.
+    pub(super) fn conflict(&self, entry: &Entry, old: State, ours: State, present: State) -> Conflict {
+        let (plan, step, name) = (entry.plan.clone(), entry.step.clone(), entry.target.name.clone());
+        Conflict { plan, step, name, old, ours, present, is_after_reboot: entry.boot != self.boot() }
+    }
+
     pub(super) fn ours(&self, entry: &Entry) -> Result<State, HostError> {
         self.restore(match &entry.progress {
             Progress::Intended => &entry.new,

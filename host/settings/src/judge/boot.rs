@@ -1,6 +1,6 @@
 //! Judges of kernel command-line parameters: the requested value, and its effect in the kernel.
 
-use super::{good_because, missing, satisfies};
+use super::{good_because, known, missing, satisfies};
 use crate::{Context, Judgement, Setting, Verdict, Want, compare::same_meaning};
 use lowlat_host::{
     HostSnapshot, Profile, Reading,
@@ -45,6 +45,11 @@ pub fn command_line(host: &HostSnapshot) -> Option<&CommandLine> {
 /// The judgement for a host whose command line is unknown.
 pub fn no_command_line(host: &HostSnapshot) -> Judgement {
     missing(&host.kernel.command_line, "/proc/cmdline")
+}
+
+/// Judges the command line, and names it as the place.
+pub fn on_line(context: &Context<'_>, judge: impl FnOnce(&CommandLine) -> Judgement) -> Judgement {
+    known(&context.host.kernel.command_line, "/proc/cmdline", judge)
 }
 
 /// The parameter's name without its equals sign.

@@ -11,6 +11,7 @@ mod sysctl;
 pub use boot::boot_key;
 pub use boot::{
     ParameterInForce, boot_token, boot_token_in_force, boot_token_shown, command_line, no_command_line,
+    on_line,
 };
 pub use boot_cpus::{boot_cpus, boot_cpus_in_force, cpus_on_line};
 pub use cpus::{
@@ -164,6 +165,15 @@ pub fn missing<T>(reading: &Reading<T>, path: &str) -> Judgement {
         Reading::Unparsable(why) => why.to_string(),
     };
     Judgement::unknown(because).at(path)
+}
+
+/// Judges a known value, and names its place.
+pub fn known<'a, T>(
+    reading: &'a Reading<T>,
+    path: &str,
+    judge: impl FnOnce(&'a T) -> Judgement,
+) -> Judgement {
+    reading.known().map_or_else(|| missing(reading, path), judge).at(path)
 }
 
 /// Facts that rows are judged by although they name other files: their place, and the rows that need them.

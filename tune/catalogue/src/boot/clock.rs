@@ -87,9 +87,8 @@ fn tsc(context: &Context<'_>, setting: &Setting) -> Judgement {
 }
 
 fn clocksource(context: &Context<'_>, _: &Setting) -> Judgement {
-    let Some(line) = judge::command_line(context.host) else { return judge::no_command_line(context.host) };
     let in_use = context.host.cpu.clocksource.text();
-    let judgement = match line.last("clocksource") {
+    judge::on_line(context, |line| match line.last("clocksource") {
         None => Judgement::good("not on the command line"),
         Some("tsc") if !matches!(in_use, "" | "tsc") => Judgement::not_in_force(
             format!("clocksource=tsc, but {in_use} is in use"),
@@ -97,6 +96,5 @@ fn clocksource(context: &Context<'_>, _: &Setting) -> Judgement {
         ),
         Some("tsc") => Judgement::good("clocksource=tsc"),
         Some(other) => Judgement::wrong(format!("clocksource={other}"), "it forces a slower clock"),
-    };
-    judgement.at("/proc/cmdline")
+    })
 }

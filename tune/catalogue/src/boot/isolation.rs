@@ -149,18 +149,17 @@ fn housekeeping_mask(context: &Context<'_>) -> Option<String> {
 
 /// Judged by the CPUs of process 1, however they were set.
 fn first_process(context: &Context<'_>, _: &Setting) -> Judgement {
-    let path = "/proc/1/status";
-    let reading = &context.host.tasks.first_process_cpus;
-    let Reading::Known(cpus) = reading else { return judge::missing(reading, path) };
-    let observed = format!("process 1 may use {cpus:#}");
-    let reached = cpus.intersection(&context.allocation.isolated);
-    let judgement = if reached.is_empty() {
-        Judgement::good(observed)
-    } else if context.host.kernel.tokens().has("tuned.non_isolcpus") {
-        let because = "the parameter is on the command line, but nothing in the initial RAM disk reads it";
-        Judgement::not_in_force(observed, because)
-    } else {
-        Judgement::wrong(observed, format!("so every process may run on isolated {reached:#}"))
-    };
-    judgement.at(path)
+    judge::known(&context.host.tasks.first_process_cpus, "/proc/1/status", |cpus| {
+        let observed = format!("process 1 may use {cpus:#}");
+        let reached = cpus.intersection(&context.allocation.isolated);
+        if reached.is_empty() {
+            Judgement::good(observed)
+        } else if context.host.kernel.tokens().has("tuned.non_isolcpus") {
+            let because =
+                "the parameter is on the command line, but nothing in the initial RAM disk reads it";
+            Judgement::not_in_force(observed, because)
+        } else {
+            Judgement::wrong(observed, format!("so every process may run on isolated {reached:#}"))
+        }
+    })
 }

@@ -153,9 +153,9 @@ fn preempt(context: &Context<'_>, _: &Setting) -> Judgement {
 
 /// Off without the parameter only in kernels that are built so.
 fn psi(context: &Context<'_>, _: &Setting) -> Judgement {
-    let Some(line) = judge::command_line(context.host) else { return judge::no_command_line(context.host) };
     let is_off_by_default = context.host.kernel.config_option("PSI_DEFAULT_DISABLED");
-    let judgement = match (line.last("psi"), is_off_by_default) {
+    let Some(line) = judge::command_line(context.host) else { return judge::no_command_line(context.host) };
+    match (line.last("psi"), is_off_by_default) {
         (Some("0" | "n" | "off"), _) => Judgement::good("psi=0"),
         (Some(value), _) => Judgement::wrong(format!("psi={value}"), ""),
         (None, Reading::Known(Some(_))) => {
@@ -163,18 +163,16 @@ fn psi(context: &Context<'_>, _: &Setting) -> Judgement {
         }
         (None, Reading::Known(None)) => Judgement::wrong("on, the kernel's default", ""),
         (None, other) => return judge::missing(&other, "/boot/config-RELEASE"),
-    };
-    judgement.at("/proc/cmdline")
+    }
+    .at("/proc/cmdline")
 }
 
 fn split_lock_detect(context: &Context<'_>, _: &Setting) -> Judgement {
-    let Some(line) = judge::command_line(context.host) else { return judge::no_command_line(context.host) };
-    let judgement = match line.last("split_lock_detect") {
+    judge::on_line(context, |line| match line.last("split_lock_detect") {
         Some("off") => Judgement::wrong("split_lock_detect=off", ""),
         Some(mode) => Judgement::good(format!("split_lock_detect={mode}")),
         None => Judgement::good("warn, the kernel's default"),
-    };
-    judgement.at("/proc/cmdline")
+    })
 }
 
 fn efi_runtime(context: &Context<'_>, _: &Setting) -> Judgement {

@@ -65,15 +65,15 @@ pub(crate) const SETTINGS: &[Setting] = &[
 
 /// The command line may name several sizes, each before its own count.
 fn hugepagesz(context: &Context<'_>, _: &Setting) -> Judgement {
-    let Some(line) = judge::command_line(context.host) else { return judge::no_command_line(context.host) };
-    let sizes: Vec<&str> = line.all("hugepagesz").map(Option::unwrap_or_default).collect();
-    let spelled = sizes.iter().map(|size| format!("hugepagesz={size}")).collect::<Vec<_>>().join(" ");
-    let judgement = match sizes.iter().any(|size| compare::size_bytes(size) == Some(GUIDE_PAGE_BYTES)) {
-        true => Judgement::good(spelled),
-        false if sizes.is_empty() => Judgement::wrong("not on the command line", ""),
-        false => Judgement::wrong(spelled, ""),
-    };
-    judgement.at("/proc/cmdline")
+    judge::on_line(context, |line| {
+        let sizes: Vec<&str> = line.all("hugepagesz").map(Option::unwrap_or_default).collect();
+        let spelled = sizes.iter().map(|size| format!("hugepagesz={size}")).collect::<Vec<_>>().join(" ");
+        match sizes.iter().any(|size| compare::size_bytes(size) == Some(GUIDE_PAGE_BYTES)) {
+            true => Judgement::good(spelled),
+            false if sizes.is_empty() => Judgement::wrong("not on the command line", ""),
+            false => Judgement::wrong(spelled, ""),
+        }
+    })
 }
 
 /// Pages of one size that the command line reserves: the count that follows the size, over all nodes.

@@ -107,9 +107,8 @@ fn error_correction(context: &Context<'_>, _: &Setting) -> Judgement {
 }
 
 fn processing_hints(context: &Context<'_>, _: &Setting) -> Judgement {
-    let Some(line) = judge::command_line(context.host) else { return judge::no_command_line(context.host) };
-    let is_off = line.all("pci").flatten().any(|value| value.split(',').any(|word| word == "notph"));
-    let judgement =
-        if is_off { Judgement::wrong("pci=notph", "") } else { Judgement::good("not turned off") };
-    judgement.at("/proc/cmdline")
+    judge::on_line(context, |line| {
+        let is_off = line.all("pci").flatten().any(|value| value.split(',').any(|word| word == "notph"));
+        if is_off { Judgement::wrong("pci=notph", "") } else { Judgement::good("not turned off") }
+    })
 }

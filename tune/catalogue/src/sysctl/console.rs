@@ -2,7 +2,6 @@
 
 use super::{KERNEL_DOC, SYSCTL};
 use crate::boot::kernel::{QUIET_LEVEL, serial_consoles};
-use lowlat_host::Reading;
 use lowlat_settings::{
     Context, Judgement, Setting, Want,
     change::{Proposal, Target},
@@ -33,16 +32,15 @@ fn levels(text: &str) -> Option<Vec<u32>> {
 }
 
 fn printk(context: &Context<'_>, _: &Setting) -> Judgement {
-    let reading = context.host.file(PATH).parse(PATH, "four numbers", levels);
-    let Reading::Known(levels) = reading else { return judge::missing(&reading, PATH) };
-    let observed = levels.iter().map(u32::to_string).collect::<Vec<_>>().join(" ");
     let consoles = context.host.kernel.command_line.known().map(serial_consoles).unwrap_or_default();
-    let judgement = match levels.first() {
-        Some(level) if *level <= QUIET_LEVEL => Judgement::good(observed),
-        _ if consoles.is_empty() => judge::good_because(observed, "no console is serial"),
-        _ => Judgement::wrong(observed, format!("{} prints warnings", consoles.join(" "))),
-    };
-    judgement.at(PATH)
+    judge::known(&context.host.file(PATH).parse(PATH, "four numbers", levels), PATH, |levels| {
+        let observed = levels.iter().map(u32::to_string).collect::<Vec<_>>().join(" ");
+        match levels.first() {
+            Some(level) if *level <= QUIET_LEVEL => Judgement::good(observed),
+            _ if consoles.is_empty() => judge::good_because(observed, "no console is serial"),
+            _ => Judgement::wrong(observed, format!("{} prints warnings", consoles.join(" "))),
+        }
+    })
 }
 
 /// Sets the first number to the quiet level; the others are unchanged.

@@ -9,7 +9,7 @@ use lowlat_settings::{
     judge::{
         command_line,
         each::{isolated, list},
-        is_virtual, missing, no_command_line,
+        is_virtual, known, missing, no_command_line,
     },
 };
 
@@ -165,30 +165,29 @@ fn wanted_clocksource(context: &Context<'_>) -> Option<String> {
 fn clocksource(context: &Context<'_>, _: &Setting) -> Judgement {
     const PATH: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
     let cpu = &context.host.cpu;
-    let Reading::Known(current) = &cpu.clocksource else { return missing(&cpu.clocksource, PATH) };
     let wanted = wanted_clocksource(context).unwrap_or_default();
-    if *current == wanted {
-        return Judgement::good(current.as_str()).at(PATH);
-    }
-    let is_offered = cpu.clocksources_available.known().is_some_and(|all| all.contains(&wanted));
-    let because = if is_offered {
-        format!("{wanted} is available but not selected; see clocksource= on the command line")
-    } else {
-        format!("the kernel does not offer {wanted}; search its log for \"unstable\"")
-    };
-    Judgement::wrong(current.as_str(), because).at(PATH)
+    known(&cpu.clocksource, PATH, |current| {
+        let is_offered = || cpu.clocksources_available.known().is_some_and(|all| all.contains(&wanted));
+        let because = if *current == wanted {
+            return Judgement::good(current.as_str());
+        } else if is_offered() {
+            format!("{wanted} is available but not selected; see clocksource= on the command line")
+        } else {
+            format!("the kernel does not offer {wanted}; search its log for \"unstable\"")
+        };
+        Judgement::wrong(current.as_str(), because)
+    })
 }
 
 fn tsc_flags(context: &Context<'_>, _: &Setting) -> Judgement {
-    const PATH: &str = "/proc/cpuinfo";
-    let reading = &context.host.cpu.flags;
-    let Reading::Known(flags) = reading else { return missing(reading, PATH) };
-    let gone: Vec<&str> =
-        ["constant_tsc", "nonstop_tsc"].into_iter().filter(|flag| !flags.contains(*flag)).collect();
-    if gone.is_empty() {
-        return Judgement::good("both present").at(PATH);
-    }
-    Judgement::wrong(format!("missing: {}", gone.join(", ")), "").at(PATH)
+    known(&context.host.cpu.flags, "/proc/cpuinfo", |flags| {
+        let mut wanted = vec!["constant_tsc", "nonstop_tsc"];
+        wanted.retain(|flag| !flags.contains(*flag));
+        match wanted.as_slice() {
+            [] => Judgement::good("both present"),
+            gone => Judgement::wrong(format!("missing: {}", gone.join(", ")), ""),
+        }
+    })
 }
 
 fn aspm_policy(context: &Context<'_>, setting: &Setting) -> Judgement {

@@ -4,7 +4,10 @@ use super::judge::{Scene, culprit_of, unreadable};
 use super::{Headline, Row, Standing, culprit, irq};
 use crate::{Plan, partition};
 use lowlat_host::{CpuSet, Reading, snapshot::Irq};
-use lowlat_settings::change::{Change, Target, WhyLeftOut, cache};
+use lowlat_settings::{
+    change::{Change, Target, WhyLeftOut, cache},
+    judge::first_of,
+};
 
 const LAYER: &str = "headline";
 /// Maximum number of interrupts in a note.
@@ -129,11 +132,8 @@ fn of_irqs(scene: &Scene<'_>, headline: &mut Headline) -> Row {
         };
         return Row { standing, note, ..row };
     }
-    let mut named: Vec<String> = outside.iter().take(NAMED_MAX).map(|(irq, _)| irq.label()).collect();
-    if outside.len() > NAMED_MAX {
-        named.push(format!("{} more", outside.len() - NAMED_MAX));
-    }
-    let note = format!("outside: {}", named.join(", "));
+    let named: Vec<String> = outside.iter().map(|(irq, _)| irq.label()).collect();
+    let note = format!("outside: {}", first_of(&named, NAMED_MAX, [", ", ", "]));
     let asked = outside.iter().find_map(|(_, place)| match place {
         irq::Where::AskedElsewhere(asked) => Some(asked),
         _ => None,

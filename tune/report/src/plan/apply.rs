@@ -10,7 +10,10 @@ use lowlat_plan::{
         StepCount, TuneStatus, UnitStatus,
     },
 };
-use lowlat_settings::change::{Change, Target};
+use lowlat_settings::{
+    change::{Change, Target},
+    judge::first_of,
+};
 use lowlat_text::text::{
     BOLD, DIM, GREEN, RED, YELLOW, add_field, add_heading, add_notes, add_wrapped, paint, usable,
 };
@@ -121,12 +124,8 @@ fn add_reasons<'a>(
     add_heading(out, title);
     for ((setting, reason), things) in groups {
         out.push_str(&format!("  {}\n", paint(YELLOW, &clean(&setting))));
-        let mut shown: Vec<String> =
-            things.iter().filter(|thing| !thing.is_empty()).take(SHOWN_MAX).cloned().collect();
-        if things.len() > SHOWN_MAX {
-            shown.push(format!("and {} more", things.len() - SHOWN_MAX));
-        }
-        let things = if shown.is_empty() { String::new() } else { format!("{}: ", shown.join(", ")) };
+        let named: Vec<String> = things.into_iter().filter(|thing| !thing.is_empty()).collect();
+        let things = if named.is_empty() { named.concat() } else { some_of(&named) + ": " };
         add_wrapped(out, &clean(&format!("{things}{reason}")), 4, width);
     }
 }
@@ -231,12 +230,13 @@ fn add_restored(out: &mut String, restored: &[Restored], width: usize) {
     let mut seen = BTreeSet::new();
     let named = restored.iter().map(|one| (part_title(&one.plan), one.name.as_str()));
     for (title, names) in grouped(named.filter(|one| seen.insert(*one))) {
-        let mut shown: Vec<String> = names.iter().take(SHOWN_MAX).map(|name| clean(name)).collect();
-        if names.len() > SHOWN_MAX {
-            shown.push(format!("and {} more", names.len() - SHOWN_MAX));
-        }
-        add_field(out, title, &shown.join(", "), LABEL, width);
+        let names: Vec<String> = names.into_iter().map(clean).collect();
+        add_field(out, title, &some_of(&names), LABEL, width);
     }
+}
+
+fn some_of(names: &[String]) -> String {
+    first_of(names, SHOWN_MAX, [", ", ", and "])
 }
 
 /// Returns the title of a part of a plan, by its id in the undo log.

@@ -2,7 +2,7 @@
 //! kernelopts that they may refer to, and the files that give kernels installed later their command line.
 
 use super::{
-    BootLoader, BootLoaderError, EntryLine, FileChange, files, grub_defaults,
+    BootLoader, BootLoaderError, EntryLine, FileChange, files, grub_generated,
     grub_menu_file::{MenuFile, tuned_note},
 };
 use lowlat_host::Reading;
@@ -132,10 +132,10 @@ impl BootLoader for GrubBls {
 /// is older than /etc/default/grub, installing a kernel rewrites it.
 fn future_kernels(root: &Root, tokens: &[BootToken]) -> Result<Vec<FileChange>, BootLoaderError> {
     let mut changes = Vec::new();
-    if let Some(text) = files::text(root, grub_defaults::PATH)?
+    if let Some(text) = files::text(root, grub_generated::DEFAULTS)?
         && let Ok(new) = defaults::edit_for_every_entry(&text, tokens)
     {
-        changes.push(files::change(root, grub_defaults::PATH, new));
+        changes.push(files::change(root, grub_generated::DEFAULTS, new));
     }
     changes.extend(files::later_kernels(root, tokens)?);
     Ok(changes)
@@ -144,7 +144,7 @@ fn future_kernels(root: &Root, tokens: &[BootToken]) -> Result<Vec<FileChange>, 
 /// The note on programs that write the entries again. Entries boot without /etc/default/grub, so a line there that
 /// cannot be edited is no error.
 fn defaults_note(menu: &MenuFile, root: &Root, tokens: &[BootToken]) -> Option<String> {
-    let (path, program) = (grub_defaults::PATH, menu.generator(root));
+    let (path, program) = (grub_generated::DEFAULTS, menu.generator(root));
     let text = match files::text(root, path) {
         Ok(Some(text)) => text,
         Ok(None) => {

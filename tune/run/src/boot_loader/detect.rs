@@ -2,8 +2,7 @@
 
 use super::{
     BootLoader, BootLoaderError, bls::GrubBls, by_hand::ByHand, efi_variable, files,
-    grub_defaults::GrubDefaults, grub_drop_in::GrubDropIn, grub_menu_file::MenuFile, ostree::Ostree,
-    systemd_boot::SystemdBoot,
+    grub_generated::GeneratedGrub, grub_menu_file::MenuFile, ostree::Ostree, systemd_boot::SystemdBoot,
 };
 use lowlat_host::Reading;
 use lowlat_host_run::Root;
@@ -79,10 +78,7 @@ fn grub(root: &Root, menu: MenuFile) -> Result<Box<dyn BootLoader>, BootLoaderEr
     if menu.has_blscfg && !files::entries(root, super::bls::ENTRIES)?.is_empty() {
         return Ok(Box::new(GrubBls { menu }));
     }
-    if GrubDropIn::is_read(root) {
-        return Ok(Box::new(GrubDropIn { menu }));
-    }
-    Ok(Box::new(GrubDefaults { menu }))
+    Ok(Box::new(GeneratedGrub::new(root, menu)))
 }
 
 /// The evidence that this is a container, if it is one.

@@ -62,14 +62,20 @@ pub(super) fn change(root: &Root, path: &str, bytes: impl Into<Vec<u8>>) -> File
     FileChange { path, variable: None, new: State::File(state) }
 }
 
-/// The entries of a directory of the Boot Loader Specification, by name; empty if the directory is missing.
-pub(super) fn entries(root: &Root, directory: &str) -> Result<Vec<EntryFile>, BootLoaderError> {
+/// The sorted names in a directory; none if it does not exist.
+pub(super) fn names(root: &Root, directory: &str) -> Result<Vec<String>, BootLoaderError> {
     let mut names = match root.list(directory) {
         Reading::Known(names) => names,
         Reading::Denied => return Err(BootLoaderError::Denied { path: directory.to_owned() }),
         Reading::Absent | Reading::Unparsable(_) => return Ok(Vec::new()),
     };
     names.sort();
+    Ok(names)
+}
+
+/// The entries of a directory of the Boot Loader Specification, by name; empty if the directory is missing.
+pub(super) fn entries(root: &Root, directory: &str) -> Result<Vec<EntryFile>, BootLoaderError> {
+    let names = names(root, directory)?;
     let ids = names.iter().filter_map(|name| name.strip_suffix(".conf")).take(ENTRIES_MAX);
     let mut entries = Vec::new();
     for id in ids {

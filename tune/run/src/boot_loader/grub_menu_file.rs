@@ -10,6 +10,7 @@ use lowlat_plan::boot_files::{
     grub_menu::GrubMenu,
     grubenv::GrubEnv,
 };
+use lowlat_settings::judge::first_of;
 use std::io;
 
 /// Maximum number of a generated menu's faults in an error.
@@ -152,10 +153,7 @@ impl MenuFile {
         let menu = GrubMenu::parse(text);
         let found = faults(&menu);
         if !found.is_empty() {
-            let more = found.len().saturating_sub(FAULTS_MAX);
-            let first: Vec<&str> = found.iter().take(FAULTS_MAX).map(String::as_str).collect();
-            let more = if more > 0 { format!("; and {more} more") } else { String::new() };
-            return Err(refused(first.join("; ") + &more));
+            return Err(refused(first_of(&found, FAULTS_MAX, ["; ", "; and "])));
         }
         let checker = format!("{}-script-check", self.prefix(root));
         match programs.run_with_input(&checker, &[], &outcome.stdout) {
