@@ -3,7 +3,8 @@
 use std::fmt;
 
 /// Error of reading or changing a service.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{text}")]
 pub struct RedfishError {
     /// The message, with its hint if there is one.
     text: String,
@@ -85,11 +86,3 @@ impl RedfishError {
         self.is_outcome_unknown
     }
 }
-
-impl fmt::Display for RedfishError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
-    }
-}
-
-impl std::error::Error for RedfishError {}

@@ -6,7 +6,8 @@
 
 use super::{edited, taken_off};
 use lowlat_settings::change::BootToken;
-use std::{fmt, ops::Range};
+use std::ops::Range;
+use thiserror::Error;
 
 /// The variable that holds parameters of every entry.
 pub const EVERY_ENTRY: &str = "GRUB_CMDLINE_LINUX";
@@ -14,21 +15,12 @@ pub const EVERY_ENTRY: &str = "GRUB_CMDLINE_LINUX";
 pub const USUAL_ENTRIES: &str = "GRUB_CMDLINE_LINUX_DEFAULT";
 
 /// A line that lowlat does not edit.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("line {number}: found {raw:?}, expected one plain assignment on the line, {EVERY_ENTRY}=\"...\"")]
 pub struct DefaultsFault {
     /// Line number in the file, from 1.
     pub number: usize,
     pub raw: String,
-}
-
-impl fmt::Display for DefaultsFault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "line {}: found {:?}, expected one plain assignment on the line, {EVERY_ENTRY}=\"...\"",
-            self.number, self.raw
-        )
-    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -9,7 +9,7 @@
 //!
 //! In a value, a backslash precedes each backslash and each line end. Lines that begin with `#` are comments.
 
-use std::fmt;
+use thiserror::Error;
 
 /// Exact size of every block.
 pub const BYTES: usize = 1024;
@@ -21,30 +21,19 @@ pub struct GrubEnv {
     content: Vec<u8>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum GrubEnvFault {
     /// The size is not that of a block.
+    #[error("found {0} bytes, expected {BYTES}")]
     Size(usize),
+    #[error("found {0:?} at its start, expected \"# GRUB Environment Block\"")]
     Header(String),
     /// The last line before the padding has no end.
+    #[error("found {0:?} before the padding, expected a line end")]
     Line(String),
     /// The new content does not fit.
+    #[error("its variables need {0} bytes, and it has {BYTES}")]
     TooLarge(usize),
-}
-
-impl fmt::Display for GrubEnvFault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Size(bytes) => write!(f, "found {bytes} bytes, expected {BYTES}"),
-            Self::Header(raw) => {
-                write!(f, "found {raw:?} at its start, expected \"# GRUB Environment Block\"")
-            }
-            Self::Line(raw) => write!(f, "found {raw:?} before the padding, expected a line end"),
-            Self::TooLarge(bytes) => {
-                write!(f, "its variables need {bytes} bytes, and it has {BYTES}")
-            }
-        }
-    }
 }
 
 impl GrubEnv {

@@ -3,27 +3,20 @@
 use crate::boot_line;
 use lowlat_host::cmdline::{CommandLine, same_name, split};
 use lowlat_settings::change::BootToken;
-use std::fmt;
+use thiserror::Error;
 
 /// Parameters that may occur several times: each `hugepages=` belongs to the `hugepagesz=` before it.
 const STANDS_OFTEN: [&str; 2] = ["hugepagesz", "hugepages"];
 
 /// A parameter that no boot loader's file can hold.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error(
+    "the parameter {token:?} cannot be written to a boot loader's file; expected a name of letters, digits, \".\", \
+     \"_\" and \"-\", and a value without quotes, \"$\", \"\\\", \"`\" and control characters"
+)]
 pub struct TokenFault {
     /// The parameter: name and value.
     pub token: String,
-}
-
-impl fmt::Display for TokenFault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "the parameter {:?} cannot be written to a boot loader's file; expected a name of letters, digits, \
-             \".\", \"_\" and \"-\", and a value without quotes, \"$\", \"\\\", \"`\" and control characters",
-            self.token
-        )
-    }
 }
 
 /// Checks that every parameter can be written. Files of boot loaders pass through a shell and GRUB's own parser, so
