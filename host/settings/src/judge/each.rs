@@ -1,7 +1,7 @@
 //! Judges a setting that a host has several times: one per interface, node, policy or pool.
 
 use crate::{Context, Judgement, judge::first_of};
-use lowlat_host::CpuSet;
+use lowlat_host::{CpuSet, Reading};
 
 /// Number of items that a judgement lists before "and N more".
 const NAMED_MAX: usize = 6;
@@ -17,6 +17,22 @@ pub enum One {
     Unknown(String),
     /// Does not apply to this item, with the reason.
     Skip(String),
+}
+
+impl One {
+    /// Judges a value of the item. `when_absent`: why the setting does not apply to an item without it.
+    pub fn of<T>(reading: &Reading<T>, when_absent: &str, judge: impl FnOnce(&T) -> Self) -> Self {
+        match reading {
+            Reading::Known(value) => judge(value),
+            Reading::Absent => Self::Skip(when_absent.to_owned()),
+            other => Self::missing(other),
+        }
+    }
+
+    /// The result for an item whose value cannot be read.
+    pub fn missing<T>(reading: &Reading<T>) -> Self {
+        Self::Unknown(reading.missing_in_words().unwrap_or_default())
+    }
 }
 
 /// Combines the results. Wrong if one is wrong; otherwise unknown if one is unknown; otherwise good if one is

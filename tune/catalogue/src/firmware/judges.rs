@@ -3,7 +3,7 @@
 use lowlat_host::{CpuSet, Reading, kernel_version::KernelVersion};
 use lowlat_settings::{
     Context, Judgement, Setting, Verdict,
-    judge::{command_line, is_polling, is_shallow, is_virtual, missing, no_command_line, satisfies},
+    judge::{command_line, is_polling, is_shallow, is_virtual, known, missing, no_command_line, satisfies},
 };
 
 /// Judges the vendor's word for the value that the operating system sees, by the evidence for it.
@@ -180,13 +180,10 @@ pub(super) fn virtualization_flag(context: &Context<'_>, setting: &Setting) -> J
 
 /// Judges memory encryption by its flag, which the kernel clears unless the firmware has enabled encryption.
 pub(super) fn sme(context: &Context<'_>, setting: &Setting) -> Judgement {
-    const PATH: &str = "/proc/cpuinfo";
-    match context.host.cpu.has_flag("sme") {
-        Reading::Known(true) => switch(context, setting, true, "the flag sme is present"),
-        Reading::Known(false) => switch(context, setting, false, "the flag sme is missing"),
-        other => missing(&other, PATH),
-    }
-    .at(PATH)
+    known(&context.host.cpu.has_flag("sme"), "/proc/cpuinfo", |is_on| {
+        let by = if *is_on { "the flag sme is present" } else { "the flag sme is missing" };
+        switch(context, setting, *is_on, by)
+    })
 }
 
 pub(super) fn power_regulator(context: &Context<'_>, _: &Setting) -> Judgement {

@@ -6,7 +6,7 @@ use lowlat_settings::{
     Context, Impact, Judgement, Layer, Setting, Want, change,
     judge::{
         each::{One, isolated, judge_each, list, none_isolated},
-        missing,
+        known, missing,
     },
 };
 
@@ -85,16 +85,14 @@ fn housekeeping(context: &Context<'_>) -> Option<String> {
 fn default_affinity(context: &Context<'_>, _: &Setting) -> Judgement {
     const PATH: &str = "/proc/irq/default_smp_affinity";
     let Some(isolated) = isolated(context) else { return none_isolated() };
-    match &context.host.interrupts.default_affinity {
+    known(&context.host.interrupts.default_affinity, PATH, |cpus| {
         // The file may keep bits of CPUs that are offline or never existed. Only isolated ones do harm.
-        Reading::Known(cpus) if cpus.is_disjoint(isolated) => Judgement::good(cpus.to_list()),
-        Reading::Known(cpus) => {
-            let hit = format!("{:#}", &cpus.intersection(isolated));
-            Judgement::wrong(cpus.to_list(), format!("contains isolated {hit}"))
+        if cpus.is_disjoint(isolated) {
+            return Judgement::good(cpus.to_list());
         }
-        other => missing(other, PATH),
-    }
-    .at(PATH)
+        let hit = format!("{:#}", &cpus.intersection(isolated));
+        Judgement::wrong(cpus.to_list(), format!("contains isolated {hit}"))
+    })
 }
 
 fn irqbalance_banned(context: &Context<'_>, _: &Setting) -> Judgement {
@@ -189,7 +187,7 @@ fn lands_on(irq: &Irq, isolated: &CpuSet) -> One {
                 "its affinity cannot be written; use isolcpus=managed_irq".into(),
             )
         }
-        other => One::Unknown(other.missing_in_words().unwrap_or_default()),
+        other => One::missing(other),
     }
 }
 

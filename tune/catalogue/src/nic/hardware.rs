@@ -141,10 +141,6 @@ pub(crate) const SETTINGS: &[Setting] = &[
     },
 ];
 
-fn untold<T>(reading: &Reading<T>) -> One {
-    One::Unknown(reading.missing_in_words().unwrap_or_default())
-}
-
 fn link_up(context: &Context<'_>, _: &Setting) -> Judgement {
     each_nic(context, |nic| match (&nic.operstate, &nic.speed_mbps) {
         (Reading::Known(state), _) if state == "down" => One::Wrong("down".into(), String::new()),
@@ -156,7 +152,7 @@ fn link_up(context: &Context<'_>, _: &Setting) -> Judgement {
             Some(missing) => One::Unknown(format!("{state}, speed {missing}")),
             None => One::Unknown(state.clone()),
         },
-        (other, _) => untold(other),
+        (other, _) => One::missing(other),
     })
     .at("/sys/class/net/*/operstate")
 }
@@ -166,22 +162,21 @@ fn has_nodes(context: &Context<'_>) -> bool {
     context.host.topology.nodes.iter().filter(|node| !node.cpus.is_empty()).count() > 1
 }
 
+const NO_DEVICE: &str = "the interface has no device on a bus";
 const ONE_NODE: &str = "one NUMA node: every CPU is equally close to the NIC";
 
 fn numa_node(context: &Context<'_>, _: &Setting) -> Judgement {
     if !has_nodes(context) {
         return Judgement::not_applicable(ONE_NODE);
     }
-    each_nic(context, |nic| match &nic.node {
-        Reading::Known(node) if *node >= 0 => One::Good(format!("node {node}")),
-        Reading::Known(_) => One::Wrong(
+    let judge = |node: &i32| match node {
+        0.. => One::Good(format!("node {node}")),
+        _ => One::Wrong(
             "-1".into(),
             "the firmware does not report it; see firmware.memory_proximity_reporting_for_io".into(),
         ),
-        Reading::Absent => One::Skip("the interface has no device on a bus".into()),
-        other => untold(other),
-    })
-    .at("/sys/class/net/*/device/numa_node")
+    };
+    each_nic(context, |nic| One::of(&nic.node, NO_DEVICE, judge)).at("/sys/class/net/*/device/numa_node")
 }
 
 fn isolated_cpus_near(context: &Context<'_>, _: &Setting) -> Judgement {
@@ -190,8 +185,8 @@ fn isolated_cpus_near(context: &Context<'_>, _: &Setting) -> Judgement {
         return Judgement::not_applicable(ONE_NODE);
     }
     let nodes = &context.host.topology.nodes;
-    each_nic(context, |nic| match &nic.node {
-        Reading::Known(id) if *id >= 0 => {
+    let judge = |id: &i32| match id {
+        0.. => {
             let node = nodes.iter().find(|node| i64::from(node.id) == i64::from(*id));
             let near = node.map(|node| node.cpus.intersection(isolated)).unwrap_or_default();
             if near.is_empty() {
@@ -200,25 +195,18 @@ fn isolated_cpus_near(context: &Context<'_>, _: &Setting) -> Judgement {
                 One::Good(format!("{:#} on node {id}", &near))
             }
         }
-        Reading::Known(_) => One::Unknown("its node is not known".into()),
-        Reading::Absent => One::Skip("the interface has no device on a bus".into()),
-        other => untold(other),
-    })
-    .at("/sys/class/net/*/device/local_cpulist")
+        _ => One::Unknown("its node is not known".into()),
+    };
+    each_nic(context, |nic| One::of(&nic.node, NO_DEVICE, judge)).at("/sys/class/net/*/device/local_cpulist")
 }
 
 /// Judges the PCI Express link of each interface that has one.
 fn each_link(context: &Context<'_>, judge: impl Fn(&PcieLink) -> One) -> Judgement {
+    const INSIDE: &str = "the card is part of the processor or chipset: its link registers do not describe the path of its packets";
     each_nic(context, |nic| {
-        match &nic.link {
-        Reading::Known(link) if is_inside_the_chipset(nic, link) => One::Skip(
-            "the card is part of the processor or chipset: its link registers do not describe the path of its packets"
-                .into(),
-        ),
-        Reading::Known(link) => judge(link),
-        Reading::Absent => One::Skip("the interface has no PCI Express link".into()),
-        other => untold(other),
-    }
+        One::of(&nic.link, "the interface has no PCI Express link", |link| {
+            if is_inside_the_chipset(nic, link) { One::Skip(INSIDE.into()) } else { judge(link) }
+        })
     })
 }
 
@@ -247,7 +235,7 @@ fn link_width(context: &Context<'_>, _: &Setting) -> Judgement {
         }
         (Reading::Known(now), Reading::Known(max)) if now >= max => One::Good(format!("x{now}")),
         (Reading::Known(now), Reading::Known(max)) => One::Wrong(format!("x{now} of x{max}"), String::new()),
-        (Reading::Known(_), other) | (other, _) => untold(other),
+        (Reading::Known(_), other) | (other, _) => One::missing(other),
     })
     .at("/sys/class/net/*/device/current_link_width")
 }
@@ -264,7 +252,7 @@ fn link_speed(context: &Context<'_>, _: &Setting) -> Judgement {
     each_link(context, |link| {
         let (now, max) = match (&link.speed, &link.speed_max) {
             (Reading::Known(now), Reading::Known(max)) => (now, max),
-            (Reading::Known(_), other) | (other, _) => return untold(other),
+            (Reading::Known(_), other) | (other, _) => return One::missing(other),
         };
         match (gigatransfers_tenths(now), gigatransfers_tenths(max)) {
             (Some(a), Some(b)) if a >= b => One::Good(now.clone()),
@@ -284,7 +272,7 @@ fn link_aspm(context: &Context<'_>, _: &Setting) -> Judgement {
              pcie_aspm=off is set; check with lspci -vv"
                 .into(),
         ),
-        other => untold(other),
+        other => One::missing(other),
     })
     .at("/sys/class/net/*/device/link")
 }
@@ -305,7 +293,7 @@ fn timestamping(context: &Context<'_>, _: &Setting) -> Judgement {
             }
         }
         Reading::Absent => One::Wrong("none".into(), String::new()),
-        other => untold(other),
+        other => One::missing(other),
     })
     .at("ethtool -T")
 }

@@ -93,15 +93,13 @@ fn pause_frames(context: &Context<'_>, setting: &Setting) -> Proposal {
 }
 
 fn error_correction(context: &Context<'_>, _: &Setting) -> Judgement {
-    each_nic(context, |nic| match &nic.fec {
-        Reading::Known(fec) => match fec.active.as_deref() {
+    each_nic(context, |nic| {
+        One::of(&nic.fec, "the driver has no error correction", |fec| match fec.active.as_deref() {
             Some("off") => One::Good("off".into()),
             Some(active) => One::Wrong(active.to_owned(), String::new()),
             None if fec.configured == ["off"] => One::Good("off".into()),
             None => One::Unknown(format!("{} configured, and no link", fec.configured.join(" "))),
-        },
-        Reading::Absent => One::Skip("the driver has no error correction".into()),
-        other => One::Unknown(other.missing_in_words().unwrap_or_default()),
+        })
     })
     .at("ethtool --show-fec")
 }

@@ -141,16 +141,22 @@ fn deferral_zero(context: &Context<'_>, setting: &Setting) -> Proposal {
     proposal
 }
 
+/// Judges the instances of an interface whose own value is zero.
+fn none_deferring(nic: &Nic, field: NapiField, why: &str) -> One {
+    match deferring(nic, field).as_slice() {
+        [] => One::Good("0".into()),
+        some => One::Wrong(format!("set on {}", names(some)), why.into()),
+    }
+}
+
 fn gro_flush_timeout(context: &Context<'_>, _: &Setting) -> Judgement {
     const WAIT: &str = "packets wait for it unless a socket busy-polls";
-    each_nic(context, |nic| match nic_file(context, nic, "gro_flush_timeout") {
-        Reading::Known(0) => match deferring(nic, NapiField::GroFlushTimeout).as_slice() {
-            [] => One::Good("0".into()),
-            some => One::Wrong(format!("set on {}", names(some)), WAIT.into()),
-        },
-        Reading::Known(ns) => One::Wrong(format!("{ns} ns"), WAIT.into()),
-        Reading::Absent => One::Skip("this kernel has no gro_flush_timeout".into()),
-        other => One::Unknown(other.missing_in_words().unwrap_or_default()),
+    each_nic(context, |nic| {
+        let now = nic_file(context, nic, "gro_flush_timeout");
+        One::of(&now, "this kernel has no gro_flush_timeout", |ns| match ns {
+            0 => none_deferring(nic, NapiField::GroFlushTimeout, WAIT),
+            ns => One::Wrong(format!("{ns} ns"), WAIT.into()),
+        })
     })
     .at("/sys/class/net/*/gro_flush_timeout")
 }
@@ -159,18 +165,14 @@ fn napi_defer_hard_irqs(context: &Context<'_>, _: &Setting) -> Judgement {
     const WAIT: &str = "packets wait for the timer unless a socket busy-polls";
     each_nic(context, |nic| {
         let defers = nic_file(context, nic, "napi_defer_hard_irqs");
-        match (defers, nic_file(context, nic, "gro_flush_timeout")) {
-            (Reading::Known(0), _) => match deferring(nic, NapiField::DeferHardIrqs).as_slice() {
-                [] => One::Good("0".into()),
-                some => One::Wrong(format!("set on {}", names(some)), WAIT.into()),
-            },
-            (Reading::Known(polls), Reading::Known(0)) => {
-                One::Wrong(format!("{polls}"), "no effect while gro_flush_timeout is 0".into())
+        let timeout = nic_file(context, nic, "gro_flush_timeout");
+        One::of(&defers, "this kernel has no napi_defer_hard_irqs", |polls| match (polls, timeout) {
+            (0, _) => none_deferring(nic, NapiField::DeferHardIrqs, WAIT),
+            (polls, Reading::Known(0)) => {
+                One::Wrong(polls.to_string(), "no effect while gro_flush_timeout is 0".into())
             }
-            (Reading::Known(polls), _) => One::Wrong(format!("{polls}"), WAIT.into()),
-            (Reading::Absent, _) => One::Skip("this kernel has no napi_defer_hard_irqs".into()),
-            (other, _) => One::Unknown(other.missing_in_words().unwrap_or_default()),
-        }
+            (polls, _) => One::Wrong(polls.to_string(), WAIT.into()),
+        })
     })
     .at("/sys/class/net/*/napi_defer_hard_irqs")
 }
@@ -217,7 +219,7 @@ fn irq_suspend_timeout(context: &Context<'_>, _: &Setting) -> Judgement {
             }
         }
         Reading::Absent => One::Skip("the kernel does not list NAPI instances".into()),
-        other => One::Unknown(other.missing_in_words().unwrap_or_default()),
+        other => One::missing(other),
     })
     .at("netdev-genl napi-get")
 }
@@ -241,11 +243,12 @@ fn set_suspension(context: &Context<'_>, _: &Setting) -> Proposal {
 }
 
 fn threaded(context: &Context<'_>, _: &Setting) -> Judgement {
-    each_nic(context, |nic| match nic_file(context, nic, "threaded") {
-        Reading::Known(0) => One::Good("0".into()),
-        Reading::Known(mode) => One::Wrong(mode.to_string(), "threads poll the NIC".into()),
-        Reading::Absent => One::Skip("this kernel has no such file".into()),
-        other => One::Unknown(other.missing_in_words().unwrap_or_default()),
+    let judge = |mode: &u64| match mode {
+        0 => One::Good("0".into()),
+        mode => One::Wrong(mode.to_string(), "threads poll the NIC".into()),
+    };
+    each_nic(context, |nic| {
+        One::of(&nic_file(context, nic, "threaded"), "this kernel has no such file", judge)
     })
     .at("/sys/class/net/*/threaded")
 }

@@ -32,7 +32,7 @@ pub(super) fn judge(
             match value {
                 Reading::Known(value) if same_meaning(value, &wanted) => {}
                 Reading::Known(value) => wrong.push((name, value)),
-                other => return One::Unknown(other.missing_in_words().unwrap_or_default()),
+                other => return One::missing(other),
             }
         }
         match wrong.as_slice() {

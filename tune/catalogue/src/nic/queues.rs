@@ -101,18 +101,15 @@ fn receive_queues(context: &Context<'_>, channels: &Channels) -> (u32, bool) {
 fn queue_count(context: &Context<'_>, _: &Setting) -> Judgement {
     let Some(_) = isolated(context) else { return none_isolated() };
     let house = &context.allocation.housekeeping;
-    each_nic(context, |nic| match &nic.channels {
-        Reading::Known(channels) => match receive_queues(context, channels) {
-            (queues, false) => One::Good(queues.to_string()),
-            (queues, true) => One::Wrong(
-                format!("{queues} receive queues"),
-                format!("there are {} housekeeping CPUs: {:#}", house.len(), house),
-            ),
-        },
-        Reading::Absent => One::Skip("the driver does not report its queues".into()),
-        other => One::Unknown(other.missing_in_words().unwrap_or_default()),
-    })
-    .at("ethtool -l")
+    let judge = |channels: &Channels| match receive_queues(context, channels) {
+        (queues, false) => One::Good(queues.to_string()),
+        (queues, true) => One::Wrong(
+            format!("{queues} receive queues"),
+            format!("there are {} housekeeping CPUs: {:#}", house.len(), house),
+        ),
+    };
+    each_nic(context, |nic| One::of(&nic.channels, "the driver does not report its queues", judge))
+        .at("ethtool -l")
 }
 
 /// No more receive queues than housekeeping CPUs.
@@ -199,7 +196,7 @@ impl Steering {
                     faulty.push(format!("{} on {cpus}", queue.queue));
                 }
                 Reading::Known(_) | Reading::Absent => {}
-                other => return Err(One::Unknown(other.missing_in_words().unwrap_or_default())),
+                other => return Err(One::missing(other)),
             }
         }
         Ok(faulty)

@@ -58,7 +58,7 @@ fn receive_ring(context: &Context<'_>, _: &Setting) -> Judgement {
             Reading::Known(_) | Reading::Absent => {
                 return One::Skip("the driver has no receive ring to size".into());
             }
-            other => return One::Unknown(other.missing_in_words().unwrap_or_default()),
+            other => return One::missing(other),
         };
         let size = format!("{} of {}", rings.rx, rings.rx_max);
         match lost(context.host, nic) {
@@ -68,7 +68,7 @@ fn receive_ring(context: &Context<'_>, _: &Setting) -> Judgement {
                 One::Wrong(size, format!("{count} packets were lost because no descriptor was free"))
             }
             Reading::Absent => One::Unknown(format!("{size}; no count of lost packets is available")),
-            other => One::Unknown(other.missing_in_words().unwrap_or_default()),
+            other => One::missing(&other),
         }
     })
     .at("ethtool -g")

@@ -1,7 +1,7 @@
 //! The queues over which NICs spread received packets.
 
 use super::{NIC, each_nic, judged_nics, nic_irqs};
-use lowlat_host::{CpuSet, Reading, snapshot::Nic};
+use lowlat_host::{CpuSet, snapshot::Nic};
 use lowlat_settings::{
     Context, Judgement, Setting, Want,
     change::{Proposal, WhyLeftOut, nic::rss},
@@ -47,17 +47,16 @@ fn reaching(context: &Context<'_>, nic: &Nic, isolated: &CpuSet, table: &[u32]) 
 
 fn indirection(context: &Context<'_>, _: &Setting) -> Judgement {
     let Some(isolated) = isolated(context) else { return none_isolated() };
-    each_nic(context, |nic| match &nic.rss_indirection {
-        Reading::Known(table) => match reaching(context, nic, isolated, table) {
+    each_nic(context, |nic| {
+        let judge = |table: &Vec<u32>| match reaching(context, nic, isolated, table) {
             Some(faulty) if faulty.is_empty() => One::Good("none".into()),
             Some(faulty) => {
                 let queues: Vec<String> = faulty.iter().map(u32::to_string).collect();
                 One::Wrong(format!("queues {}", queues.join(", ")), String::new())
             }
             None => One::Unknown("the kernel does not link queues and interrupts".into()),
-        },
-        Reading::Absent => One::Skip("the driver has no indirection table".into()),
-        other => One::Unknown(other.missing_in_words().unwrap_or_default()),
+        };
+        One::of(&nic.rss_indirection, "the driver has no indirection table", judge)
     })
     .at("ethtool -x")
 }

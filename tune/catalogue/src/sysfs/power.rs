@@ -262,9 +262,7 @@ fn scaling_min(context: &Context<'_>, _: &Setting) -> Judgement {
                 format!("{} to {} MHz, governor {}", min / 1000, max / 1000, policy.governor),
                 String::new(),
             ),
-            (Reading::Known(_), other) | (other, _) => {
-                One::Unknown(other.missing_in_words().unwrap_or_default())
-            }
+            (Reading::Known(_), other) | (other, _) => One::missing(other),
         }
     };
     each_policy(context, judge, NO_POLICY).at("/sys/devices/system/cpu/cpufreq/policy*/scaling_min_freq")

@@ -194,14 +194,15 @@ pub fn rollback_unconfirmed(site: &Site) -> Result<Option<RollbackOutcome>, Flow
         // Confirmed or rolled back, and a crash left the switch: only that is removed.
         let is_confirm = |entry: &Entry| ApplyStage::Confirm.is_of(&entry.plan);
         let before = log.history().entries.clone();
-        let mut notes = Vec::new();
-        let of_switch = before.iter().filter(|entry| is_confirm(entry));
-        let untold =
-            persist::expect_telling(site, of_switch.map(|entry| entry.target.name.as_str()), &mut notes);
-        let report = log.rollback_where(is_confirm);
         let mut outcome = empty();
+        let of_switch = before.iter().filter(|entry| is_confirm(entry));
+        let untold = persist::expect_telling(
+            site,
+            of_switch.map(|entry| entry.target.name.as_str()),
+            &mut outcome.notes,
+        );
+        let report = log.rollback_where(is_confirm);
         add(&mut outcome, &report, &before, &log, is_confirm);
-        outcome.notes.extend(notes);
         if doubt.is_none() {
             site.seal(&log)?;
         }
