@@ -228,8 +228,8 @@ fn rollback_headline(outcome: &RollbackOutcome) -> String {
 /// Adds the restored objects by part of the plan; long lists are cut.
 fn add_restored(out: &mut String, restored: &[Restored], width: usize) {
     let mut seen = BTreeSet::new();
-    let named = restored.iter().map(|one| (part_title(&one.plan), one.name.as_str()));
-    for (title, names) in grouped(named.filter(|one| seen.insert(*one))) {
+    let titled = restored.iter().map(|one| (part_title(&one.plan), one.name.as_str()));
+    for (title, names) in grouped(titled.filter(|one| seen.insert(*one))) {
         let names: Vec<String> = names.into_iter().map(clean).collect();
         add_field(out, title, &some_of(&names), LABEL, width);
     }
