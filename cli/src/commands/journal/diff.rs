@@ -4,11 +4,11 @@ use super::{payload, show};
 use crate::{exit::Exit, output};
 use clap::Args;
 use lowlat_journal::{
-    diff::{Difference, Item, Key, SignedDistribution, diff},
+    diff::{Difference, Item, Key, diff},
     export::decimal,
     read::{JournalRead, Merge, Recording},
 };
-use lowlat_pipeline_report::{JournalDifference, JournalTimes};
+use lowlat_pipeline_report::journal_diff_text;
 use lowlat_trade::records::{Order, SCHEMA, kind};
 use serde::Serialize;
 use std::{cell::RefCell, path::PathBuf};
@@ -63,8 +63,9 @@ pub fn run(arguments: &Diff) -> anyhow::Result<Exit> {
         diff(orders(&left, &arguments.stream, &sides[0])?, orders(&right, &arguments.stream, &sides[1])?);
     let sides = sides.map(RefCell::into_inner);
     let found = serde_json::json!({ "difference": difference, "left": sides[0], "right": sides[1] });
+    let names = [&arguments.left, &arguments.right].map(|folder| folder.display().to_string());
     output::print_as(arguments.json, &output::Document::of("lowlat-journal-diff", found), |width| {
-        lowlat_pipeline_report::journal_diff_text(&view(arguments, &difference, &sides), width)
+        journal_diff_text(&difference, &names, &notes(&difference, &sides), width)
     })?;
     for recording in [&left, &right] {
         show::talk_if_live(recording);
@@ -127,13 +128,8 @@ fn orders<'r>(
     }))
 }
 
-fn view(arguments: &Diff, difference: &Difference, sides: &[Side; 2]) -> JournalDifference {
-    let key = |key: &Key| format!("{} order {}, instrument {}", key.source, key.number, key.instrument);
-    let times = |name: &str, of: &SignedDistribution| JournalTimes {
-        name: name.to_owned(),
-        count: of.count,
-        values_ns: [of.ns_min, of.ns_p50, of.ns_p90, of.ns_p99, of.ns_p999, of.ns_max],
-    };
+/// Sentences on limits of the comparison.
+fn notes(difference: &Difference, sides: &[Side; 2]) -> Vec<String> {
     let mut notes = Vec::new();
     for (name, side) in ["left", "right"].into_iter().zip(sides) {
         let told = [
@@ -153,27 +149,5 @@ fn view(arguments: &Diff, difference: &Difference, sides: &[Side; 2]) -> Journal
     if difference.twice_count > 0 {
         notes.push(format!("{} orders occur twice; only the first is compared", difference.twice_count));
     }
-    JournalDifference {
-        what: "orders".to_owned(),
-        names: [&arguments.left, &arguments.right].map(|folder| folder.display().to_string()),
-        counts: [difference.left_count, difference.right_count, difference.both_count],
-        differing: [difference.missing_count, difference.extra_count, difference.changed_count],
-        missing: difference.missing.iter().map(key).collect(),
-        extra: difference.extra.iter().map(key).collect(),
-        changed: difference
-            .changed
-            .iter()
-            .map(|change| {
-                let shown = |value: &Option<String>| value.clone().unwrap_or_else(|| "nothing".to_owned());
-                let (left, right) = (shown(&change.left), shown(&change.right));
-                format!("{}: {} {left} -> {right}", key(&change.key), change.field)
-            })
-            .collect(),
-        times: vec![
-            times("left", &difference.left_latency),
-            times("right", &difference.right_latency),
-            times("right less left", &difference.latency_change),
-        ],
-        notes,
-    }
+    notes
 }

@@ -1,6 +1,5 @@
 //! `lowlat journal ls`.
 
-use super::show;
 use crate::{exit::Exit, output};
 use clap::Args;
 use lowlat_journal::read::{Recording, verify};
@@ -20,7 +19,7 @@ pub fn run(arguments: &Ls) -> anyhow::Result<Exit> {
     let recording = Recording::open(&arguments.folder)?;
     let known = verify(&recording, false, &mut |_, _| ());
     output::print_as(arguments.json, &output::Document::of("lowlat-journal", &known), |width| {
-        lowlat_pipeline_report::journal_text(&show::view(&recording, &known), width)
+        lowlat_pipeline_report::journal_text(&known, recording.streams(), width)
     })?;
     if !arguments.json && known.damage_count > 0 {
         let more = "hint: `lowlat journal verify` lists them";

@@ -4,47 +4,14 @@ use super::payload;
 use crate::output;
 use lowlat_host::printable;
 use lowlat_journal::{
-    damage::{DamagedPlace, Problem},
     export::instant,
     layout::manifest::StreamEntry,
-    read::{Gap, JournalRead, JournalVerification, Record, Recording},
+    read::{JournalRead, Record, Recording},
 };
-use lowlat_pipeline_report::{JournalLine, JournalStream, JournalView};
+pub use lowlat_pipeline_report::{journal_damage as damage, journal_gap as gap, journal_stream_name as name};
+use lowlat_pipeline_report::{journal_line, journal_notice};
 use serde_json::{Value, json};
-use std::{io::IsTerminal, path::Path};
-
-/// Name of a stream, or its number if it has no name.
-pub fn name(streams: &[StreamEntry], stream: u32) -> String {
-    let entry = usize::try_from(stream).ok().and_then(|at| streams.get(at));
-    entry.map_or_else(|| format!("stream-{stream}"), |entry| entry.name.clone())
-}
-
-/// Describes a gap, with the name of its stream.
-pub fn gap(streams: &[StreamEntry], gap: &Gap) -> String {
-    let (name, count, why) = (name(streams, gap.stream), gap.count(), gap.why());
-    let records = if count == 1 { "record" } else { "records" };
-    format!("{name}: {count} {records}, {} to {}: {why}", gap.from, gap.to - 1)
-}
-
-/// Describes a problem, with names of streams.
-fn problem(streams: &[StreamEntry], problem: &Problem) -> String {
-    match problem {
-        Problem::Record { stream, sequence } => format!(
-            "{}: record {sequence} is damaged; earlier records of its block are intact, later ones are lost",
-            name(streams, *stream)
-        ),
-        Problem::Order { stream, found, expected } => format!(
-            "{}: block skipped: it starts with record {found}, expected {expected} or later",
-            name(streams, *stream)
-        ),
-        other => other.to_string(),
-    }
-}
-
-/// Describes a damaged place, with its file and offset.
-pub fn damage(streams: &[StreamEntry], damage: &DamagedPlace) -> String {
-    format!("{} at byte {}: {}", damage.file.display(), damage.offset, problem(streams, &damage.problem))
-}
+use std::io::IsTerminal;
 
 /// Counts of missing records and damaged places, as the end of a sentence.
 pub fn missing(lost: u64, missed: u64, damages: u64) -> String {
@@ -88,11 +55,9 @@ impl Printer {
             JournalRead::Gap(found) if self.is_json => Some(json_text(
                 json!({"gap": {"stream": name(streams, found.stream), "from": found.from, "to": found.to, "reason": found.reason}}),
             )),
-            JournalRead::Gap(found) => Some(lowlat_pipeline_report::journal_notice(&gap(streams, found))),
+            JournalRead::Gap(found) => Some(journal_notice(&gap(streams, found))),
             JournalRead::Damaged(damage) if self.is_json => Some(json_text(json!({"damage": damage}))),
-            JournalRead::Damaged(found) => {
-                Some(lowlat_pipeline_report::journal_notice(&damage(streams, found)))
-            }
+            JournalRead::Damaged(found) => Some(journal_notice(&damage(streams, found))),
             JournalRead::Nothing | JournalRead::Ended => None,
         }
     }
@@ -102,13 +67,8 @@ impl Printer {
         let mut fields = vec![("instrument", stamp.instrument.to_string())];
         let schema = schema(streams, record);
         fields.extend(payload::fields(schema, record, payload));
-        let line = JournalLine {
-            time: self.time(stamp.generated),
-            stream: name(streams, record.stream),
-            sequence: record.record.sequence,
-            fields,
-        };
-        lowlat_pipeline_report::journal_line(&line, self.width)
+        let (time, stream) = (self.time(stamp.generated), name(streams, record.stream));
+        journal_line(&time, &stream, record.record.sequence, &fields, self.width)
     }
 
     /// Time of day in UTC with nanoseconds, if the recording has it.
@@ -153,49 +113,4 @@ pub fn json_text(mut line: Value) -> String {
 pub fn schema<'a>(streams: &'a [StreamEntry], record: &Record) -> &'a str {
     let entry = usize::try_from(record.stream).ok().and_then(|at| streams.get(at));
     entry.map_or("", |entry| entry.schema.as_str())
-}
-
-/// A recording as the report shows it.
-pub fn view(recording: &Recording, known: &JournalVerification) -> JournalView {
-    let gaps = known.gap_total();
-    let file_name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    JournalView {
-        folder: known.folder.display().to_string(),
-        is_live: known.is_live,
-        is_checked: known.is_whole,
-        files: known.files.len(),
-        bytes: known.files.iter().map(|file| file.bytes).sum(),
-        streams: known
-            .streams
-            .iter()
-            .map(|stream| JournalStream {
-                name: stream.name.clone(),
-                records: stream.records,
-                sequences: stream.first_sequence.zip(stream.last_sequence),
-                gaps: stream.gaps.gaps,
-                lost: stream.gaps.records,
-                bytes: stream.bytes,
-                length_ns: stream.generated_min.zip(stream.generated_max).map(|(min, max)| max - min),
-            })
-            .collect(),
-        gaps: known.gaps.iter().map(|found| gap(recording.streams(), found)).collect(),
-        damages: known
-            .damages
-            .iter()
-            .map(|damage| {
-                let place = format!("{}, byte {}", file_name(&damage.file), damage.offset);
-                (place, problem(recording.streams(), &damage.problem))
-            })
-            .collect(),
-        damage_count: known.damage_count,
-        missing: gaps.records - gaps.missed,
-        index_problems: known
-            .files
-            .iter()
-            .filter_map(|file| {
-                let problem = file.index_problem.as_ref()?;
-                Some(format!("{}: {problem}; the data file is scanned instead", file_name(&file.file)))
-            })
-            .collect(),
-    }
 }

@@ -1,6 +1,5 @@
 //! `lowlat journal verify`.
 
-use super::show;
 use crate::{exit::Exit, output, progress::Progress};
 use clap::Args;
 use lowlat_journal::read::{Recording, verify, write_missing_indexes};
@@ -40,7 +39,7 @@ pub fn run(arguments: &Verify) -> anyhow::Result<Exit> {
         output::talk(&format!("index files written: {written}"));
     }
     output::print_as(arguments.json, &output::Document::of("lowlat-journal", &known), |width| {
-        lowlat_pipeline_report::journal_text(&show::view(&recording, &known), width)
+        lowlat_pipeline_report::journal_text(&known, recording.streams(), width)
     })?;
     let is_clean = known.is_complete() && !(arguments.no_gaps && known.gap_total().gaps > 0);
     Ok(if is_clean { Exit::Clean } else { Exit::Findings })

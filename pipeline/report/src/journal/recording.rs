@@ -2,74 +2,75 @@
 
 use anstyle::Style;
 use lowlat_host::printable::line as one_line;
+use lowlat_journal::{
+    damage::{DamagedPlace, Problem},
+    diff::{Difference, Key},
+    layout::manifest::StreamEntry,
+    read::{Gap, JournalVerification},
+};
 use lowlat_text::text::{
     BOLD, DIM, GREEN, RED, YELLOW, add_heading, add_painted, add_wrapped, columns, cut, paint, usable,
 };
 use lowlat_text::units::{clean, count, duration, plural, size};
-
-/// One stream of a recording.
-#[derive(Debug, Clone, Default)]
-pub struct JournalStream {
-    pub name: String,
-    /// Records that can be read.
-    pub records: u64,
-    /// First and last sequence; `None` without records.
-    pub sequences: Option<(u64, u64)>,
-    pub gaps: u64,
-    /// Records missing in the gaps.
-    pub lost: u64,
-    /// Bytes of its data blocks.
-    pub bytes: u64,
-    /// Time from the first to the last record by generation time, ns; `None` without records.
-    pub length_ns: Option<u64>,
-}
-
-/// Summary of a recording and its damage.
-#[derive(Debug, Clone, Default)]
-pub struct JournalView {
-    pub folder: String,
-    /// True if a recorder is writing it.
-    pub is_live: bool,
-    /// True if every record was checked.
-    pub is_checked: bool,
-    pub files: usize,
-    /// Total bytes of the data files.
-    pub bytes: u64,
-    pub streams: Vec<JournalStream>,
-    pub gaps: Vec<String>,
-    /// Descriptions of damaged places: file, offset, problem.
-    pub damages: Vec<(String, String)>,
-    pub damage_count: u64,
-    /// Missing records that were published while a recorder ran.
-    pub missing: u64,
-    /// Problems of index files, which cost no records.
-    pub index_problems: Vec<String>,
-}
+use std::path::Path;
 
 /// Largest number of gaps and damaged places listed.
 const SHOWN_MAX: usize = 20;
 /// Longest stream name shown, in characters.
 const NAME_CHARS_MAX: usize = 24;
 
-/// A recording and its streams, with gaps and damage.
-pub fn journal_text(view: &JournalView, width: usize) -> String {
+/// Name of a stream, or its number if it has no name.
+pub fn journal_stream_name(streams: &[StreamEntry], stream: u32) -> String {
+    let entry = usize::try_from(stream).ok().and_then(|at| streams.get(at));
+    entry.map_or_else(|| format!("stream-{stream}"), |entry| entry.name.clone())
+}
+
+/// Describes a gap, with the name of its stream.
+pub fn journal_gap(streams: &[StreamEntry], gap: &Gap) -> String {
+    let (name, count, why) = (journal_stream_name(streams, gap.stream), gap.count(), gap.why());
+    let records = if count == 1 { "record" } else { "records" };
+    format!("{name}: {count} {records}, {} to {}: {why}", gap.from, gap.to - 1)
+}
+
+/// Describes a problem, with names of streams.
+fn problem(streams: &[StreamEntry], problem: &Problem) -> String {
+    match problem {
+        Problem::Record { stream, sequence } => format!(
+            "{}: record {sequence} is damaged; earlier records of its block are intact, later ones are lost",
+            journal_stream_name(streams, *stream)
+        ),
+        Problem::Order { stream, found, expected } => format!(
+            "{}: block skipped: it starts with record {found}, expected {expected} or later",
+            journal_stream_name(streams, *stream)
+        ),
+        other => other.to_string(),
+    }
+}
+
+/// Describes a damaged place, with its file and offset.
+pub fn journal_damage(streams: &[StreamEntry], damage: &DamagedPlace) -> String {
+    format!("{} at byte {}: {}", damage.file.display(), damage.offset, problem(streams, &damage.problem))
+}
+
+/// A recording and its streams, with gaps and damage; `streams` has their names.
+pub fn journal_text(known: &JournalVerification, streams: &[StreamEntry], width: usize) -> String {
     let width = usable(width);
-    let mut out = paint(BOLD, &clean(&view.folder));
-    let state = if view.is_live { ", being written" } else { "" };
-    let records = count(view.streams.iter().map(|stream| stream.records).sum());
-    let (streams, files) = (plural(view.streams.len(), "stream"), plural(view.files, "file"));
-    out.push_str(&format!("\n{records} records of {streams} in {files}, {}{state}\n", size(view.bytes)));
-    if !view.streams.is_empty() {
+    let mut out = paint(BOLD, &clean(&known.folder.display().to_string()));
+    let state = if known.is_live { ", being written" } else { "" };
+    let (of, files) = (plural(known.streams.len(), "stream"), plural(known.files.len(), "file"));
+    let (records, bytes) = (count(known.records()), size(known.files.iter().map(|file| file.bytes).sum()));
+    out.push_str(&format!("\n{records} records of {of} in {files}, {bytes}{state}\n"));
+    if !known.streams.is_empty() {
         add_heading(&mut out, "Streams");
-        out.push_str(&columns(&stream_rows(view), &[1, 2, 3, 4, 5, 6], 2));
+        out.push_str(&columns(&stream_rows(known), &[1, 2, 3, 4, 5, 6], 2));
     }
-    if !view.gaps.is_empty() {
-        let gaps: u64 = view.streams.iter().map(|stream| stream.gaps).sum();
+    if !known.gaps.is_empty() {
         add_heading(&mut out, "Missing");
-        add_list(&mut out, &view.gaps, gaps, width);
+        let gaps = known.gaps.iter().map(|gap| journal_gap(streams, gap));
+        add_list(&mut out, gaps, known.gap_total().gaps, width);
     }
-    if view.is_checked {
-        add_damages(&mut out, view, width);
+    if known.is_whole {
+        add_damages(&mut out, known, streams, width);
     } else {
         out.push('\n');
         let text = "Counted from block headers; `lowlat journal verify` checks every byte.";
@@ -78,87 +79,91 @@ pub fn journal_text(view: &JournalView, width: usize) -> String {
     out
 }
 
-fn stream_rows(view: &JournalView) -> Vec<Vec<String>> {
+fn stream_rows(known: &JournalVerification) -> Vec<Vec<String>> {
     let head = ["stream", "records", "first", "last", "lost", "bytes", "time"];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
-    rows.extend(view.streams.iter().map(|stream| {
-        let sequence = |at: fn((u64, u64)) -> u64| {
-            stream.sequences.map_or_else(|| "-".to_owned(), |both| at(both).to_string())
-        };
+    rows.extend(known.streams.iter().map(|stream| {
+        let sequence = |of: Option<u64>| of.map_or_else(|| "-".to_owned(), |of| of.to_string());
+        let length = stream.generated_min.zip(stream.generated_max).map(|(min, max)| max - min);
         vec![
             cut(&clean(&stream.name), NAME_CHARS_MAX),
             count(stream.records),
-            sequence(|both| both.0),
-            sequence(|both| both.1),
-            count(stream.lost),
+            sequence(stream.first_sequence),
+            sequence(stream.last_sequence),
+            count(stream.gaps.records),
             size(stream.bytes),
-            stream.length_ns.map_or_else(|| "-".to_owned(), duration),
+            length.map_or_else(|| "-".to_owned(), duration),
         ]
     }));
     rows
 }
 
-fn add_list(out: &mut String, lines: &[String], all: u64, width: usize) {
-    for line in lines.iter().take(SHOWN_MAX) {
-        add_wrapped(out, &clean(line), 2, width);
-    }
+fn add_list(out: &mut String, lines: impl ExactSizeIterator<Item = String>, all: u64, width: usize) {
     let more = all.saturating_sub(lines.len().min(SHOWN_MAX) as u64);
+    for line in lines.take(SHOWN_MAX) {
+        add_wrapped(out, &clean(&line), 2, width);
+    }
     if more > 0 {
         out.push_str(&format!("  {}\n", paint(DIM, &format!("and {} more (--json lists all)", count(more)))));
     }
 }
 
-fn add_damages(out: &mut String, view: &JournalView, width: usize) {
-    if view.damage_count == 0 && view.missing == 0 {
+fn file_name(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+fn add_damages(out: &mut String, known: &JournalVerification, streams: &[StreamEntry], width: usize) {
+    let gaps = known.gap_total();
+    let missing = gaps.records - gaps.missed;
+    if known.damage_count == 0 && missing == 0 {
         out.push_str(&format!("\n{}\n", paint(GREEN, "Every byte is intact.")));
-    } else if view.damage_count == 0 {
-        let text = format!("Every byte is intact, but records are missing: {}.", count(view.missing));
+    } else if known.damage_count == 0 {
+        let text = format!("Every byte is intact, but records are missing: {}.", count(missing));
         out.push_str(&format!("\n{}\n", paint(YELLOW, &text)));
     } else {
         add_heading(out, "Damaged");
-        for (place, what) in view.damages.iter().take(SHOWN_MAX) {
-            out.push_str(&format!("  {}\n", paint(RED, &clean(place))));
-            add_wrapped(out, &clean(what), 4, width);
+        for DamagedPlace { file, offset, problem: what, .. } in known.damages.iter().take(SHOWN_MAX) {
+            let place = format!("{}, byte {offset}", file_name(file));
+            out.push_str(&format!("  {}\n", paint(RED, &clean(&place))));
+            add_wrapped(out, &clean(&problem(streams, what)), 4, width);
         }
-        let more = view.damage_count.saturating_sub(view.damages.len().min(SHOWN_MAX) as u64);
+        let more = known.damage_count.saturating_sub(known.damages.len().min(SHOWN_MAX) as u64);
         if more > 0 {
             out.push_str(&format!("  and {} more (--json lists all)\n", count(more)));
         }
-        let records = view.streams.iter().map(|stream| stream.records).sum();
         let text = format!(
             "{} records are still readable. Every command reads them and skips damaged places.",
-            count(records)
+            count(known.records())
         );
         out.push('\n');
         add_wrapped(out, &text, 0, width);
     }
-    for problem in &view.index_problems {
-        out.push_str(&paint(YELLOW, "index: "));
-        add_wrapped(out, &clean(problem), 0, width);
+    for file in &known.files {
+        if let Some(problem) = &file.index_problem {
+            out.push_str(&paint(YELLOW, "index: "));
+            let text = format!("{}: {problem}; the data file is scanned instead", file_name(&file.file));
+            add_wrapped(out, &clean(&text), 0, width);
+        }
     }
 }
 
-/// One record of a recording.
-#[derive(Debug, Clone, Default)]
-pub struct JournalLine {
-    /// Generation time: a time of day, or nanoseconds.
-    pub time: String,
-    pub stream: String,
-    pub sequence: u64,
-    /// Names and values of its fields, or its bytes.
-    pub fields: Vec<(&'static str, String)>,
-}
-
-/// One line per record, never truncated, because programs read it too. With a `width` it continues on indented
-/// lines, broken between fields.
-pub fn journal_line(line: &JournalLine, width: Option<usize>) -> String {
+/// One line per record, never truncated, because programs read it too: the time of its generation, its stream and
+/// sequence, and names and values of its fields. With a `width` it continues on indented lines, broken between
+/// fields.
+pub fn journal_line(
+    time: &str,
+    stream: &str,
+    sequence: u64,
+    fields: &[(&str, String)],
+    width: Option<usize>,
+) -> String {
     let mut out = String::with_capacity(256);
     // Programs need no styles, which cost more than the rest of a line.
     let add = |out: &mut String, style: Style, text: &str| match width {
         Some(_) => out.push_str(&paint(style, text)),
         None => out.push_str(text),
     };
-    let (time, stream, sequence) = (one_line(&line.time), one_line(&line.stream), line.sequence.to_string());
+    let (time, stream, sequence) = (one_line(time), one_line(stream), sequence.to_string());
     out.push_str(&time);
     out.push(' ');
     add(&mut out, BOLD, &stream);
@@ -166,7 +171,7 @@ pub fn journal_line(line: &JournalLine, width: Option<usize>) -> String {
     out.push_str(&sequence);
     let chars = |text: &str| text.chars().count();
     let mut at = chars(&time) + chars(&stream) + chars(&sequence) + 2;
-    for (name, value) in &line.fields {
+    for (name, value) in fields {
         let value = one_line(value);
         if let Some(width) = width {
             let field = 2 + chars(name) + chars(&value);
@@ -189,74 +194,61 @@ pub fn journal_notice(text: &str) -> String {
     paint(YELLOW, &format!("-- {}", clean(text)))
 }
 
-/// Distribution of latencies on one side, or of their change.
-#[derive(Debug, Clone, Default)]
-pub struct JournalTimes {
-    /// Name of the measured value.
-    pub name: String,
-    pub count: u64,
-    /// Smallest, p50, p90, p99, p99.9, largest, ns; `None` where there are too few values.
-    pub values_ns: [Option<i64>; 6],
-}
-
-#[derive(Debug, Clone, Default)]
-pub struct JournalDifference {
-    /// Kind of the compared items, such as "orders".
-    pub what: String,
-    /// Names of the two sides.
-    pub names: [String; 2],
-    /// Numbers of items: on each side, and on both.
-    pub counts: [u64; 3],
-    /// Numbers of missing, extra and changed items.
-    pub differing: [u64; 3],
-    /// The first items that only the left side has.
-    pub missing: Vec<String>,
-    /// The first items that only the right side has.
-    pub extra: Vec<String>,
-    /// The first items that changed.
-    pub changed: Vec<String>,
-    pub times: Vec<JournalTimes>,
-    /// Sentences on limits of the comparison.
-    pub notes: Vec<String>,
-}
-
-/// The difference of two recordings.
-pub fn journal_diff_text(difference: &JournalDifference, width: usize) -> String {
+/// The difference of the orders of two recordings with these names, and sentences on limits of the comparison.
+pub fn journal_diff_text(
+    difference: &Difference,
+    names: &[String; 2],
+    notes: &[String],
+    width: usize,
+) -> String {
     let width = usable(width);
-    let what = &difference.what;
     let mut out = String::new();
-    for ((side, name), items) in ["left: ", "right:"].iter().zip(&difference.names).zip(difference.counts) {
-        add_wrapped(&mut out, &format!("{side} {}: {} {what}", clean(name), count(items)), 0, width);
+    let Difference { missing_count, extra_count, changed_count, .. } = *difference;
+    let counts = [difference.left_count, difference.right_count];
+    for ((side, name), items) in ["left: ", "right:"].iter().zip(names).zip(counts) {
+        add_wrapped(&mut out, &format!("{side} {}: {} orders", clean(name), count(items)), 0, width);
     }
-    out.push_str(&format!("in both: {}\n", count(difference.counts[2])));
+    out.push_str(&format!("in both: {}\n", count(difference.both_count)));
+    let key = |key: &Key| format!("{} order {}, instrument {}", key.source, key.number, key.instrument);
     let lists = [
-        ("Only on the left", &difference.missing),
-        ("Only on the right", &difference.extra),
-        ("Changed", &difference.changed),
+        ("Only on the left", &difference.missing, missing_count),
+        ("Only on the right", &difference.extra, extra_count),
     ];
-    for ((title, lines), all) in lists.into_iter().zip(difference.differing) {
-        if all > 0 {
-            add_heading(&mut out, &format!("{title}: {}", count(all)));
-            let all = if title == "Changed" { lines.len() as u64 } else { all };
-            add_list(&mut out, lines, all, width);
-        }
+    for (title, keys, all) in lists.into_iter().filter(|(.., all)| *all > 0) {
+        add_heading(&mut out, &format!("{title}: {}", count(all)));
+        add_list(&mut out, keys.iter().map(key), all, width);
     }
-    if difference.differing == [0; 3] {
-        out.push_str(&paint(GREEN, &format!("Both have the same {what} with the same contents.")));
+    if changed_count > 0 {
+        add_heading(&mut out, &format!("Changed: {}", count(changed_count)));
+        let changes = difference.changed.iter().map(|change| {
+            let [left, right] = [&change.left, &change.right].map(|of| of.as_deref().unwrap_or("nothing"));
+            format!("{}: {} {left} -> {right}", key(&change.key), change.field)
+        });
+        let all = changes.len() as u64;
+        add_list(&mut out, changes, all, width);
+    }
+    if difference.is_empty() {
+        out.push_str(&paint(GREEN, "Both have the same orders with the same contents."));
         out.push('\n');
     }
     let mut rows =
         vec![["", "count", "min", "p50", "p90", "p99", "p99.9", "max"].map(str::to_owned).to_vec()];
-    for times in difference.times.iter().filter(|times| times.count > 0) {
-        let mut row = vec![times.name.clone(), count(times.count)];
-        row.extend(times.values_ns.map(|value| value.map_or_else(|| "-".to_owned(), signed)));
+    let times = [
+        ("left", &difference.left_latency),
+        ("right", &difference.right_latency),
+        ("right less left", &difference.latency_change),
+    ];
+    for (name, of) in times.into_iter().filter(|(_, of)| of.count > 0) {
+        let values = [of.ns_min, of.ns_p50, of.ns_p90, of.ns_p99, of.ns_p999, of.ns_max];
+        let mut row = vec![name.to_owned(), count(of.count)];
+        row.extend(values.map(|value| value.map_or_else(|| "-".to_owned(), signed)));
         rows.push(row);
     }
     if rows.len() > 1 {
         add_heading(&mut out, "From cause to order");
         out.push_str(&columns(&rows, &[1, 2, 3, 4, 5, 6, 7], 2));
     }
-    for note in &difference.notes {
+    for note in notes {
         add_wrapped(&mut out, &clean(note), 0, width);
     }
     out
@@ -270,48 +262,70 @@ fn signed(ns: i64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lowlat_journal::{
+        diff::SignedDistribution,
+        read::{FileReport, GapTotal, StreamReport},
+    };
+    use std::path::PathBuf;
 
     fn plain(text: &str) -> String {
         anstream::adapter::strip_str(text).to_string()
     }
 
-    fn view() -> JournalView {
-        JournalView {
-            folder: "/recordings/monday".to_owned(),
-            is_live: false,
-            is_checked: true,
-            files: 2,
-            bytes: 3 << 20,
-            streams: vec![JournalStream {
+    fn known() -> JournalVerification {
+        let gaps = GapTotal { gaps: 30, records: 65_434, missed: 0 };
+        let file = |name: &str| FileReport {
+            file: PathBuf::from("/recordings/monday").join(name),
+            bytes: 3 << 19,
+            blocks: 1,
+            records: 0,
+            has_end: true,
+            index_problem: None,
+        };
+        let damage = DamagedPlace {
+            file: "/recordings/monday/00000001.journal".into(),
+            offset: 4096,
+            bytes: 0,
+            problem: Problem::Unreadable { error: "no block begins here; ".repeat(6) },
+        };
+        JournalVerification {
+            folder: "/recordings/monday".into(),
+            is_whole: true,
+            files: vec![file("00000001.journal"), file("00000002.journal")],
+            streams: vec![StreamReport {
                 name: "md\u{1b}[2J".to_owned(),
                 records: 1_234_567,
-                sequences: Some((0, 1_300_000)),
-                gaps: 30,
-                lost: 65_434,
+                first_sequence: Some(0),
+                last_sequence: Some(1_300_000),
+                generated_min: Some(0),
+                generated_max: Some(61_000_000_000),
+                gaps,
                 bytes: 2 << 20,
-                length_ns: Some(61_000_000_000),
+                ..StreamReport::default()
             }],
-            gaps: (0..25).map(|at| format!("md: {at} to {at}")).collect(),
-            damages: vec![("00000001.journal, byte 4096".to_owned(), "no block begins here; ".repeat(6))],
+            gaps: (0..25).map(|from| Gap { stream: 0, from, to: from + 1, reason: None }).collect(),
+            damages: vec![damage],
             damage_count: 1,
-            missing: 65_434,
-            index_problems: Vec::new(),
+            ..JournalVerification::default()
         }
+    }
+
+    fn text(known: &JournalVerification) -> String {
+        plain(&journal_text(known, &[], 80))
     }
 
     #[test]
     fn a_recording_fits_a_narrow_terminal_without_cutting_numbers() {
-        let text = plain(&journal_text(&view(), 80));
+        let text = text(&known());
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
         assert!(text.contains("1,234,567") && text.contains("byte 4096") && text.contains("and 10 more"));
         assert!(!text.contains('\u{1b}'));
-        let lossy = JournalView { damages: vec![], damage_count: 0, ..view() };
-        let told = plain(&journal_text(&lossy, 80));
+        let mut lossy = JournalVerification { damages: vec![], damage_count: 0, ..known() };
+        let told = self::text(&lossy);
         assert!(told.contains("intact, but records are missing: 65,434."), "{told}");
-        let whole = JournalView { missing: 0, ..lossy };
-        assert!(plain(&journal_text(&whole, 80)).contains("Every byte is intact."));
-        let quick = JournalView { is_checked: false, ..whole };
-        let quick = plain(&journal_text(&quick, 80));
+        lossy.streams[0].gaps.records = 0;
+        assert!(self::text(&lossy).contains("Every byte is intact."));
+        let quick = self::text(&JournalVerification { is_whole: false, ..lossy });
         assert!(!quick.contains("Every byte") && quick.contains("journal verify"), "{quick}");
         assert!(quick.lines().all(|line| line.chars().count() <= 80), "{quick}");
     }
@@ -319,13 +333,9 @@ mod tests {
     #[test]
     fn a_record_wraps_only_in_a_narrow_terminal() {
         let field = |at: usize| ("a_field", "x".repeat(at));
-        let line = JournalLine {
-            time: "2026-11-22T03:31:11.266117461Z".to_owned(),
-            stream: "td".to_owned(),
-            sequence: 4797,
-            fields: (0..16).map(field).collect(),
-        };
-        let (whole, wrapped) = (plain(&journal_line(&line, None)), plain(&journal_line(&line, Some(80))));
+        let fields: Vec<_> = (0..16).map(field).collect();
+        let line = |width| plain(&journal_line("2026-11-22T03:31:11.266117461Z", "td", 4797, &fields, width));
+        let (whole, wrapped) = (line(None), line(Some(80)));
         assert_eq!(whole.lines().count(), 1);
         assert!(
             wrapped.lines().count() > 1 && wrapped.lines().all(|line| line.chars().count() <= 80),
@@ -336,23 +346,27 @@ mod tests {
 
     #[test]
     fn a_difference_lists_what_differs_and_no_percentile_of_too_few_values() {
-        let times = JournalTimes {
-            name: "change".to_owned(),
+        let latency_change = SignedDistribution {
             count: 12,
-            values_ns: [Some(-1_500), Some(20), None, None, None, Some(3_000)],
+            ns_min: Some(-1_500),
+            ns_p50: Some(20),
+            ns_max: Some(3_000),
+            ..SignedDistribution::default()
         };
-        let difference = JournalDifference {
-            what: "orders".to_owned(),
-            names: ["a".to_owned(), "b".to_owned()],
-            counts: [12, 12, 11],
-            differing: [1, 1, 0],
-            missing: vec!["orders.a 7".to_owned()],
-            extra: vec!["orders.a 8".to_owned()],
-            times: vec![times],
-            ..JournalDifference::default()
+        let key = |number| Key { source: "orders.a".to_owned(), number, instrument: 1 };
+        let difference = Difference {
+            left_count: 12,
+            right_count: 12,
+            both_count: 11,
+            missing_count: 1,
+            extra_count: 1,
+            missing: vec![key(7)],
+            extra: vec![key(8)],
+            latency_change,
+            ..Difference::default()
         };
-        let text = plain(&journal_diff_text(&difference, 80));
-        assert!(text.contains("Only on the left: 1\n  orders.a 7"), "{text}");
+        let text = plain(&journal_diff_text(&difference, &["a".to_owned(), "b".to_owned()], &[], 80));
+        assert!(text.contains("Only on the left: 1\n  orders.a order 7"), "{text}");
         assert!(text.contains("-1.50 us") && !text.contains("same orders"), "{text}");
         assert!(text.lines().all(|line| line.chars().count() <= 80));
     }
