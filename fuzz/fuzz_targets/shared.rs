@@ -31,10 +31,8 @@ fuzz_target!(|input: (u8, Vec<(u16, u64)>)| {
             let _ = Reader::last(segment);
             let Ok(segment) = Segment::open(heap.clone()) else { return };
             let (mut reader, mut payload) = (Reader::from_start(segment), Vec::new());
-            let mut buffer = [0; 100];
             for (_, position) in &changes {
                 let _ = reader.read_at(*position, &mut payload);
-                let _ = reader.next_into(&mut buffer);
             }
             (0..200).for_each(|_| { let _ = reader.next(&mut payload); });
         }

@@ -58,32 +58,25 @@ impl Channel for Bare {
 struct Stream {
     writer: Writer<Arc<Heap>>,
     reader: Reader<Arc<Heap>>,
-    buffer: [u8; 64],
     payload: Vec<u8>,
-    is_fixed: bool,
 }
 
 impl Stream {
-    fn pair(is_fixed: bool) -> (Self, Self) {
+    fn pair() -> (Self, Self) {
         let [there, back] = [1, 2].map(|stream| {
             let heap = Arc::new(Heap::zeroed(Segment::<Heap>::bytes(CAPACITY_BYTES)));
             let segment =
                 Segment::create(Arc::clone(&heap), CAPACITY_BYTES, stream, 1, 0, Owner::default()).unwrap();
             (Writer::new(segment), Reader::from_start(Segment::open(heap).unwrap()))
         });
-        let end = |writer, reader| Self { writer, reader, buffer: [0; 64], payload: Vec::new(), is_fixed };
+        let end = |writer, reader| Self { writer, reader, payload: Vec::new() };
         (end(there.0, back.1), end(back.0, there.1))
     }
 
     #[inline]
     fn look(&mut self) -> bool {
-        let read = if self.is_fixed {
-            let (read, payload) = self.reader.next_into(&mut self.buffer);
-            black_box(payload);
-            read
-        } else {
-            self.reader.next(&mut self.payload)
-        };
+        let read = self.reader.next(&mut self.payload);
+        black_box(&self.payload);
         matches!(read, Read::Record(_))
     }
 
@@ -151,41 +144,34 @@ fn median(mut values: Vec<f64>) -> f64 {
 
 /// Alternating rounds, and the ratios within each.
 fn ratios() {
-    let (mut fixed, mut growing, mut line_ns, mut fixed_ns) =
-        (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let (mut ratios, mut line_ns, mut record_ns) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
         let line = play(bare(), TURNS).as_secs_f64();
-        let into = play(Stream::pair(true), TURNS).as_secs_f64();
-        let next = play(Stream::pair(false), TURNS).as_secs_f64();
-        fixed.push(into / line);
-        growing.push(next / line);
+        let record = play(Stream::pair(), TURNS).as_secs_f64();
+        ratios.push(record / line);
         line_ns.push(line * 1e9 / TURNS as f64 / 2.0);
-        fixed_ns.push(into * 1e9 / TURNS as f64 / 2.0);
+        record_ns.push(record * 1e9 / TURNS as f64 / 2.0);
     }
     let best = |values: &[f64]| values.iter().copied().fold(f64::INFINITY, f64::min);
     println!(
         "one way, a bare line: median {:.0} ns, least {:.0}; a record of 48 bytes: median {:.0} ns, least {:.0}",
         median(line_ns.clone()),
         best(&line_ns),
-        median(fixed_ns.clone()),
-        best(&fixed_ns)
+        median(record_ns.clone()),
+        best(&record_ns)
     );
-    println!("ratio of least: {:.2}", best(&fixed_ns) / best(&line_ns));
-    println!(
-        "ratio to the bare line, median of {ROUNDS} rounds: next_into {:.2}, next {:.2}",
-        median(fixed),
-        median(growing)
-    );
+    println!("ratio of least: {:.2}", best(&record_ns) / best(&line_ns));
+    println!("ratio to the bare line, median of {ROUNDS} rounds: {:.2}", median(ratios));
 }
 
 fn one_way(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("there_and_back");
     group.sample_size(10);
     group.bench_function("bare_line", |bencher| bencher.iter_custom(|turns| play(bare(), turns)));
-    group.bench_function("record", |bencher| bencher.iter_custom(|turns| play(Stream::pair(true), turns)));
+    group.bench_function("record", |bencher| bencher.iter_custom(|turns| play(Stream::pair(), turns)));
     group.finish();
     // A single thread: the cost of the calls without another core.
-    let (mut one, mut other) = Stream::pair(true);
+    let (mut one, mut other) = Stream::pair();
     criterion.bench_function("publish_and_read", |bencher| {
         bencher.iter(|| {
             one.send(1);

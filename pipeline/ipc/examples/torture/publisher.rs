@@ -63,7 +63,7 @@ pub fn run(memory: &'static Memory, plan: Plan, publisher: u64) -> Result<(), St
         };
         let inbox = Inbox::new(memory.inbox(subscriber)).unwrap();
         let number = u32::try_from(subscriber).unwrap();
-        assert!(router.connect_as(number, overrun, inbox, u32::try_from(publisher).unwrap()));
+        assert!(router.connect(number, overrun, inbox, u32::try_from(publisher).unwrap()));
     }
     let mut random = plan.random(100 + publisher);
     if random().is_multiple_of(3) {

@@ -25,16 +25,6 @@ const WARMED_MAX: usize = 8;
 /// Preallocated room for replaced rings that are not yet read to the end.
 const RETIRED_USUAL: usize = 8;
 
-/// Connection of a publisher to one subscriber with [`Delivery::Gap`].
-#[derive(Debug)]
-pub struct Link<R> {
-    /// The subscriber's ring of positions.
-    pub ring: Pusher<R>,
-    pub inbox: Inbox<R>,
-    /// Number of this stream among the subscriber's streams.
-    pub stream: u32,
-}
-
 /// Result of delivering one record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DeliveryCounts {
@@ -103,21 +93,9 @@ impl<R: Region> Router<R> {
         }
     }
 
-    /// Connects a subscriber with a ring and [`Delivery::Gap`], replacing one with the same number. Returns
-    /// false if no subscriber can have that number.
-    pub fn connect(&mut self, subscriber: u32, link: Link<R>) -> bool {
-        self.connect_as(subscriber, Delivery::Gap(link.ring), link.inbox, link.stream)
-    }
-
     /// Connects a subscriber, replacing one with the same number. `stream` is the number of this publisher's
     /// stream among the subscriber's. Returns false if no subscriber can have that number.
-    pub fn connect_as(
-        &mut self,
-        subscriber: u32,
-        overrun: Delivery<R>,
-        inbox: Inbox<R>,
-        stream: u32,
-    ) -> bool {
+    pub fn connect(&mut self, subscriber: u32, overrun: Delivery<R>, inbox: Inbox<R>, stream: u32) -> bool {
         let may_lose_nothing = matches!(overrun, Delivery::Credit(_));
         // Here, not while publishing: freeing memory takes system calls.
         self.retired.retain_mut(|(_, ring)| ring.oldest().is_some());

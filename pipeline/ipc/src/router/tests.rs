@@ -35,12 +35,9 @@ struct Subscriber {
 
 fn connect(router: &mut Router<Arc<Memory>>, number: u32, segment: &Arc<Memory>) -> Subscriber {
     let (inbox, ring) = (memory(inbox::BYTES), memory(index_ring::bytes(1024)));
-    let link = Link {
-        ring: index_ring::create(Arc::clone(&ring), 1024).unwrap(),
-        inbox: Inbox::new(Arc::clone(&inbox)).unwrap(),
-        stream: 0,
-    };
-    assert!(router.connect(number, link));
+    let pusher = index_ring::create(Arc::clone(&ring), 1024).unwrap();
+    let rung = Inbox::new(Arc::clone(&inbox)).unwrap();
+    assert!(router.connect(number, Delivery::Gap(pusher), rung, 0));
     Subscriber {
         inbox: Inbox::new(inbox).unwrap(),
         ring: index_ring::open(ring).unwrap(),
@@ -139,7 +136,7 @@ fn connect_as(
 ) -> (Inbox<Shared>, index_ring::Taker<Shared>) {
     let (inbox, ring) = (memory(inbox::BYTES), memory(index_ring::bytes(entries)));
     let pusher = index_ring::create(Arc::clone(&ring), entries).unwrap();
-    assert!(router.connect_as(number, overrun(pusher), Inbox::new(Arc::clone(&inbox)).unwrap(), 0));
+    assert!(router.connect(number, overrun(pusher), Inbox::new(Arc::clone(&inbox)).unwrap(), 0));
     assert!(table.set(number, None, true));
     (Inbox::new(inbox).unwrap(), index_ring::open(ring).unwrap())
 }
@@ -153,7 +150,7 @@ fn each_policy_applies_at_its_limit() {
         connect_as(&mut router, 2, &table, 8, |ring| Delivery::Evict { ring, behind_max: 5 });
     let latest = memory(latest::bytes(2));
     let putter = latest::create(Arc::clone(&latest), 2).unwrap();
-    assert!(router.connect_as(3, Delivery::Conflate(putter), Inbox::new(memory(inbox::BYTES)).unwrap(), 0));
+    assert!(router.connect(3, Delivery::Conflate(putter), Inbox::new(memory(inbox::BYTES)).unwrap(), 0));
     assert!(table.set(3, None, true));
     let mut positions = Vec::new();
     let mut sum = DeliveryCounts::default();

@@ -157,7 +157,7 @@ fn connect(
         (Delivery::Conflate(putter), End::Latest(latest::open(memory).unwrap()))
     };
     let inbox = Inbox::new(Arc::clone(inbox)).unwrap();
-    assert!(router.connect_as(subscriber, overrun, inbox, stream));
+    assert!(router.connect(subscriber, overrun, inbox, stream));
     let reader = Reader::from_start(Segment::open(Arc::clone(segment)).unwrap());
     let numbers = (0..COUNT).filter(|number| wants.is_none_or(|wanted| u64::from(wanted) == number % 2));
     let wanted = numbers.map(|number| number * LINE_BYTES).collect();

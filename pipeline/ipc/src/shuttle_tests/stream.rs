@@ -51,20 +51,14 @@ fn shuttle_lapped_readers_never_see_a_torn_record() {
             .map(|mut reader| {
                 let is_done = Arc::clone(&is_done);
                 thread::spawn(move || {
-                    let (mut payload, mut buffer, mut next) = (Vec::new(), [0; 512], None);
+                    let (mut payload, mut next) = (Vec::new(), None);
                     // A gap is reported with the record after it: the last lost records are not.
                     let is_read = |reader: &Reader<_>| {
                         is_done.load(Ordering::Relaxed) && reader.position() >= reader.segment().tail()
                     };
                     while next != Some(COUNT) && !is_read(&reader) {
-                        // With both ways to copy a payload.
-                        if next.is_some_and(|next| next % 2 == 0) {
-                            let read = reader.next(&mut payload);
-                            check(read, &payload, &mut next);
-                        } else {
-                            let (read, payload) = reader.next_into(&mut buffer);
-                            check(read, payload, &mut next);
-                        }
+                        let read = reader.next(&mut payload);
+                        check(read, &payload, &mut next);
                     }
                 })
             })

@@ -1,6 +1,6 @@
 //! Inspects a position of a segment.
 
-use super::{Record, Segment, Stamp, payload::PayloadBuffer};
+use super::{Record, Segment, Stamp, payload};
 use crate::{
     atomics::{Ordering, fence},
     layout::{self, header, record},
@@ -25,11 +25,7 @@ impl<R: Region> Segment<R> {
     /// The record at a position and its size in bytes, with its payload in `payload`, or what else is there.
     #[expect(clippy::inline_always, reason = "measured: its result is far larger than a register")]
     #[inline(always)]
-    pub(super) fn look(
-        &self,
-        position: u64,
-        payload: &mut impl PayloadBuffer,
-    ) -> Result<(Record, u64), NoRecord> {
+    pub(super) fn look(&self, position: u64, payload: &mut Vec<u8>) -> Result<(Record, u64), NoRecord> {
         let Some((head, rest)) = self.record_at(position) else { return Err(NoRecord::Damaged) };
         // Fetched in parallel with the head's line, not after it.
         prefetch::line(rest.first());
@@ -45,7 +41,7 @@ impl<R: Region> Segment<R> {
         if bytes > self.room(position) || layout::kind_of(shape) == layout::KIND_PADDING {
             return Err(self.no_record(position, bytes));
         }
-        payload.copy(rest, usize::try_from(length).unwrap_or(0));
+        payload::copy(payload, rest, usize::try_from(length).unwrap_or(0));
         // Read after the payload, so that they need not be kept during the copy.
         let sequence = get(record::SEQUENCE);
         let who = get(record::WHO);

@@ -1,14 +1,7 @@
 //! Reading a stream.
 
-use super::{
-    Segment, Stamp,
-    look::NoRecord,
-    payload::{Fixed, PayloadBuffer},
-};
-use crate::{
-    layout::{self, LINE_BYTES},
-    region::Region,
-};
+use super::{Segment, Stamp, look::NoRecord};
+use crate::{layout::LINE_BYTES, region::Region};
 
 /// A record as read; its payload is in the caller's buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,34 +103,11 @@ impl<R: Region> Reader<R> {
     }
 
     /// Reads the next record, with its payload in `payload`, which stops growing once it can hold the longest
-    /// one.
-    #[expect(clippy::inline_always, reason = "measured, see `next_to`")]
-    #[inline(always)]
-    pub fn next(&mut self, payload: &mut Vec<u8>) -> Read {
-        self.next_to(payload)
-    }
-
-    /// Reads the next record, with its payload in the first bytes of `buffer`: for readers that never allocate.
-    /// A longer payload is truncated; [`Reader::payload_bytes_max`] is always enough.
-    #[expect(clippy::inline_always, reason = "measured, see `next_to`")]
-    #[inline(always)]
-    pub fn next_into<'b>(&mut self, buffer: &'b mut [u8]) -> (Read, &'b [u8]) {
-        let mut fixed = Fixed::new(buffer);
-        let read = self.next_to(&mut fixed);
-        let length = if matches!(read, Read::Record(_)) { fixed.length() } else { 0 };
-        (read, buffer.get(..length).unwrap_or_default())
-    }
-
-    /// The longest payload of this stream.
-    pub fn payload_bytes_max(&self) -> u64 {
-        layout::payload_bytes_max(self.segment.capacity_bytes())
-    }
-
-    /// Inlined into the caller: a separate call, with its result returned through memory, took a third of a
+    /// one. Inlined into the caller: a separate call, with its result returned through memory, took a third of a
     /// record's instructions.
     #[expect(clippy::inline_always, reason = "measured: a tenth of a record's latency")]
     #[inline(always)]
-    fn next_to(&mut self, payload: &mut impl PayloadBuffer) -> Read {
+    pub fn next(&mut self, payload: &mut Vec<u8>) -> Read {
         match self.segment.look(self.position, payload) {
             Ok((record, bytes)) => self.take(record, bytes),
             Err(NoRecord::Nothing) => self.end_or_nothing(payload),
@@ -160,7 +130,7 @@ impl<R: Region> Reader<R> {
 
     /// Handles places without a record: what follows them.
     #[cold]
-    fn next_behind(&mut self, mut other: NoRecord, payload: &mut impl PayloadBuffer) -> Read {
+    fn next_behind(&mut self, mut other: NoRecord, payload: &mut Vec<u8>) -> Read {
         for _ in 1..LOOKS_MAX {
             match other {
                 NoRecord::Nothing => return self.end_or_nothing(payload),
@@ -191,12 +161,12 @@ impl<R: Region> Reader<R> {
     }
 
     #[inline]
-    fn end_or_nothing(&mut self, payload: &mut impl PayloadBuffer) -> Read {
+    fn end_or_nothing(&mut self, payload: &mut Vec<u8>) -> Read {
         self.segment.successor().map_or(Read::Nothing, |successor| self.end(successor, payload))
     }
 
     #[cold]
-    fn end(&mut self, successor: u64, payload: &mut impl PayloadBuffer) -> Read {
+    fn end(&mut self, successor: u64, payload: &mut Vec<u8>) -> Read {
         // Records committed before the fence count: check once more after it.
         match self.segment.look(self.position, payload) {
             Err(NoRecord::Nothing) => Read::Ended { successor },

@@ -17,32 +17,13 @@ pub struct Owner {
 
 /// Reason why memory is not accepted as a segment.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum SegmentError {
-    /// A word of the header is wrong.
-    #[error("cannot use the memory as a segment: {what} is {found:#x}, expected {expected}")]
-    Header {
-        /// Name of the wrong word.
-        what: &'static str,
-        found: u64,
-        /// The expected value, in words.
-        expected: String,
-    },
-    /// The segment has another layout version.
-    #[error(
-        "cannot read a segment of layout version {found}: this program supports {}\nhint: run all processes of a pipeline with one version of lowlat",
-        layout::VERSION
-    )]
-    Version { found: u64 },
-    /// The memory is smaller than its header says, or than any segment.
-    #[error("cannot use {bytes} bytes as a segment: it needs {needed} bytes")]
-    TooSmall { bytes: u64, needed: u64 },
-    /// A capacity that no ring can have.
-    #[error(
-        "cannot create a ring of {bytes} bytes: expected a power of two from {} to {}",
-        layout::CAPACITY_BYTES_MIN,
-        layout::CAPACITY_BYTES_MAX
-    )]
-    Capacity { bytes: u64 },
+#[error("{0}")]
+pub struct SegmentError(String);
+
+impl SegmentError {
+    fn too_small(bytes: u64, needed: u64) -> Self {
+        Self(format!("cannot use {bytes} bytes as a segment: it needs {needed} bytes"))
+    }
 }
 
 /// A segment in memory. Its header was checked; its records are checked as they are read.
@@ -101,13 +82,16 @@ impl<R: Region> Segment<R> {
     pub fn open(region: R) -> Result<Self, SegmentError> {
         let words = region.words();
         if words.len() < usize::try_from(HEADER_BYTES / layout::WORD_BYTES).unwrap_or(usize::MAX) {
-            return Err(SegmentError::TooSmall { bytes: bytes_of(&region), needed: HEADER_BYTES });
+            return Err(SegmentError::too_small(bytes_of(&region), HEADER_BYTES));
         }
         let get = |at: usize| words.get(at).map_or(0, |word| word.load(Ordering::Relaxed));
         // Pairs with the store at the end of `create`.
         let magic = words.get(header::MAGIC).map_or(0, |word| word.load(Ordering::Acquire));
-        let wrong =
-            |what, found, expected: &str| SegmentError::Header { what, found, expected: expected.to_owned() };
+        let wrong = |what: &str, found: u64, expected: &str| {
+            SegmentError(format!(
+                "cannot use the memory as a segment: {what} is {found:#x}, expected {expected}"
+            ))
+        };
         if magic != layout::MAGIC {
             return Err(wrong("magic", magic, "\"LLSTREAM\""));
         }
@@ -115,7 +99,11 @@ impl<R: Region> Segment<R> {
             return Err(wrong("byte order", get(header::BYTE_ORDER), "that of this machine"));
         }
         if get(header::VERSION) != layout::VERSION {
-            return Err(SegmentError::Version { found: get(header::VERSION) });
+            return Err(SegmentError(format!(
+                "cannot read a segment of layout version {}: this program supports {}\nhint: run all processes of a pipeline with one version of lowlat",
+                get(header::VERSION),
+                layout::VERSION
+            )));
         }
         let capacity_bytes = get(header::CAPACITY);
         check_capacity(capacity_bytes)?;
@@ -229,12 +217,16 @@ fn bytes_of(region: &impl Region) -> u64 {
 }
 
 fn check_capacity(bytes: u64) -> Result<(), SegmentError> {
-    let is_right =
-        bytes.is_power_of_two() && (layout::CAPACITY_BYTES_MIN..=layout::CAPACITY_BYTES_MAX).contains(&bytes);
-    if is_right { Ok(()) } else { Err(SegmentError::Capacity { bytes }) }
+    let (min, max) = (layout::CAPACITY_BYTES_MIN, layout::CAPACITY_BYTES_MAX);
+    if bytes.is_power_of_two() && (min..=max).contains(&bytes) {
+        return Ok(());
+    }
+    Err(SegmentError(format!(
+        "cannot create a ring of {bytes} bytes: expected a power of two from {min} to {max}"
+    )))
 }
 
 fn check_size(region: &impl Region, capacity_bytes: u64) -> Result<(), SegmentError> {
     let (bytes, needed) = (bytes_of(region), Segment::<&dyn Region>::bytes(capacity_bytes));
-    if bytes < needed { Err(SegmentError::TooSmall { bytes, needed }) } else { Ok(()) }
+    if bytes < needed { Err(SegmentError::too_small(bytes, needed)) } else { Ok(()) }
 }

@@ -4,7 +4,7 @@ mod calibration;
 #[cfg(test)]
 mod tests;
 
-pub use calibration::WakeCost;
+pub use calibration::wake_ns;
 
 use crate::{
     doorbell::{Park, Waited},
@@ -63,7 +63,7 @@ pub struct SpinPolicy {
 }
 
 impl SpinPolicy {
-    /// The policy of a host whose wakes take this long ([`WakeCost`]).
+    /// The policy of a host whose wakes take this long ([`wake_ns`]).
     pub fn new(wake_ns: u64) -> Self {
         Self { wake_ns }
     }

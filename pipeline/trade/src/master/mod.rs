@@ -27,6 +27,7 @@ mod visitors;
 
 pub use lowlat_ipc::region::Access;
 pub use options::{Area, Happened, NodeStatus, Options, Standing};
+pub(crate) use program::cpu_set;
 pub use program::{Program, Stopped};
 pub use used::{Use, private_bytes};
 pub use visitors::Visitors;

@@ -1,6 +1,7 @@
 //! A node's outgoing stream.
 
 use super::{Counters, Memory};
+use crate::master::cpu_set;
 use lowlat_ipc::{
     doorbell::Futex,
     fork::ForkMark,
@@ -8,7 +9,7 @@ use lowlat_ipc::{
     router::{self, DeliveryCounts, HelperMode, Router, WakeHelper},
     stream::{self, Stamp, Writer},
 };
-use rustix::thread::{CpuSet, sched_setaffinity};
+use rustix::thread::sched_setaffinity;
 use std::{
     io,
     sync::{Arc, mpsc},
@@ -132,17 +133,14 @@ impl Publisher {
     ) -> Option<(u64, u64)> {
         let own = self.own.as_mut()?;
         let next = (own.writer.segment().tail(), own.writer.next_sequence());
-        own.router.connect_as(subscriber, overrun, inbox, place).then_some(next)
+        own.router.connect(subscriber, overrun, inbox, place).then_some(next)
     }
 
     /// Hands wakes to a thread that spins on a dedicated CPU, if one record wakes several subscribers. It pays
     /// if a wake takes this process longer than handing it over, and it occupies that CPU.
     pub fn wake_from(&mut self, cpu: u32) -> io::Result<()> {
         let Some(own) = &mut self.own else { return Ok(()) };
-        let mut cpus = CpuSet::new();
-        cpus.set(usize::try_from(cpu).ok().filter(|cpu| *cpu < CpuSet::MAX_CPU).ok_or_else(|| {
-            io::Error::other(format!("CPU {cpu}: expected a number below {}", CpuSet::MAX_CPU))
-        })?);
+        let cpus = cpu_set(&[cpu])?.ok_or(io::ErrorKind::InvalidInput)?;
         // A helper that is not pinned would take CPU time from other threads, so the thread reports first.
         let (tell, told) = mpsc::channel();
         let helper = WakeHelper::start(0, HelperMode::Spin, move || {

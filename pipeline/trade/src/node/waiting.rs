@@ -4,7 +4,7 @@ use super::{BEAT_NS, Event, Node, Publisher, Wait, slice};
 use crate::clock::now_ns;
 use lowlat_ipc::{
     doorbell::Futex,
-    waiter::{Mode, SpinPolicy, Waiter, WakeCost},
+    waiter::{Mode, SpinPolicy, Waiter, wake_ns},
 };
 use std::time::Duration;
 
@@ -37,8 +37,7 @@ impl Waiting {
             Wait::Fast => (Mode::Fast, BEAT_NS),
             Wait::Parked => (Mode::Parked, SLEEP_NS_MAX),
             Wait::Adaptive => {
-                let cost = WakeCost::measure(WAKES_MEASURED);
-                let wake_ns = cost.map_or(WAKE_NS, |cost| cost.wake_ns);
+                let wake_ns = wake_ns(WAKES_MEASURED).unwrap_or(WAKE_NS);
                 (Mode::Adaptive(SpinPolicy::new(wake_ns)), SLEEP_NS_MAX)
             }
         };

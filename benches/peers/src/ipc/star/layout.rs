@@ -17,7 +17,7 @@ use lowlat_ipc::{
     inbox::{self, Inbox},
     index_ring,
     interest::{self, Interest},
-    router::{Link, Router},
+    router::{Delivery, Router},
     stream::{Owner, Reader, Segment, Writer},
 };
 use std::ops::Range;
@@ -138,7 +138,7 @@ impl Layout {
             let (inbox, stream) = self.inbox_of(scene, number)?;
             let ring =
                 index_ring::create(scene.part(ring(strategy)), ENTRIES).context("memory for a ring")?;
-            router.connect(number, Link { ring, inbox, stream: stream + offset });
+            router.connect(number, Delivery::Gap(ring), inbox, stream + offset);
         }
         Ok((writer, router))
     }
@@ -174,7 +174,7 @@ impl Layout {
             let ring =
                 index_ring::create(scene.part(&strategy.to_td), ENTRIES).context("memory for a ring")?;
             let td = Inbox::new(scene.part(&self.td_inbox)).context("memory for an inbox")?;
-            router.connect(0, Link { ring, inbox: td, stream: number });
+            router.connect(0, Delivery::Gap(ring), td, number);
             let open = |ring: &Range<u64>, source: &Source| {
                 Ok::<_, anyhow::Error>(Stream {
                     ring: index_ring::open(scene.part(ring)).context("a ring")?,

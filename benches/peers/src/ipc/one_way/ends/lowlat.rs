@@ -11,7 +11,7 @@ use lowlat_ipc::{
     inbox::Inbox,
     index_ring::{self, Taker},
     interest::Interest,
-    router::{Link, Router},
+    router::{Delivery, Router},
     stream::{Owner, Read, Reader, Record, Segment, Stamp, Writer},
 };
 use std::time::Duration;
@@ -23,6 +23,7 @@ const SLEEP_MAX: Duration = Duration::from_secs(10);
 pub struct Stream {
     writer: Writer<Part>,
     reader: Reader<Part>,
+    payload: Vec<u8>,
 }
 
 impl Stream {
@@ -31,7 +32,11 @@ impl Stream {
         let made = Segment::create(channel.part(&there.segment), RING_BYTES, 1, 1, 0, Owner::current()?)?;
         channel.meet(1);
         let theirs = Segment::open(channel.part(&back.segment))?;
-        Ok(Self { writer: Writer::new(made), reader: Reader::from_start(theirs) })
+        Ok(Self {
+            writer: Writer::new(made),
+            reader: Reader::from_start(theirs),
+            payload: Vec::with_capacity(PAYLOAD_BYTES),
+        })
     }
 }
 
@@ -45,13 +50,15 @@ impl Transport for Stream {
 
     fn receive(&mut self, message: &mut Bytes) -> anyhow::Result<()> {
         loop {
-            match self.reader.next_into(message) {
-                (Read::Record(_), payload) => {
-                    ensure!(payload.len() == PAYLOAD_BYTES, "a payload of {} bytes", payload.len());
+            match self.reader.next(&mut self.payload) {
+                Read::Record(_) => {
+                    let bytes = self.payload.len();
+                    ensure!(bytes == PAYLOAD_BYTES, "a payload of {bytes} bytes");
+                    message.copy_from_slice(&self.payload);
                     return Ok(());
                 }
-                (Read::Nothing, _) => lowlat_ipc::relax(),
-                (other, _) => bail!("the stream gave {other:?}"),
+                Read::Nothing => lowlat_ipc::relax(),
+                other => bail!("the stream gave {other:?}"),
             }
         }
     }
@@ -80,7 +87,7 @@ impl Transport for Heads {
 
     fn receive(&mut self, message: &mut Bytes) -> anyhow::Result<()> {
         loop {
-            match self.0.reader.next_into(&mut []).0 {
+            match self.0.reader.next(&mut self.0.payload) {
                 Read::Record(Record { stamp: Stamp { generated, trigger, cause, .. }, .. }) => {
                     ensure!(
                         generated == trigger && trigger == cause,
@@ -112,13 +119,10 @@ impl Inboxes {
         let [there, back] = channel.directions();
         let table = Interest::create(channel.part(&there.interest), 1).context("memory for a table")?;
         table.set(0, Some(0), true);
-        let link = Link {
-            ring: index_ring::create(channel.part(&there.ring), ENTRIES).context("memory for a ring")?,
-            inbox: Inbox::new(channel.part(&there.inbox)).context("memory for an inbox")?,
-            stream: 0,
-        };
+        let ring = index_ring::create(channel.part(&there.ring), ENTRIES).context("memory for a ring")?;
+        let inbox = Inbox::new(channel.part(&there.inbox)).context("memory for an inbox")?;
         let mut router = Router::new(table);
-        router.connect(0, link);
+        router.connect(0, Delivery::Gap(ring), inbox, 0);
         // When this returns, each side has created what the other opens.
         let stream = Stream::new(channel)?;
         Ok(Self {
