@@ -57,14 +57,21 @@ impl<'a> Capture<'a> {
         let is_whole = if let Ok((rest, head)) = parse_pcap_header(bytes) {
             capture.classic(rest, &head)
         } else {
-            let blocks = PcapNGSlice::from_slice(bytes).map_err(|_| FileError::Header)?;
+            let blocks = PcapNGSlice::from_slice(bytes).map_err(|_| {
+                FileError("the header of the capture is damaged or cut off\nhint: capture again".to_owned())
+            })?;
             capture.next_generation(blocks)
         };
         capture.read.whole_before = (!is_whole).then_some(capture.packets);
         match capture.read.unread_link {
             _ if capture.lines.values().any(|line| has_messages(line)) => Ok(capture),
-            Some(link) => Err(FileError::Link(link)),
-            None => Err(FileError::Empty { packets: capture.packets, cut: capture.read.cut }),
+            Some(link) => Err(FileError(format!(
+                "packets of link type {link} cannot be read\nhint: capture on Ethernet, or on any interface"
+            ))),
+            None => Err(FileError(format!(
+                "none of its {} packets has messages of MoldUDP64, and {} are cut short\nhint: capture whole packets of a feed of ITCH (tcpdump -s 0)",
+                capture.packets, capture.read.cut
+            ))),
         }
     }
 

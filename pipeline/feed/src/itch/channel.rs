@@ -10,6 +10,9 @@ use super::{
 const NEAR: u64 = 1 << 16;
 
 /// A session on one line, or on several that send the same messages.
+/// Most channels that an error lists.
+const LISTED_MAX: usize = 20;
+
 type Channel<'c, 'a> = Vec<(&'c Line, &'c Vec<MoldDatagram<'a>>)>;
 
 fn described(channel: &Channel<'_, '_>) -> String {
@@ -63,7 +66,12 @@ impl<'a> Capture<'a> {
         };
         let mut meant = channels.iter().map(of).filter(|datagrams| !datagrams.is_empty());
         let (Some(mut datagrams), None) = (meant.next(), meant.next()) else {
-            return Err(FileError::Channels(channels.iter().map(described).collect()));
+            let all: Vec<_> = channels.iter().take(LISTED_MAX).map(described).collect();
+            return Err(FileError(format!(
+                "it has {} channels:\n  {}\nhint: choose one with --channel: SESSION, GROUP, GROUP:PORT, :PORT or SESSION@GROUP:PORT",
+                channels.len(),
+                all.join("\n  ")
+            )));
         };
         put_in_order(&mut datagrams);
         Ok(datagrams)

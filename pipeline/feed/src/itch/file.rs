@@ -11,31 +11,10 @@ use crate::{
 };
 use thiserror::Error;
 
-/// Most channels that an error lists.
-const LISTED_MAX: usize = 20;
-
 /// Reason why a file is not read, and a hint for the user.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum FileError {
-    /// A capture whose first bytes cannot be read.
-    #[error("the header of the capture is damaged or cut off\nhint: capture again")]
-    Header,
-    /// No packet has messages of MoldUDP64.
-    #[error(
-        "none of its {packets} packets has messages of MoldUDP64, and {cut} are cut short\nhint: capture whole packets of a feed of ITCH (tcpdump -s 0)"
-    )]
-    Empty {
-        packets: u64,
-        /// Packets whose end was not captured.
-        cut: u64,
-    },
-    /// The link type of a capture.
-    #[error("packets of link type {0} cannot be read\nhint: capture on Ethernet, or on any interface")]
-    Link(i32),
-    /// The user has to choose a channel, or has chosen none or several; with what each has.
-    #[error("it has {} channels:\n  {}\nhint: choose one with --channel: SESSION, GROUP, GROUP:PORT, :PORT or SESSION@GROUP:PORT", .0.len(), .0.get(..LISTED_MAX).unwrap_or(.0).join("\n  "))]
-    Channels(Vec<String>),
-}
+#[error("{0}")]
+pub struct FileError(pub(super) String);
 
 /// Returns true if a file is a capture or a plain file of ITCH, by its first bytes.
 pub fn recorded(bytes: &[u8]) -> bool {

@@ -134,7 +134,12 @@ pub fn write_missing_indexes(recording: &Recording) -> Result<u64, OpenError> {
         let number = recording.number().filter(|_| index.origin != IndexOrigin::Stored);
         let Some(bytes) = number.and_then(|number| index.encode(&file, number)) else { continue };
         let path = recording.folder().join(layout::index_name(file.number));
-        CachedDisk.write_whole(&path, &bytes).map_err(|source| OpenError::Index { path, source })?;
+        CachedDisk.write_whole(&path, &bytes).map_err(|source| {
+            OpenError(format!(
+                "cannot write index {}: {source}; reads work without it, but take longer",
+                path.display()
+            ))
+        })?;
         written += 1;
     }
     Ok(written)

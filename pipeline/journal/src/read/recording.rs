@@ -22,36 +22,8 @@ const FILES_MAX: usize = 1 << 20;
 
 /// Reason why a directory cannot be read as a recording.
 #[derive(Debug, Error)]
-pub enum OpenError {
-    /// The system cannot read the directory.
-    #[error("cannot read directory {}: {source}\nhint: name the directory of a recording", path.display())]
-    Refused { path: PathBuf, source: io::Error },
-    /// An index file cannot be written.
-    #[error("cannot write index {}: {source}; reads work without it, but take longer", path.display())]
-    Index { path: PathBuf, source: io::Error },
-    /// It contains no data file.
-    #[error(
-        "{} holds no recording: found no file such as {}\nhint: name the directory given to the recorder",
-        path.display(),
-        layout::data_name(1)
-    )]
-    Nothing { path: PathBuf },
-    /// None of its files can be read.
-    #[error(
-        "cannot read any file of the recording: {damage}\nhint: check their permissions, or restore them from a copy"
-    )]
-    Damaged {
-        /// Damage of the first one.
-        damage: Box<DamagedPlace>,
-    },
-    /// The recording does not have this stream.
-    #[error("no stream {name:?} in the recording; its streams: {known}")]
-    NoStream {
-        name: String,
-        /// Names of the existing streams, separated by commas.
-        known: String,
-    },
-}
+#[error("{0}")]
+pub struct OpenError(pub(super) String);
 
 /// The start of a file; empty for one that cannot be opened.
 #[derive(Debug, Clone)]
@@ -91,8 +63,12 @@ impl Recording {
 
     /// Like [`Recording::open`], for a caller that knows whether a recorder is running.
     pub(super) fn open_as(folder: &Path, is_live: bool) -> Result<Self, OpenError> {
-        let Listing { data: numbers, last_index } =
-            list(folder).map_err(|source| OpenError::Refused { path: folder.to_owned(), source })?;
+        let Listing { data: numbers, last_index } = list(folder).map_err(|source| {
+            OpenError(format!(
+                "cannot read directory {}: {source}\nhint: name the directory of a recording",
+                folder.display()
+            ))
+        })?;
         let mut recording = Self {
             folder: folder.to_owned(),
             number: None,
@@ -120,10 +96,16 @@ impl Recording {
             }
         }
         if numbers.is_empty() && last_index == 0 {
-            return Err(OpenError::Nothing { path: folder.to_owned() });
+            return Err(OpenError(format!(
+                "{} holds no recording: found no file such as {}\nhint: name the directory given to the recorder",
+                folder.display(),
+                layout::data_name(1)
+            )));
         }
         if let Some(damage) = first_damage.filter(|_| !is_any_open) {
-            return Err(OpenError::Damaged { damage: Box::new(damage) });
+            return Err(OpenError(format!(
+                "cannot read any file of the recording: {damage}\nhint: check their permissions, or restore them from a copy"
+            )));
         }
         recording.indexes = Mutex::new(recording.files.iter().map(|_| Weak::new()).collect());
         recording.find_streams();
@@ -200,12 +182,12 @@ impl Recording {
         let at = self.streams.iter().position(|stream| stream.name == name);
         at.and_then(|at| u32::try_from(at).ok()).ok_or_else(|| {
             let known: Vec<_> = self.streams.iter().map(|stream| stream.name.as_str()).collect();
-            OpenError::NoStream { name: name.to_owned(), known: known.join(", ") }
+            OpenError(format!("no stream {name:?} in the recording; its streams: {}", known.join(", ")))
         })
     }
 
     /// The numbers of the streams that match any of the patterns ([`fits`]), lowest first. A pattern without a
-    /// match is [`OpenError::NoStream`], which lists the existing streams.
+    /// match is an error, which lists the existing streams.
     pub fn choose(&self, patterns: &[impl AsRef<str>]) -> Result<Vec<u32>, OpenError> {
         let names = || self.streams().iter().map(|stream| stream.name.as_str());
         for pattern in patterns.iter().map(AsRef::as_ref) {

@@ -372,7 +372,11 @@ fn packets_that_were_captured_in_part_are_left_out() {
     }
     let all: Vec<_> = frames.iter().map(|frame| (frame[..60].to_vec(), frame.len())).collect();
     let error = read_of(&pcap_of(1, &all), None).unwrap_err();
-    assert_eq!(error, FileError::Empty { packets: 3, cut: 3 });
+    assert!(
+        error
+            .to_string()
+            .starts_with("none of its 3 packets has messages of MoldUDP64, and 3 are cut short\n")
+    );
 }
 
 proptest! {
