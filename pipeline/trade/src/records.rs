@@ -22,15 +22,16 @@ pub mod kind {
 
 /// Error for a payload that does not match its record's kind.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum PayloadError {
-    #[error(
-        "cannot decode a payload of {found} bytes, expected {PAYLOAD_BYTES}: another version wrote it\nhint: use one lowlat version for all processes"
-    )]
-    Size { found: usize },
-    #[error(
-        "cannot decode {field}: found {found}, expected {expected}; another version wrote it, or it is damaged"
-    )]
-    Value { field: &'static str, found: u64, expected: &'static str },
+#[error("{0}")]
+pub struct PayloadError(String);
+
+impl PayloadError {
+    #[cold]
+    fn value(field: &str, found: u64, expected: &str) -> Self {
+        Self(format!(
+            "cannot decode {field}: found {found}, expected {expected}; another version wrote it, or it is damaged"
+        ))
+    }
 }
 
 /// A price in ten-thousandths of the instrument's currency.
@@ -68,8 +69,8 @@ pub struct Origin {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Side {
     #[default]
-    Buy,
-    Sell,
+    Buy = 0,
+    Sell = 1,
 }
 
 /// An order of a strategy.
@@ -89,11 +90,11 @@ pub struct Order {
     pub origin: Origin,
 }
 
-/// Reason why an order is rejected.
+/// Reason why an order is rejected, by its code in payloads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reject {
     /// Not above 0, or too far from the market.
-    BadPrice,
+    BadPrice = 16,
     UnknownInstrument,
     /// 0, or above the limit of one order.
     BadQuantity,
@@ -139,10 +140,11 @@ impl Side {
         }
     }
 
-    fn code(self) -> u64 {
+    /// "buy" or "sell", as in exports, tables and Python.
+    pub fn word(self) -> &'static str {
         match self {
-            Self::Buy => 0,
-            Self::Sell => 1,
+            Self::Buy => "buy",
+            Self::Sell => "sell",
         }
     }
 
@@ -150,41 +152,48 @@ impl Side {
         match code {
             0 => Ok(Self::Buy),
             1 => Ok(Self::Sell),
-            found => Err(PayloadError::Value { field: "side", found, expected: "0 (buy) or 1 (sell)" }),
+            found => Err(PayloadError::value("side", found, "0 (buy) or 1 (sell)")),
         }
     }
 }
 
-impl Outcome {
-    const EXPECTED: &str = "0 (accepted), 1 (filled) or 16 to 21 (rejected)";
+impl Reject {
+    const WORDS: [(Self, &str); 6] = [
+        (Self::BadPrice, "bad price"),
+        (Self::UnknownInstrument, "unknown instrument"),
+        (Self::BadQuantity, "bad quantity"),
+        (Self::OverLimit, "over limit"),
+        (Self::DuplicateNumber, "duplicate number"),
+        (Self::NoExchange, "no exchange"),
+    ];
 
+    /// The reason in words, such as "bad price".
+    pub fn words(self) -> &'static str {
+        Self::WORDS.iter().find(|(of, _)| *of == self).map_or("", |(_, words)| words)
+    }
+}
+
+impl Outcome {
     /// Its code in payloads, and in messages of an order gateway.
     pub fn code(self) -> u64 {
         match self {
             Self::Accepted => 0,
             Self::Filled => 1,
-            Self::Rejected(Reject::BadPrice) => 16,
-            Self::Rejected(Reject::UnknownInstrument) => 17,
-            Self::Rejected(Reject::BadQuantity) => 18,
-            Self::Rejected(Reject::OverLimit) => 19,
-            Self::Rejected(Reject::DuplicateNumber) => 20,
-            Self::Rejected(Reject::NoExchange) => 21,
+            Self::Rejected(reject) => reject as u64,
         }
     }
 
     /// The outcome with this code.
     pub fn of(code: u64) -> Result<Self, PayloadError> {
-        Ok(match code {
-            0 => Self::Accepted,
-            1 => Self::Filled,
-            16 => Self::Rejected(Reject::BadPrice),
-            17 => Self::Rejected(Reject::UnknownInstrument),
-            18 => Self::Rejected(Reject::BadQuantity),
-            19 => Self::Rejected(Reject::OverLimit),
-            20 => Self::Rejected(Reject::DuplicateNumber),
-            21 => Self::Rejected(Reject::NoExchange),
-            found => return Err(PayloadError::Value { field: "outcome", found, expected: Self::EXPECTED }),
-        })
+        let expected = "0 (accepted), 1 (filled) or 16 to 21 (rejected)";
+        let reject = || Reject::WORDS.into_iter().find(|(reject, _)| *reject as u64 == code);
+        match code {
+            0 => Ok(Self::Accepted),
+            1 => Ok(Self::Filled),
+            found => reject()
+                .map(|(reject, _)| Self::Rejected(reject))
+                .ok_or_else(|| PayloadError::value("outcome", found, expected)),
+        }
     }
 }
 
@@ -200,7 +209,10 @@ fn bytes_of(words: Words) -> [u8; PAYLOAD_BYTES] {
 
 fn words_of(payload: &[u8]) -> Result<Words, PayloadError> {
     if payload.len() != PAYLOAD_BYTES {
-        return Err(PayloadError::Size { found: payload.len() });
+        return Err(PayloadError(format!(
+            "cannot decode a payload of {} bytes, expected {PAYLOAD_BYTES}: another version wrote it\nhint: use one lowlat version for all processes",
+            payload.len()
+        )));
     }
     let mut words = Words::default();
     for (to, from) in words.iter_mut().zip(payload.chunks_exact(8)) {
@@ -262,7 +274,7 @@ impl Order {
             self.received_ns,
             self.price.cast_unsigned(),
             pack(self.quantity, self.origin.read_after_ns),
-            self.side.code(),
+            self.side as u64,
             self.origin.packet_ns,
             self.origin.sequence,
         ])
@@ -296,7 +308,7 @@ impl Answer {
             self.received_ns,
             self.price.cast_unsigned(),
             u64::from(self.quantity),
-            self.side.code(),
+            self.side as u64,
             u64::from(self.instrument),
             0,
         ])
@@ -320,7 +332,7 @@ impl Answer {
 }
 
 fn short(field: &'static str, found: u64) -> Result<u32, PayloadError> {
-    u32::try_from(found).map_err(|_| PayloadError::Value { field, found, expected: "a 32-bit number" })
+    u32::try_from(found).map_err(|_| PayloadError::value(field, found, "a 32-bit number"))
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! `lowlat journal diff`.
 
-use super::{payload, show};
+use super::show;
 use crate::{exit::Exit, output};
 use clap::Args;
 use lowlat_journal::{
@@ -103,7 +103,7 @@ fn orders<'r>(
                             instrument: stamp.instrument,
                         },
                         fields: vec![
-                            ("side", payload::side(order.side).to_owned()),
+                            ("side", order.side.word().to_owned()),
                             ("price", decimal(order.price)),
                             ("quantity", order.quantity.to_string()),
                             ("cause_sequence", stamp.cause.to_string()),

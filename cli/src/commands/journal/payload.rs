@@ -4,7 +4,7 @@ use lowlat_journal::{
     export::{Cell, ColumnKind, ExportColumn, PayloadDecoder, decimal, hex_of, instant},
     read::Record,
 };
-use lowlat_trade::records::{Answer, Order, Origin, Outcome, Quote, Reject, SCHEMA, Side, kind};
+use lowlat_trade::records::{Answer, Order, Origin, Outcome, Quote, SCHEMA, kind};
 
 /// Decodes quotes, orders and answers of the pipeline, by kind and schema.
 #[derive(Debug, Clone, Default)]
@@ -125,7 +125,7 @@ fn order_fields(order: &Order) -> Fields {
         ("scheduled_ns", Cell::Unsigned(order.scheduled_ns)),
         ("received_ns", Cell::Unsigned(order.received_ns)),
         ("order_number", Cell::Unsigned(order.number)),
-        ("side", word(side(order.side))),
+        ("side", word(order.side.word())),
         ("price", Cell::TenThousandths(order.price)),
         ("quantity", Cell::Unsigned(order.quantity.into())),
     ];
@@ -137,10 +137,10 @@ fn answer_fields(answer: &Answer) -> Fields {
         ("record", word("answer")),
         ("received_ns", Cell::Unsigned(answer.received_ns)),
         ("order_number", Cell::Unsigned(answer.order_number)),
-        ("side", word(side(answer.side))),
+        ("side", word(answer.side.word())),
         ("price", Cell::TenThousandths(answer.price)),
         ("quantity", Cell::Unsigned(answer.quantity.into())),
-        ("outcome", word(outcome(answer.outcome))),
+        ("outcome", outcome(answer.outcome)),
         ("order_instrument", Cell::Unsigned(answer.instrument.into())),
     ]
 }
@@ -149,24 +149,11 @@ fn word(text: &str) -> Cell {
     Cell::Text(text.to_owned())
 }
 
-/// Name of a side, as in exports and lines.
-pub fn side(side: Side) -> &'static str {
-    match side {
-        Side::Buy => "buy",
-        Side::Sell => "sell",
-    }
-}
-
-fn outcome(outcome: Outcome) -> &'static str {
+fn outcome(outcome: Outcome) -> Cell {
     match outcome {
-        Outcome::Accepted => "accepted",
-        Outcome::Filled => "filled",
-        Outcome::Rejected(Reject::BadPrice) => "rejected: bad price",
-        Outcome::Rejected(Reject::UnknownInstrument) => "rejected: unknown instrument",
-        Outcome::Rejected(Reject::BadQuantity) => "rejected: bad quantity",
-        Outcome::Rejected(Reject::OverLimit) => "rejected: over limit",
-        Outcome::Rejected(Reject::DuplicateNumber) => "rejected: duplicate number",
-        Outcome::Rejected(Reject::NoExchange) => "rejected: no exchange",
+        Outcome::Accepted => word("accepted"),
+        Outcome::Filled => word("filled"),
+        Outcome::Rejected(reject) => Cell::Text(format!("rejected: {}", reject.words())),
     }
 }
 

@@ -28,7 +28,7 @@ use lowlat_pipeline::{
 use lowlat_pipeline_report::{pipeline_text, run_html};
 use lowlat_results::hlog::{self, HdrLog};
 use lowlat_trade::{
-    cached::{Cached, Opened},
+    cached::Cached,
     run::{HOSTED_MAX, Runner, STRATEGIES_MAX, plan::RECORDER},
     scenario::{Speed, Ticks},
 };
@@ -329,7 +329,7 @@ fn check_beside(options: &PipelineOptions) -> anyhow::Result<()> {
     }
     if let Some(store) = &options.cached_store {
         let path = Path::new(store);
-        if let (_, Opened::SetAside { to }) = Cached::open(path)? {
+        if let (_, Some(to)) = Cached::open(path)? {
             let (path, to) = (path.display(), to.display());
             output::talk(&format!("{path} is damaged: kept as {to}, starting a new store"));
         }

@@ -2,7 +2,7 @@
 
 use lowlat_ipc::stream::{self, Stamp};
 use lowlat_trade::{
-    records::{self, Outcome, Reject, Side, kind},
+    records::{self, Outcome, kind},
     strategy::OrderCause,
 };
 use pyo3::{exceptions::PyTypeError, prelude::*, types::PyBytes};
@@ -123,13 +123,6 @@ impl Record {
     }
 }
 
-fn side_name(side: Side) -> &'static str {
-    match side {
-        Side::Buy => "buy",
-        Side::Sell => "sell",
-    }
-}
-
 /// Best bid and offer of an instrument. Prices in 1/PRICE_SCALE.
 #[pyclass(frozen, extends = Record, module = "lowlat")]
 pub struct Quote {
@@ -196,7 +189,7 @@ pub struct Order {
 impl From<records::Order> for Order {
     fn from(order: records::Order) -> Self {
         let records::Order { number, scheduled_ns, received_ns, price, quantity, side, .. } = order;
-        let (quote_received_ns, side) = (received_ns, side_name(side));
+        let (quote_received_ns, side) = (received_ns, side.word());
         Self { number, scheduled_ns, quote_received_ns, price, quantity, side }
     }
 }
@@ -245,24 +238,13 @@ impl From<records::Answer> for Answer {
     fn from(answer: records::Answer) -> Self {
         let records::Answer { order_number, outcome, received_ns, price, quantity, instrument, side } =
             answer;
-        let (order_received_ns, side) = (received_ns, side_name(side));
+        let (order_received_ns, side) = (received_ns, side.word());
         let (outcome, reason) = match outcome {
             Outcome::Accepted => ("accepted", None),
             Outcome::Filled => ("filled", None),
-            Outcome::Rejected(reason) => ("rejected", Some(reason_name(reason))),
+            Outcome::Rejected(reason) => ("rejected", Some(reason.words())),
         };
         Self { order_number, outcome, reason, order_received_ns, price, quantity, instrument, side }
-    }
-}
-
-fn reason_name(reason: Reject) -> &'static str {
-    match reason {
-        Reject::BadPrice => "bad price",
-        Reject::UnknownInstrument => "unknown instrument",
-        Reject::BadQuantity => "bad quantity",
-        Reject::OverLimit => "over limit",
-        Reject::DuplicateNumber => "duplicate number",
-        Reject::NoExchange => "no exchange",
     }
 }
 

@@ -13,9 +13,9 @@ mod tests;
 pub use state::{
     OrderKey, OrderState, Payload, Position, PositionKey, Progress, QuoteState, RecordSeen, State,
 };
-pub use store::{Opened, Store, StoreError};
+pub use store::{Store, StoreError};
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// State in memory, with the store that saves it.
 #[derive(Debug)]
@@ -26,10 +26,10 @@ pub struct Cached {
 
 impl Cached {
     /// Opens or creates a store, and loads its state.
-    pub fn open(path: &Path) -> Result<(Self, Opened), StoreError> {
-        let (mut store, opened) = Store::open(path)?;
+    pub fn open(path: &Path) -> Result<(Self, Option<PathBuf>), StoreError> {
+        let (mut store, set_aside) = Store::open(path)?;
         let state = store.load()?;
-        Ok((Self { state, store }, opened))
+        Ok((Self { state, store }, set_aside))
     }
 
     /// Saves all changes in one transaction. If it fails, all of them remain to be saved.

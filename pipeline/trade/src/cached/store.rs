@@ -48,19 +48,6 @@ pub enum StoreError {
     Other(String),
 }
 
-/// Result of opening a store.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Opened {
-    Found,
-    Made,
-    /// The file was damaged and has been renamed; the store is new. State is restored from the streams, as far
-    /// as they still have it.
-    SetAside {
-        /// New path of the damaged file.
-        to: PathBuf,
-    },
-}
-
 #[derive(Debug)]
 pub struct Store {
     path: PathBuf,
@@ -68,14 +55,14 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens or creates a store. A damaged file is set aside.
-    pub fn open(path: &Path) -> Result<(Self, Opened), StoreError> {
-        let was_there = path.metadata().is_ok_and(|found| found.len() > 0);
+    /// Opens or creates a store. A damaged file is renamed, and its new path returned: the store is then new, and state
+    /// is restored from the streams, as far as they still have it.
+    pub fn open(path: &Path) -> Result<(Self, Option<PathBuf>), StoreError> {
         match Self::try_open(path, OpenFlags::default()) {
-            Ok(store) => Ok((store, if was_there { Opened::Found } else { Opened::Made })),
+            Ok(store) => Ok((store, None)),
             Err(StoreError::Corrupt { .. }) => {
                 let to = set_aside(path)?;
-                Ok((Self::try_open(path, OpenFlags::default())?, Opened::SetAside { to }))
+                Ok((Self::try_open(path, OpenFlags::default())?, Some(to)))
             }
             Err(error) => Err(error),
         }
@@ -156,8 +143,7 @@ impl Store {
                 .prepare_cached("insert or replace into orders values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")?;
             for ((strategy, number), order) in changed(&state.changed.orders, &state.orders) {
                 let OrderState { instrument, side, price, quantity, filled, progress, is_seen } = order;
-                let (number, side, progress) =
-                    (number.cast_signed(), side_word(*side), progress_word(*progress));
+                let (number, side, progress) = (number.cast_signed(), side.word(), progress_word(*progress));
                 orders.execute((
                     state.run, strategy, number, instrument, side, price, quantity, filled, progress, is_seen,
                 ))?;
@@ -225,7 +211,7 @@ fn read(connection: &mut Connection) -> rusqlite::Result<State> {
         let (side, progress): (String, String) = (row.get(3)?, row.get(7)?);
         let order = OrderState {
             instrument: row.get(2)?,
-            side: if side == side_word(Side::Sell) { Side::Sell } else { Side::Buy },
+            side: if side == Side::Sell.word() { Side::Sell } else { Side::Buy },
             price: row.get(4)?,
             quantity: row.get(5)?,
             filled: row.get(6)?,
@@ -268,13 +254,6 @@ fn changed<'a, K: Ord, V>(
     all: &'a BTreeMap<K, V>,
 ) -> impl Iterator<Item = (&'a K, &'a V)> {
     keys.iter().filter_map(|key| all.get_key_value(key))
-}
-
-fn side_word(side: Side) -> &'static str {
-    match side {
-        Side::Buy => "buy",
-        Side::Sell => "sell",
-    }
 }
 
 fn progress_word(progress: Progress) -> &'static str {

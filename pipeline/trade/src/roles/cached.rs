@@ -2,7 +2,7 @@
 
 use super::{MD_STREAM, ORDERS_PREFIX, TD_STREAM};
 use crate::{
-    cached::{Cached, Opened, Payload, RecordSeen, StoreError},
+    cached::{Cached, Payload, RecordSeen, StoreError},
     clock::now_ns,
     node::{Event, Join, Keys, Node, Reads},
     records::{Answer, Order, Quote, kind},
@@ -51,8 +51,8 @@ pub fn run(
     tell: &mut dyn FnMut(&str),
 ) -> Result<CachedDone, Refusal> {
     node.must_be_stopped();
-    let (mut cached, opened) = Cached::open(store).map_err(Refusal::of)?;
-    if let Opened::SetAside { to } = &opened {
+    let (mut cached, set_aside) = Cached::open(store).map_err(Refusal::of)?;
+    if let Some(to) = set_aside {
         tell(&format!("{} is damaged: kept as {}, starting a new store", store.display(), to.display()));
     }
     if node.epoch() == 1 {
