@@ -7,7 +7,7 @@ use crate::{
 use lowlat_pipeline::{
     MatrixDocument, MatrixRow, PipelineOptions, PipelineParameters,
     check::{HUGE_PAGES, Memory, Room, RoomFacts, came_beside, doubts, hindrances, judge},
-    matrix::{Budget, BudgetError, FOLLOWERS, MatrixPins, PLATFORM_PROCESSES, Pinning, Row, Share},
+    matrix::{Budget, FOLLOWERS, MatrixPins, PLATFORM_PROCESSES, Pinning, Row, Share},
 };
 use std::{
     sync::atomic::{AtomicBool, Ordering},
@@ -117,13 +117,13 @@ impl Matrix {
         facts: &RoomFacts,
         wanted: &Wanted,
         started_at: String,
-    ) -> Result<Self, BudgetError> {
+    ) -> Result<Self, Refusal> {
         let parameters = |row: &Row, duration_s: f64| PipelineParameters {
             has_md_threads: wanted.has_md_threads && !row.group.is_colocated,
             ..row.parameters(duration_s, pins)
         };
         let refused = |row: &Row| {
-            if let Some(why) = pins.why_not(row.group).or_else(|| wanted.misfit(row)) {
+            if let Some(why) = pins.of(row.group).err().or_else(|| wanted.misfit(row)) {
                 return Some(why);
             }
             let points = judge(&parameters(row, 1.0), facts);
@@ -145,7 +145,8 @@ impl Matrix {
                 refused: refused(row),
             })
             .collect();
-        let budget = Budget::share(&shares, wanted.budget.as_secs_f64(), wanted.repeats)?;
+        let budget =
+            Budget::share(&shares, wanted.budget.as_secs_f64(), wanted.repeats).map_err(Refusal::new)?;
         let planned = rows.iter().zip(&budget.rows).map(|(row, plan)| MatrixRow {
             id: row.id(),
             group: row.group.letter,

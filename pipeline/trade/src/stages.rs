@@ -53,17 +53,6 @@ pub enum Stage {
 impl Stage {
     /// The stages of every run, in the order of their words.
     pub const ALL: [Self; 4] = [Self::Md, Self::Order, Self::T2o, Self::T2oScheduled];
-    /// The stages of runs with a feed or a gateway, whose words follow: the parts of tick to trade, and the whole.
-    pub const WIRE: [Self; 8] = [
-        Self::PacketToRead,
-        Self::ReadToPublished,
-        Self::PublishedToStrategy,
-        Self::Strategy,
-        Self::OrderToTd,
-        Self::TdToSend,
-        Self::SendToWire,
-        Self::TickToTrade,
-    ];
 }
 
 /// The histograms, in memory that one process writes. Readers may see a latency in one word before another.
@@ -75,8 +64,9 @@ pub struct StageRecorder<R> {
 impl<R: Region> StageRecorder<R> {
     /// Bytes of the histograms of [`Stage::ALL`].
     pub const BYTES: u64 = (Stage::ALL.len() * STAGE_WORDS * 8) as u64;
-    /// Bytes with [`Stage::WIRE`]. In less memory, latencies of those are not counted.
-    pub const WIRE_BYTES: u64 = Self::BYTES + (Stage::WIRE.len() * STAGE_WORDS * 8) as u64;
+    /// Bytes with the stages of runs with a feed or a gateway, whose words follow: the parts of tick to trade, and the
+    /// whole. In less memory, latencies of those are not counted.
+    pub const WIRE_BYTES: u64 = ((Stage::TickToTrade as usize + 1) * STAGE_WORDS * 8) as u64;
 
     /// The histograms in zeroed memory, or in memory that another process writes; `None` if it is too small.
     pub fn new(region: R) -> Option<Self> {

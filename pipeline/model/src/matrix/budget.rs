@@ -4,8 +4,6 @@
 //! enough after a second, one at 1 tick a second takes what is left. Rows of which a run would not see one tick are
 //! left out, slowest first, and their time goes to the others.
 
-use thiserror::Error;
-
 /// The shortest run that is worth starting so many processes for, seconds.
 pub const RUN_S_MIN: f64 = 1.0;
 /// Ticks in a run beyond which more of them tell little: pooled over two runs they carry a p99.9.
@@ -70,26 +68,9 @@ pub struct Budget {
     pub expected_s: f64,
 }
 
-/// Reason why a budget cannot be shared.
-#[derive(Debug, Clone, PartialEq, Error)]
-pub enum BudgetError {
-    /// The budget is too short even for the shortest runs.
-    #[error(
-        "a budget of {budget_s:.0} s is too short: {rows} rows take at least {needed_s:.0} s, two short runs each; give \
-         --budget {needed_s:.0}s or more, or fewer rows with --rows"
-    )]
-    TooShort {
-        budget_s: f64,
-        /// Shortest budget that would suffice.
-        needed_s: f64,
-        /// Number of rows that would run.
-        rows: usize,
-    },
-}
-
 impl Budget {
     /// Shares `budget_s` seconds; `repeats` runs of each row, or else three, or two if three would leave out more rows.
-    pub fn share(rows: &[Share], budget_s: f64, repeats: Option<u32>) -> Result<Self, BudgetError> {
+    pub fn share(rows: &[Share], budget_s: f64, repeats: Option<u32>) -> Result<Self, String> {
         if let Some(repeats) = repeats {
             return plan(rows, budget_s, repeats.max(1));
         }
@@ -118,7 +99,7 @@ fn wanted_s(row: &Share) -> f64 {
     (TICKS_WANTED / row.rate_per_s).max(RUN_S_MIN)
 }
 
-fn plan(rows: &[Share], budget_s: f64, repeats: u32) -> Result<Budget, BudgetError> {
+fn plan(rows: &[Share], budget_s: f64, repeats: u32) -> Result<Budget, String> {
     let each_s = budget_s / f64::from(repeats);
     let mut taking: Vec<usize> = (0..rows.len()).filter(|row| rows[*row].refused.is_none()).collect();
     taking.sort_by(|a, b| rows[*b].rate_per_s.total_cmp(&rows[*a].rate_per_s));
@@ -134,7 +115,11 @@ fn plan(rows: &[Share], budget_s: f64, repeats: u32) -> Result<Budget, BudgetErr
     if level_s < RUN_S_MIN && !taking.is_empty() {
         let needed_s: f64 = taking.iter().map(|row| cost_s(&rows[*row]) + least_s(&rows[*row])).sum();
         let needed_s = (needed_s * f64::from(repeats)).ceil();
-        return Err(BudgetError::TooShort { budget_s, needed_s, rows: taking.len() });
+        return Err(format!(
+            "a budget of {budget_s:.0} s is too short: {} rows take at least {needed_s:.0} s, two short runs each; give \
+             --budget {needed_s:.0}s or more, or fewer rows with --rows",
+            taking.len()
+        ));
     }
     let mut plans: Vec<RowPlan> = rows.iter().map(|row| row_plan(row, level_s)).collect();
     for row in late {
@@ -229,13 +214,17 @@ mod tests {
         assert_eq!(budget.rows[1].not_run.as_deref(), Some("no huge pages"));
     }
 
+    /// The budget that an error names.
+    fn needed_s(error: &str) -> f64 {
+        let (_, behind) = error.split_once("give --budget ").unwrap();
+        behind.split_once('s').unwrap().0.parse().unwrap()
+    }
+
     #[test]
     fn a_budget_that_starts_nothing_says_what_it_takes() {
         let rows = vec![share(80.0); 20];
         let error = Budget::share(&rows, 20.0, None).unwrap_err();
-        let BudgetError::TooShort { needed_s, .. } = &error;
-        assert!(error.to_string().contains("give --budget"), "{error}");
-        assert!(Budget::share(&rows, *needed_s, None).is_ok());
+        assert!(Budget::share(&rows, needed_s(&error), None).is_ok());
         assert!(Budget::share(&[], 1.0, None).is_ok_and(|budget| budget.runs.is_empty()));
     }
 
@@ -245,8 +234,8 @@ mod tests {
         let budget = Budget::share(&rows, 240.0, None).unwrap();
         assert_eq!((budget.repeats, budget.rows[0].duration_s, budget.rows[0].ticks), (2, 20.0, 7));
         assert!(budget.rows[1].not_run.is_none() && budget.expected_s <= 240.0, "{budget:?}");
-        let BudgetError::TooShort { needed_s, .. } = Budget::share(&rows, 100.0, None).unwrap_err();
-        assert!(Budget::share(&rows, needed_s, None).is_ok());
+        let error = Budget::share(&rows, 100.0, None).unwrap_err();
+        assert!(Budget::share(&rows, needed_s(&error), None).is_ok());
     }
 
     proptest! {

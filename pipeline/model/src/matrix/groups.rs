@@ -19,21 +19,8 @@ pub struct Scenario {
     pub rate_per_s: f64,
 }
 
-/// The loads of the report.
-pub const SCENARIOS: [Scenario; 12] = [
-    Scenario { number: 1, rate_per_s: 0.2 },
-    Scenario { number: 2, rate_per_s: 1.0 / 3.0 },
-    Scenario { number: 3, rate_per_s: 0.5 },
-    Scenario { number: 4, rate_per_s: 1.0 },
-    Scenario { number: 5, rate_per_s: 2.0 },
-    Scenario { number: 6, rate_per_s: 4.0 },
-    Scenario { number: 7, rate_per_s: 8.0 },
-    Scenario { number: 8, rate_per_s: 16.0 },
-    Scenario { number: 9, rate_per_s: 32.0 },
-    Scenario { number: 10, rate_per_s: 80.0 },
-    Scenario { number: 11, rate_per_s: 800.0 },
-    Scenario { number: 12, rate_per_s: 8000.0 },
-];
+/// Rates of the report's loads, by number.
+pub const RATES_PER_S: [f64; 12] = [0.2, 1.0 / 3.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 80.0, 800.0, 8000.0];
 
 /// Placement of processes on CPUs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

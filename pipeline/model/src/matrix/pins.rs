@@ -81,16 +81,6 @@ impl<'a> MatrixPins<'a> {
         Self { cpus, topology, platform: platform_pins(cpus) }
     }
 
-    /// CPUs by role in a group; `None` if it cannot be pinned here.
-    pub fn of(&self, group: &Group) -> Option<Pins> {
-        self.pins(group).ok()
-    }
-
-    /// Returns the reason why a group cannot be pinned here; `None` if it can.
-    pub fn why_not(&self, group: &Group) -> Option<String> {
-        self.pins(group).err()
-    }
-
     /// The CPU of a strategy host; the lowest one where nothing can be pinned.
     pub fn host_core(&self) -> CpuId {
         self.platform.as_ref().map_or(self.cpus.lowest(), |pins| Some(pins.host_core)).unwrap_or_default()
@@ -101,7 +91,8 @@ impl<'a> MatrixPins<'a> {
         self.platform.as_ref().map(|pins| pins.how.clone()).unwrap_or_default()
     }
 
-    fn pins(&self, group: &Group) -> Result<Pins, String> {
+    /// CPUs by role in a group, or the reason why it cannot be pinned here.
+    pub fn of(&self, group: &Group) -> Result<Pins, String> {
         if group.pinning == Pinning::Nothing {
             return Ok(Pins::new());
         }
@@ -229,7 +220,7 @@ mod tests {
     }
 
     fn of(letter: char, cpus: &CpuSet, topology: &Topology) -> Result<Pins, String> {
-        MatrixPins::new(cpus, topology).pins(GROUPS.iter().find(|group| group.letter == letter).unwrap())
+        MatrixPins::new(cpus, topology).of(GROUPS.iter().find(|group| group.letter == letter).unwrap())
     }
 
     #[test]

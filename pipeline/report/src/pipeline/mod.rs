@@ -30,8 +30,8 @@ impl<'a> MeasuredRow<'a> {
 }
 
 /// A range of the report in nanoseconds, as measured ranges are.
-pub fn bounds(range: MeanRange) -> (f64, f64) {
-    (range.low_ns as f64, range.high_ns as f64)
+pub fn bounds([low, high]: MeanRange) -> (f64, f64) {
+    ((low * 10) as f64, (high * 10) as f64)
 }
 
 /// Rows of the tables by group, in the order of the document's groups; those of findings are in
