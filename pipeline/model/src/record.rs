@@ -21,6 +21,21 @@ pub enum Mode {
     PlatformFast,
 }
 
+impl Mode {
+    /// The modes by word.
+    pub const WORDS: [(&'static str, Self); 5] = [
+        ("parked", Self::Parked),
+        ("fast", Self::Fast),
+        ("adaptive", Self::Adaptive),
+        ("mixed", Self::Mixed),
+        ("platform-fast", Self::PlatformFast),
+    ];
+
+    pub fn word(self) -> &'static str {
+        Self::WORDS.iter().find(|(_, mode)| *mode == self).map_or("", |(word, _)| word)
+    }
+}
+
 /// Parameters of a pipeline run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PipelineParameters {
@@ -297,4 +312,30 @@ impl PipelineDocument {
     pub const SCHEMA_VERSION: u32 = 1;
     /// Value of the field [`PipelineDocument::document`].
     pub const DOCUMENT: &'static str = "lowlat-pipeline";
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    /// Processes start and join.
+    Joining,
+    Publishing,
+    /// Orders and answers come to rest, processes end.
+    Ending,
+}
+
+/// State of a run, reported about once a second.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Progress {
+    pub phase: Phase,
+    pub joined: u32,
+    /// Processes that the run has.
+    pub processes: u32,
+    /// Time since md may publish, seconds.
+    pub elapsed_s: f64,
+    pub ticks_published: u64,
+    /// Orders that td has read so far.
+    pub orders: u64,
+    pub lost: u64,
+    /// Median of tick to order so far; `None` before there is one.
+    pub t2o_p50_ns: Option<u64>,
 }

@@ -1,14 +1,14 @@
 //! Live view of a run: a small table on stderr, on a terminal only.
 
 use crate::{output, progress::Progress};
-use lowlat_pipeline_report::{PipelineLive, pipeline_live_lines};
-use lowlat_trade::run::{Phase, Progress as RunProgress, Turn};
+use lowlat_pipeline_report::pipeline_live_lines;
+use lowlat_trade::run::{Progress as RunProgress, Turn};
 
 /// The live view; silent if stderr is not a terminal.
 pub struct Live {
     progress: Progress,
-    width: usize,
-    height: usize,
+    /// Columns and lines of the terminal.
+    size: (usize, usize),
 }
 
 impl Live {
@@ -16,8 +16,7 @@ impl Live {
     pub fn new() -> Self {
         let progress = Progress::new();
         progress.stand_still();
-        let (width, height) = output::stderr_size();
-        Self { progress, width, height }
+        Self { progress, size: output::stderr_size() }
     }
 
     /// Shows the progress of a run.
@@ -25,19 +24,7 @@ impl Live {
         if self.progress.is_hidden() {
             return;
         }
-        let lines = pipeline_live_lines(&PipelineLive {
-            title,
-            elapsed_s: (now.phase != Phase::Joining).then_some(now.elapsed_s),
-            duration_s,
-            ticks: now.ticks_published,
-            orders: now.orders,
-            lost: now.lost,
-            stages: None,
-            joined: (now.joined, now.processes),
-            t2o_p50_ns: now.t2o_p50_ns,
-            width: self.width,
-            height: self.height,
-        });
+        let lines = pipeline_live_lines(title, duration_s, now, self.size);
         self.progress.say(lines.join("\n"));
     }
 

@@ -19,7 +19,6 @@ mod wire;
 use super::{Subcommand, examples, help};
 use crate::exit::Exit;
 use clap::{ArgMatches, FromArgMatches, Subcommand as _};
-use lowlat_pipeline::Mode;
 
 pub const COMMAND: Subcommand = Subcommand { name: "pipeline", declare: Action::augment_subcommands, run };
 
@@ -52,15 +51,6 @@ enum Action {
     Exchange(exchange::PipelineExchangeArgs),
     Role(Box<role::PipelineRoleArgs>),
 }
-
-/// The words of how processes wait.
-const MODES: [(&str, Mode); 5] = [
-    ("parked", Mode::Parked),
-    ("fast", Mode::Fast),
-    ("adaptive", Mode::Adaptive),
-    ("mixed", Mode::Mixed),
-    ("platform-fast", Mode::PlatformFast),
-];
 
 fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     match Action::from_arg_matches(matches)? {

@@ -1,7 +1,6 @@
 //! `lowlat pipeline run`: one run.
 
 use super::{
-    MODES,
     live::Live,
     now,
     pins::{PinSource, Pins, RequestedRoles},
@@ -74,7 +73,7 @@ pub struct PipelineRunArgs {
     #[command(flatten)]
     scenario: ScenarioArguments,
     /// How the processes wait
-    #[arg(long, default_value = "parked", value_parser = word(MODES))]
+    #[arg(long, default_value = "parked", value_parser = word(Mode::WORDS))]
     mode: Mode,
     /// How long to publish quotes: 10s, 5m
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration, allow_hyphen_values = true)]

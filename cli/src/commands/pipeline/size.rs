@@ -1,6 +1,6 @@
 //! `lowlat pipeline size`: how many strategies this host carries, and on which CPUs.
 
-use super::{MODES, huge_pages::Reserved, live::Live, now, room, run::rate};
+use super::{huge_pages::Reserved, live::Live, now, room, run::rate};
 use crate::{
     arguments::{duration, time_ns, word},
     commands::help,
@@ -41,7 +41,7 @@ pub struct PipelineSizeArgs {
     #[arg(long, value_name = "PERCENT", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=95))]
     utilisation: u32,
     /// How processes wait
-    #[arg(long, default_value = "parked", value_parser = word(MODES))]
+    #[arg(long, default_value = "parked", value_parser = word(Mode::WORDS))]
     mode: Mode,
     /// CPU time that each strategy computes per quote, in every run: 20us
     #[arg(long, value_name = "TIME", default_value = "0us", value_parser = time_ns)]

@@ -1,13 +1,12 @@
 //! Terminal texts.
 
 use super::documents;
+use lowlat_pipeline::{Phase, Progress};
 use lowlat_pipeline::{
     size::{Answer, Fit, HugePages, SizeDocument},
     testing,
 };
-use lowlat_pipeline_report::{
-    PipelineLive, matrix_plan_text, matrix_text, pipeline_live_lines, pipeline_text, size_text,
-};
+use lowlat_pipeline_report::{matrix_plan_text, matrix_text, pipeline_live_lines, pipeline_text, size_text};
 
 /// The text as a pipe receives it; no line is wider than the terminal.
 fn plain(text: &str, width: usize) -> String {
@@ -39,26 +38,26 @@ fn a_failed_run_lists_every_problem() {
 
 #[test]
 fn a_run_in_progress() {
-    let document = documents::run();
-    let stages = &document.record.stages;
-    let live = |elapsed_s: Option<f64>, height| {
-        pipeline_live_lines(&PipelineLive {
-            title: "run 3 of 96, C11: 80 strategies, 800 quotes/s, parked",
-            elapsed_s,
-            duration_s: 10.0,
-            ticks: 3_200,
+    let live = |phase, height| {
+        let now = Progress {
+            phase,
+            joined: 0,
+            processes: 0,
+            elapsed_s: 4.0,
+            ticks_published: 3_200,
             orders: 3_199,
             lost: 0,
-            stages: elapsed_s.map(|_| stages),
-            joined: (0, 0),
-            t2o_p50_ns: None,
-            width: 80,
-            height,
-        })
+            t2o_p50_ns: (phase != Phase::Joining).then_some(37_100),
+        };
+        pipeline_live_lines("run 3 of 96, C11: 80 strategies, 800 quotes/s, parked", 10.0, &now, (80, height))
     };
-    insta::assert_snapshot!(plain(&live(Some(4.0), 24).join("\n"), 80));
-    assert_eq!(live(None, 24).last().map(String::as_str), Some("starting processes"));
-    assert_eq!(live(Some(4.0), 4).len(), 3, "a terminal of four lines");
+    insta::assert_snapshot!(plain(&live(Phase::Publishing, 24).join("\n"), 80), @r"
+    run 3 of 96, C11: 80 strategies, 800 quotes/s, parked
+    4 s of 10 s [######          ] 3,200 ticks, 3,199 orders, 0 lost
+    tick to order 37.1 us at p50
+    ");
+    assert_eq!(live(Phase::Joining, 24).last().map(String::as_str), Some("starting processes"));
+    assert_eq!(live(Phase::Publishing, 3).len(), 2, "a terminal of three lines");
 }
 
 #[test]

@@ -24,6 +24,7 @@ use crate::{
     master::Program,
     refusal::Refusal,
 };
+pub use lowlat_pipeline::{Phase, Progress};
 use lowlat_pipeline::{PipelineOptions, PipelineParameters, PipelineRecord};
 use std::sync::{
     Mutex, MutexGuard, PoisonError,
@@ -39,32 +40,6 @@ pub const HOSTED_MAX: u32 = 10_000;
 const _: () = assert!(HOSTED_MAX < crate::roles::STRATEGIES_MAX);
 /// Last lines of a log that an error quotes.
 const LOG_LINES: usize = 5;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Phase {
-    /// Processes start and join.
-    Joining,
-    Publishing,
-    /// Orders and answers come to rest, processes end.
-    Ending,
-}
-
-/// State of a run, reported about once a second.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Progress {
-    pub phase: Phase,
-    pub joined: u32,
-    /// Processes that the run has.
-    pub processes: u32,
-    /// Time since md may publish, seconds.
-    pub elapsed_s: f64,
-    pub ticks_published: u64,
-    /// Orders that td has read so far.
-    pub orders: u64,
-    pub lost: u64,
-    /// Median of tick to order so far; `None` before there is one.
-    pub t2o_p50_ns: Option<u64>,
-}
 
 /// Runs the pipeline with these processes, started in this order. [`plan::MASTER`] in arguments and environment
 /// stands for the master's socket. The nodes of md and td must be named `md` and `td`. Blocks until the run has

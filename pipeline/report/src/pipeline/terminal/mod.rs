@@ -9,7 +9,7 @@ mod size;
 mod size_answer;
 mod wire;
 
-pub use live::{PipelineLive, pipeline_live_lines};
+pub use live::pipeline_live_lines;
 pub use matrix::matrix_text;
 pub use nodes::nodes_text;
 pub use plan::{matrix_not_run_text, matrix_plan_text};
@@ -18,7 +18,7 @@ pub use size::size_text;
 pub use wire::{exchange_text, feed_line, gateway_line, wire_stages};
 
 use crate::pipeline::{MeasuredRow, not_run};
-use lowlat_pipeline::{Mode, PipelineParameters, PipelineRecord, StageFigures, Stages};
+use lowlat_pipeline::{PipelineParameters, PipelineRecord, StageFigures, Stages};
 use lowlat_text::columns::{NONE, Table};
 use lowlat_text::text::{BOLD, add_heading, add_painted, add_sentences, add_wrapped};
 use lowlat_text::units::{clean, count, duration, rate};
@@ -49,17 +49,6 @@ pub fn whole(ns: f64) -> u64 {
     ns.round() as u64
 }
 
-/// The mode as users type it, such as "parked".
-pub fn mode_word(mode: Mode) -> &'static str {
-    match mode {
-        Mode::Fast => "fast",
-        Mode::Parked => "parked",
-        Mode::Adaptive => "adaptive",
-        Mode::Mixed => "mixed",
-        Mode::PlatformFast => "platform-fast",
-    }
-}
-
 /// A load such as "80 strategies, 800 quotes/s, parked".
 pub fn load_words(parameters: &PipelineParameters) -> String {
     load(parameters, "")
@@ -81,7 +70,7 @@ fn load(parameters: &PipelineParameters, reached: &str) -> String {
         0 => String::new(),
         cost_ns => format!(", {} of work a quote", duration(cost_ns)),
     };
-    let (asked, mode) = (trimmed(parameters.rate_per_s), mode_word(parameters.mode));
+    let (asked, mode) = (trimmed(parameters.rate_per_s), parameters.mode.word());
     format!("{strategies}{host}, {asked} quotes/s{reached}, {mode}{threads}{cost}")
 }
 

@@ -1,7 +1,7 @@
 //! Headline of `lowlat pipeline size` and the lines below it: what runs confirm, apart from what the model
 //! predicts.
 
-use crate::pipeline::terminal::{mode_word, strategies_words, trimmed, whole};
+use crate::pipeline::terminal::{strategies_words, trimmed, whole};
 use lowlat_pipeline::size::{CapacityLimit, Cores, Load, Prediction, SizeDocument, predict};
 use lowlat_text::units::{count, duration, percent, plural};
 
@@ -14,7 +14,7 @@ pub fn headline(document: &SizeDocument) -> String {
             "{} of {} quotes/s each, {}",
             strategies_words(strategies),
             trimmed(document.rate_each_per_s),
-            mode_word(document.load.mode)
+            document.load.mode.word()
         )
     };
     let predicted =
