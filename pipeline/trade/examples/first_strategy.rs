@@ -3,7 +3,7 @@
 use lowlat_trade::{
     node::{Node, Strategies, Wait},
     records::{Price, Side},
-    roles::strategy::{self, StrategyOptions},
+    roles::strategy,
     strategy::{Orders, QuoteSeen, Strategy},
 };
 use std::{error::Error, path::Path};
@@ -36,7 +36,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("joined");
     let number = *node.strategies().first().ok_or("the master assigned no strategy number")?;
     let mut rising = Rising::default();
-    let done = strategy::run(node, &StrategyOptions { number }, &mut rising)?;
+    let done = strategy::run(node, number, &mut rising)?;
     println!("{} quotes, {} orders", done.quotes, rising.orders);
     Ok(())
 }

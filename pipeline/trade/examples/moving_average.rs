@@ -129,8 +129,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             let node = Node::join(Path::new(socket), &join)?;
             let number = *node.strategies().first().ok_or("the master assigned no strategy number")?;
             let mut strategy = Crossover::new();
-            let done =
-                roles::strategy::run(node, &roles::strategy::StrategyOptions { number }, &mut strategy)?;
+            let done = roles::strategy::run(node, number, &mut strategy)?;
             println!("{} quotes, {} orders, position {}", done.quotes, strategy.orders, strategy.position);
             Ok(())
         }

@@ -10,7 +10,13 @@ use rustix::{
 /// clock.
 #[inline]
 pub fn now_ns() -> u64 {
-    let now = clock_gettime(ClockId::Monotonic);
+    read_ns(ClockId::Monotonic)
+}
+
+/// A clock in nanoseconds.
+#[inline]
+pub(crate) fn read_ns(clock: ClockId) -> u64 {
+    let now = clock_gettime(clock);
     let part = |value: i64| u64::try_from(value).unwrap_or(0);
     part(now.tv_sec) * 1_000_000_000 + part(now.tv_nsec)
 }

@@ -8,7 +8,7 @@ use lowlat_trade::{
     scenario::Scenario,
     strategy::{
         AnswerSeen, Numbers, OnEachRecord, OrderSink, QuoteSeen, SendError,
-        host::{SinkOf, StrategyBudget, StrategyHost},
+        host::{StrategyBudget, StrategyHost},
     },
     td::{Decision, Exchange, Limits, ReadOrder, Rules, ledger},
 };
@@ -54,12 +54,6 @@ struct Sinks {
     sent: u64,
 }
 
-impl SinkOf for Sinks {
-    fn with(&mut self, _: u32, then: &mut dyn FnMut(&mut dyn OrderSink)) {
-        then(self);
-    }
-}
-
 impl OrderSink for Sinks {
     fn send(&mut self, _: Stamp, _: &[u8; PAYLOAD_BYTES]) -> Result<(), SendError> {
         self.sent += 1;
@@ -101,10 +95,10 @@ fn a_host_allocates_nothing_even_when_queues_run_full() {
             host.take_answer(instrument, &answered);
             host.warm();
             for _ in 0..5 {
-                host.serve(&mut sinks, &mut || 0, &mut |_| ());
+                host.serve(&mut |_, then| then(&mut sinks), &mut || 0, &mut |_| ());
             }
         }
-        while host.serve(&mut sinks, &mut || 0, &mut |_| ()) {}
+        while host.serve(&mut |_, then| then(&mut sinks), &mut || 0, &mut |_| ()) {}
     });
     let dropped: u64 = (0..80).map(|number| host.usage(number).unwrap().dropped).sum();
     assert!(sinks.sent > 0 && dropped > 0, "queues ran full: {dropped}");

@@ -14,7 +14,6 @@ use lowlat_trade::{
         self,
         live::LiveOptions,
         md::{MdOptions, Source},
-        strategy::StrategyOptions,
         td::TdOptions,
     },
     scenario::{Scenario, Speed, Ticks},
@@ -220,11 +219,11 @@ fn strategy(arguments: &PipelineRoleArgs) -> anyhow::Result<()> {
         arguments.wait,
     );
     let node = Node::join(&arguments.master, &roles::strategy::with_overrun(asked, arguments.overrun))?;
-    let (options, mut strategy) = (StrategyOptions { number }, built_in(arguments, number));
+    let mut strategy = built_in(arguments, number);
     if let Some(store) = &arguments.store {
-        roles::strategy::restore(&node, &options, store, &mut strategy)?;
+        roles::strategy::restore(&node, number, store, &mut strategy)?;
     }
-    roles::strategy::run(node, &options, &mut strategy)?;
+    roles::strategy::run(node, number, &mut strategy)?;
     Ok(())
 }
 

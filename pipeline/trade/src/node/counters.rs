@@ -36,17 +36,12 @@ const FENCED: usize = 32;
 /// leaves larger values.
 pub const COUNT_MAX: u64 = 1 << 48;
 
-/// Kind of a stream's records, for a node's counters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct CountedAs(usize);
-
-impl CountedAs {
-    pub(super) fn of(stream: &str) -> Self {
-        Self(match stream {
-            MD_STREAM => QUOTES,
-            TD_STREAM => ANSWERS,
-            _ => READ,
-        })
+/// Index of the counter of the records of a stream; that of its losses follows.
+pub(super) fn counted_as(stream: &str) -> usize {
+    match stream {
+        MD_STREAM => QUOTES,
+        TD_STREAM => ANSWERS,
+        _ => READ,
     }
 }
 
@@ -176,12 +171,12 @@ impl Counters {
     }
 
     #[inline]
-    pub(super) fn add_read(&self, of: CountedAs) {
-        self.add(of.0, 1);
+    pub(super) fn add_read(&self, of: usize) {
+        self.add(of, 1);
     }
 
-    pub(super) fn add_lost(&self, of: CountedAs, count: u64) {
-        self.add(of.0 + 1, count);
+    pub(super) fn add_lost(&self, of: usize, count: u64) {
+        self.add(of + 1, count);
     }
 
     #[inline]

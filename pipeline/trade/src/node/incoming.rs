@@ -7,7 +7,7 @@
 use super::{
     Memory,
     control::map,
-    counters::CountedAs,
+    counters::counted_as,
     overrun::{Overrun, Taking},
 };
 use lowlat_ipc::{
@@ -90,7 +90,7 @@ pub(super) enum ReadOutcome {
 #[derive(Debug)]
 pub(super) struct Sources {
     pub(super) name: StreamName,
-    pub(super) counted_as: CountedAs,
+    pub(super) counted_as: usize,
     pub(super) queue: VecDeque<Source>,
     /// A position that was taken after lost ones, and comes next.
     held: Option<u64>,
@@ -102,7 +102,7 @@ pub(super) struct Sources {
 
 impl Sources {
     pub(super) fn new(name: StreamName) -> Self {
-        let counted_as = CountedAs::of(name.as_str());
+        let counted_as = counted_as(name.as_str());
         Self {
             name,
             counted_as,

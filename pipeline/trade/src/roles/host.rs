@@ -13,7 +13,7 @@ use crate::{
     refusal::Refusal,
     strategy::{
         Item, Numbers, OnEachRecord, OrderSink,
-        host::{SinkOf, StrategyBudget, StrategyHost, index, made},
+        host::{StrategyBudget, StrategyHost, index, made},
     },
 };
 use lowlat_ipc::stream::Record;
@@ -117,9 +117,14 @@ fn serve(
     calls_max: u32,
     move_out: &mut dyn FnMut(u32),
 ) {
-    let mut sinks = WithPublisher { sinks, publisher };
+    let Sinks { numbers, unsent } = sinks;
+    let mut sink_of = |strategy: u32, then: &mut dyn FnMut(&mut dyn OrderSink)| {
+        if let Some(Some(numbers)) = numbers.get_mut(index(strategy)) {
+            then(&mut OrderStream::new(&mut *publisher, numbers, |error| note(unsent, error)));
+        }
+    };
     let mut calls = 0;
-    while calls < calls_max && host.serve(&mut sinks, &mut now_ns, move_out) {
+    while calls < calls_max && host.serve(&mut sink_of, &mut now_ns, move_out) {
         calls += 1;
     }
 }
@@ -168,12 +173,6 @@ struct Sinks {
     unsent: Option<NodePublishError>,
 }
 
-/// The same, with the stream that orders go to.
-struct WithPublisher<'a> {
-    sinks: &'a mut Sinks,
-    publisher: &'a mut Publisher,
-}
-
 impl Sinks {
     fn new(node: &Node, host: &StrategyHost) -> Self {
         let mut numbers = Vec::new();
@@ -181,16 +180,6 @@ impl Sinks {
             *made(&mut numbers, number) = Some(numbers_of(node, number));
         }
         Self { numbers, unsent: None }
-    }
-}
-
-impl SinkOf for WithPublisher<'_> {
-    #[inline]
-    fn with(&mut self, strategy: u32, then: &mut dyn FnMut(&mut dyn OrderSink)) {
-        if let Some(Some(numbers)) = self.sinks.numbers.get_mut(index(strategy)) {
-            let unsent = &mut self.sinks.unsent;
-            then(&mut OrderStream::new(self.publisher, numbers, |error| note(unsent, error)));
-        }
     }
 }
 

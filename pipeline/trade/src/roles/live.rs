@@ -86,17 +86,6 @@ struct Live {
     until_poll: u32,
 }
 
-/// Times of a datagram, ns.
-#[derive(Clone, Copy)]
-struct Arrival {
-    /// The kernel's stamp, in its clock.
-    stamp: u64,
-    /// The stamp in the pipeline's clock; without one, when md had read the packet.
-    packet: u64,
-    /// From there until md had read it.
-    read_after: u32,
-}
-
 impl Live {
     fn new(node: Node, options: &LiveOptions) -> Self {
         let tally = node.area(tally::MD_AREA).cloned().and_then(Tally::new);
@@ -162,10 +151,10 @@ impl Live {
         let packet_ns =
             if is_stamped { self.clock.to_pipeline_ns(packet.stamp_ns).min(read_ns) } else { read_ns };
         let read_after_ns = u32::try_from(read_ns - packet_ns).unwrap_or(u32::MAX);
-        let arrival = Arrival { stamp: packet.stamp_ns, packet: packet_ns, read_after: read_after_ns };
+        let origin = Origin { packet_ns: packet.stamp_ns, sequence: 0, read_after_ns };
         let is_well_formed = match self.format {
-            Format::Quotes => self.take_quotes(packet, arrival)?,
-            Format::Itch => self.take_itch(packet, arrival)?,
+            Format::Quotes => self.take_quotes(packet, &origin, packet_ns)?,
+            Format::Itch => self.take_itch(packet, &origin, packet_ns)?,
         };
         if self.until_ns.is_none() {
             return Ok(());
@@ -179,20 +168,20 @@ impl Live {
         Ok(())
     }
 
-    /// Publishes the quotes of a datagram. Returns whether it is well-formed.
+    /// Publishes the quotes of a datagram that arrived then. Returns whether it is well-formed.
     #[inline]
-    fn take_quotes(&mut self, packet: &Packet<'_>, arrival: Arrival) -> Result<bool, Refusal> {
+    fn take_quotes(&mut self, packet: &Packet<'_>, origin: &Origin, packet_ns: u64) -> Result<bool, Refusal> {
         let Ok((head, quotes)) = quotes::decode(packet.bytes) else { return Ok(false) };
         if let Some(skipped) = self.enter(&head, packet.drops) {
             for (number, quote) in (head.sequence..).zip(quotes).skip(usize::from(skipped)) {
-                self.publish(arrival, number, &quote)?;
+                self.publish(Origin { sequence: number, ..*origin }, packet_ns, &quote)?;
             }
         }
         Ok(true)
     }
 
     /// The same for the quotes that the messages of a datagram make.
-    fn take_itch(&mut self, packet: &Packet<'_>, arrival: Arrival) -> Result<bool, Refusal> {
+    fn take_itch(&mut self, packet: &Packet<'_>, origin: &Origin, packet_ns: u64) -> Result<bool, Refusal> {
         let Ok((head, messages)) = itch::decode(packet.bytes) else { return Ok(false) };
         let has_begun = self.until_ns.is_some();
         let skipped = self.enter(&head, packet.drops).unwrap_or(0);
@@ -202,7 +191,7 @@ impl Live {
             if let Some(quote) = self.books.as_mut().and_then(|books| books.apply(&message))
                 && has_begun
             {
-                self.publish(arrival, number, &quote)?;
+                self.publish(Origin { sequence: number, ..*origin }, packet_ns, &quote)?;
             }
         }
         let unapplied = self.books.as_ref().map_or(0, itch::Books::unapplied);
@@ -222,14 +211,13 @@ impl Live {
     }
 
     #[inline]
-    fn publish(&mut self, arrival: Arrival, sequence: u64, quote: &FeedQuote) -> Result<(), Refusal> {
+    fn publish(&mut self, origin: Origin, packet_ns: u64, quote: &FeedQuote) -> Result<(), Refusal> {
         let instrument = quote.instrument;
         if instrument >= self.instruments {
             self.beside.foreign += 1;
             return Ok(());
         }
-        let origin = Origin { packet_ns: arrival.stamp, sequence, read_after_ns: arrival.read_after };
-        let quote = Quote { origin, ..Quote::of(quote, arrival.packet) };
+        let quote = Quote { origin, ..Quote::of(quote, packet_ns) };
         let generated = md::publish(&mut self.node, instrument, &quote)?;
         self.beside.published += 1;
         self.tally.iter().for_each(|tally| tally.published(generated));

@@ -43,11 +43,6 @@ pub struct MdOptions {
     pub wait: Wait,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct MdDone {
-    pub lateness: Lateness,
-}
-
 /// The request with which md joins: its stream has this many instruments and a ring of this many bytes.
 pub fn join(instruments: u32, capacity_bytes: u64, wait: Wait) -> Join {
     Join {
@@ -67,7 +62,7 @@ pub fn join(instruments: u32, capacity_bytes: u64, wait: Wait) -> Join {
 
 /// Publishes all quotes from the begin message on, and returns at the end or when it is stopped. Late quotes
 /// are published at once, none is left out.
-pub fn run(node: Node, options: &MdOptions) -> Result<MdDone, Refusal> {
+pub fn run(node: Node, options: &MdOptions) -> Result<Lateness, Refusal> {
     let mut md = Md::new(node, options);
     loop {
         match md.step()? {
@@ -160,9 +155,9 @@ impl Md {
     }
 
     /// Leaves its master.
-    pub(super) fn end(self) -> Result<MdDone, Refusal> {
+    pub(super) fn end(self) -> Result<Lateness, Refusal> {
         let lateness = self.pacer.as_ref().map(Pacer::lateness).unwrap_or_default();
-        self.node.result(MdDone { lateness })
+        self.node.result(lateness)
     }
 }
 

@@ -55,7 +55,7 @@ impl Shared {
 
 /// Publishes all quotes of a scenario from the begin message on, and returns at the end or when it is stopped. The
 /// same seed gives the same quotes as in one loop.
-pub fn run(node: Node, scenario: &Scenario, seed: u64) -> Result<md::MdDone, Refusal> {
+pub fn run(node: Node, scenario: &Scenario, seed: u64) -> Result<Lateness, Refusal> {
     let tally = node.area(tally::MD_AREA).cloned().and_then(Tally::new);
     if let Some(tally) = &tally {
         tally.set_scheduled(scenario.records());
@@ -90,7 +90,7 @@ pub fn run(node: Node, scenario: &Scenario, seed: u64) -> Result<md::MdDone, Ref
     let desk = shared.desk.into_inner().unwrap_or_else(PoisonError::into_inner);
     match desk.failure {
         Some(failure) => Err(failure),
-        None => desk.node.result(md::MdDone { lateness: desk.lateness }),
+        None => desk.node.result(desk.lateness),
     }
 }
 

@@ -5,11 +5,12 @@
 //! pending orders.
 
 use super::{
-    md::{Md, MdDone, MdOptions, Next},
+    md::{Md, MdOptions, Next},
     td::{Td, TdDone, TdOptions},
 };
 use crate::{
     clock::now_ns,
+    md::Lateness,
     node::{Node, Wait},
     refusal::Refusal,
 };
@@ -24,10 +25,10 @@ pub fn run(
     td: Node,
     md_options: &MdOptions,
     td_options: &TdOptions,
-) -> Result<(MdDone, TdDone), Refusal> {
+) -> Result<(Lateness, TdDone), Refusal> {
     let mut td = Td::new(td, td_options)?;
     let mut md = Some(Md::new(md, md_options));
-    let mut md_done = MdDone::default();
+    let mut md_done = Lateness::default();
     while td.is_open() {
         let next = md.as_mut().map_or(Ok(Next::Never), Md::step)?;
         if next == Next::Never

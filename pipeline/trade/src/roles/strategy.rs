@@ -11,13 +11,6 @@ use crate::{
 };
 use std::path::Path;
 
-/// Options of a strategy's process.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct StrategyOptions {
-    /// The strategy's number, which its node has claimed ([`Node::strategies`]).
-    pub number: u32,
-}
-
 /// Result of a strategy's process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct StrategyDone {
@@ -64,32 +57,22 @@ pub fn with_overrun(join: Join, overrun: Overrun) -> Join {
 }
 
 /// Restores the strategy of a restarted process from what cached saved in this store. Returns true if it did.
-pub fn restore(
-    node: &Node,
-    options: &StrategyOptions,
-    store: &Path,
-    strategy: &mut dyn Strategy,
-) -> Result<bool, Refusal> {
+pub fn restore(node: &Node, number: u32, store: &Path, strategy: &mut dyn Strategy) -> Result<bool, Refusal> {
     if node.epoch() == 1 {
         return Ok(false);
     }
     let state = Store::open_read_only(store).and_then(|mut store| store.load()).map_err(Refusal::of)?;
-    strategy.on_restart(options.number, &state);
+    strategy.on_restart(number, &state);
     Ok(true)
 }
 
 /// Calls the strategy with its records, until it is stopped.
-pub fn run(
-    mut node: Node,
-    options: &StrategyOptions,
-    strategy: &mut dyn Strategy,
-) -> Result<StrategyDone, Refusal> {
+pub fn run(mut node: Node, number: u32, strategy: &mut dyn Strategy) -> Result<StrategyDone, Refusal> {
     node.must_be_stopped();
-    let mut numbers = numbers_of(&node, options.number);
+    let mut numbers = numbers_of(&node, number);
     let mut done = StrategyDone::default();
     let (mut failed, mut unsent) = (None, None);
     let mut is_over = false;
-    let number = options.number;
     while !is_over && failed.is_none() && unsent.is_none() {
         node.wait_rehearsing(None, &mut |_, event| {
             if let Event::Record { record, payload, .. } = event

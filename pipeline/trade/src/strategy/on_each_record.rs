@@ -36,10 +36,7 @@ impl OnEachRecord {
 /// Computes until this thread has used this much CPU time. A preemption delays it like real work, which a wait by the
 /// clock would hide.
 fn compute(cost_ns: u64) {
-    let used_ns = || {
-        let used = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-        used.tv_sec.cast_unsigned() * 1_000_000_000 + used.tv_nsec.cast_unsigned()
-    };
+    let used_ns = || crate::clock::read_ns(rustix::time::ClockId::ThreadCPUTime);
     let until_ns = used_ns() + cost_ns;
     while used_ns() < until_ns {
         std::hint::spin_loop();

@@ -74,22 +74,16 @@ pub struct Orders<'a> {
     sink: &'a mut dyn OrderSink,
     strategy: u32,
     cause: OrderCause,
-    sent: u32,
 }
 
 impl<'a> Orders<'a> {
     /// A handle of a strategy, for a call with this cause.
     pub fn new(sink: &'a mut dyn OrderSink, strategy: u32, cause: OrderCause) -> Self {
-        Self { sink, strategy, cause, sent: 0 }
+        Self { sink, strategy, cause }
     }
 
     pub fn strategy(&self) -> u32 {
         self.strategy
-    }
-
-    /// Number of orders sent in this call.
-    pub fn sent(&self) -> u32 {
-        self.sent
     }
 
     /// Sends an order and returns its number, which answers refer to. Allocates nothing; if td sleeps, it is
@@ -115,7 +109,6 @@ impl<'a> Orders<'a> {
             cause: sequence,
         };
         self.sink.send(stamp, &order.encode())?;
-        self.sent += 1;
         Ok(number)
     }
 }

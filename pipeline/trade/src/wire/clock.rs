@@ -3,8 +3,8 @@
 //! Both clocks are slewed alike, so their difference is constant until somebody sets the time of day. It is measured
 //! several times, and the measurement that took least time is the closest.
 
-use crate::clock::now_ns;
-use rustix::time::{ClockId, clock_gettime};
+use crate::clock::{now_ns, read_ns};
+use rustix::time::ClockId;
 
 /// Number of measurements at the start.
 const MEASUREMENTS: u32 = 32;
@@ -29,9 +29,8 @@ struct Difference {
 impl Difference {
     fn measure() -> Self {
         let before = now_ns();
-        let now = clock_gettime(ClockId::Realtime);
+        let realtime = read_ns(ClockId::Realtime).cast_signed();
         let after = now_ns();
-        let realtime = now.tv_sec.saturating_mul(1_000_000_000).saturating_add(now.tv_nsec);
         let width_ns = after.saturating_sub(before);
         Self { ns: realtime.saturating_sub_unsigned(before + width_ns / 2), width_ns }
     }
@@ -73,9 +72,8 @@ mod tests {
     fn a_stamp_lies_between_the_readings_around_it() {
         let mut clock = WireClock::new();
         let before = now_ns();
-        let now = clock_gettime(ClockId::Realtime);
+        let stamp = read_ns(ClockId::Realtime);
         let after = now_ns();
-        let stamp = u64::try_from(now.tv_sec * 1_000_000_000 + now.tv_nsec).unwrap();
         let converted = clock.to_pipeline_ns(stamp);
         let slack = clock.difference.width_ns;
         assert!(converted + slack >= before && converted <= after + slack, "{before} {converted} {after}");

@@ -39,7 +39,7 @@ fn threads_of_md_publish_every_quote_and_followers_read_all() {
     let strategies: Vec<_> =
         (0..STRATEGIES).map(|number| start_strategy(&master, number, OnEachRecord::of(number))).collect();
     master.begin();
-    assert_eq!(md.join().unwrap().lateness.quotes, quotes);
+    assert_eq!(md.join().unwrap().quotes, quotes);
     until("all orders are answered", || answered(&master) == quotes);
     let tally = Tally::new(area(&master, tally::MD_AREA)).unwrap();
     assert_eq!(tally.scheduled(), Some(quotes));
@@ -66,5 +66,5 @@ fn threads_of_md_end_when_they_are_stopped() {
     let published = || master.with(|master, _| master.counters("md").map_or(0, Counters::published));
     until("the first quotes are published", || published() == u64::from(STRATEGIES));
     master.with(|master, _| master.stop());
-    assert_eq!(md.join().unwrap().lateness.quotes, u64::from(STRATEGIES));
+    assert_eq!(md.join().unwrap().quotes, u64::from(STRATEGIES));
 }

@@ -99,8 +99,7 @@ fn every_quote_causes_an_order_and_every_order_an_answer() {
             let node = master.join(&join);
             thread::spawn(move || {
                 let mut strategy = OnEachRecord::of(number);
-                let options = roles::strategy::StrategyOptions { number };
-                let done = roles::strategy::run(node, &options, &mut strategy).unwrap();
+                let done = roles::strategy::run(node, number, &mut strategy).unwrap();
                 (done, strategy)
             })
         })
@@ -110,7 +109,7 @@ fn every_quote_causes_an_order_and_every_order_an_answer() {
     until("all answers are read", || read_by(&master, "strategy") == 3 * QUOTES);
     until("cached has everything", || read_by(&master, "cached") == 4 * QUOTES);
     master.with(|master, _| master.stop());
-    let Md { lateness } = md.join().unwrap();
+    let lateness: Md = md.join().unwrap();
     assert_eq!(lateness.quotes, QUOTES);
     let td = td.join().unwrap();
     assert_eq!(
@@ -156,8 +155,7 @@ fn start_strategy(
         Wait::Parked,
     );
     let node = master.join(&join);
-    let options = roles::strategy::StrategyOptions { number };
-    thread::spawn(move || roles::strategy::run(node, &options, &mut strategy).unwrap())
+    thread::spawn(move || roles::strategy::run(node, number, &mut strategy).unwrap())
 }
 
 #[test]
@@ -173,7 +171,7 @@ fn md_and_td_give_the_same_result_in_one_loop() {
         until("all answers are read", || read_by(&master, "strategy") == 3 * QUOTES);
         master.with(|master, _| master.stop());
         let (md, td) = platform.join().unwrap();
-        assert_eq!((md.lateness.quotes, td.orders, td.missing, td.lost), (QUOTES, QUOTES, 0, 0));
+        assert_eq!((md.quotes, td.orders, td.missing, td.lost), (QUOTES, QUOTES, 0, 0));
         for strategy in strategies {
             strategy.join().unwrap();
         }
@@ -278,11 +276,11 @@ fn a_restarted_strategy_gets_its_state_from_cached() {
     let master = master();
     let join =
         roles::strategy::join("s0", "strategy", Strategies::Only(vec![0]), &[0], RING_BYTES, Wait::Parked);
-    let options = roles::strategy::StrategyOptions { number: 0 };
+    let number = 0;
     let mut strategy = OnEachRecord::of(0);
     for is_restored in [false, true] {
         let node = master.join(&join);
-        assert_eq!(roles::strategy::restore(&node, &options, &store, &mut strategy).unwrap(), is_restored);
+        assert_eq!(roles::strategy::restore(&node, number, &store, &mut strategy).unwrap(), is_restored);
         assert_eq!(strategy.sent, u64::from(is_restored), "it next sells what was bought");
     }
 }
@@ -421,8 +419,7 @@ fn a_repeatedly_killed_td_answers_no_order_twice() {
             let node = master.join(&join);
             thread::spawn(move || {
                 let mut strategy = Bookkeeper::default();
-                let options = roles::strategy::StrategyOptions { number };
-                roles::strategy::run(node, &options, &mut strategy).unwrap();
+                roles::strategy::run(node, number, &mut strategy).unwrap();
                 strategy
             })
         })

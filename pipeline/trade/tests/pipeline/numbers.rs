@@ -90,8 +90,8 @@ fn an_order_of_another_nodes_strategy_is_not_answered() {
     ));
     let strategy = thread::spawn(move || {
         let mut strategy = OnEachRecord::of(0);
-        let options = roles::strategy::StrategyOptions { number: 0 };
-        (roles::strategy::run(node, &options, &mut strategy).unwrap(), strategy)
+        let number = 0;
+        (roles::strategy::run(node, number, &mut strategy).unwrap(), strategy)
     });
     let mut thief = master.join(&join("thief", Strategies::Free));
     master.begin();

@@ -6,7 +6,7 @@ use lowlat_trade::{
     node::{Node, Wait},
     roles,
     roles::{
-        md::{MdDone, MdOptions, Source},
+        md::{MdOptions, Source},
         td::{TdDone, TdOptions},
     },
     scenario::Scenario,
@@ -25,7 +25,7 @@ const RATE_PER_S: f64 = 1000.0;
 /// Rings large enough not to be lapped.
 pub const RING_BYTES: u64 = 1 << 20;
 
-pub type Md = MdDone;
+pub type Md = Lateness;
 
 fn md_options(wait: Wait) -> MdOptions {
     let scenario = Scenario::at_rate(STRATEGIES, RATE_PER_S, QUOTES as f64 / RATE_PER_S).unwrap();
@@ -34,18 +34,18 @@ fn md_options(wait: Wait) -> MdOptions {
 }
 
 /// Starts md and td in one loop.
-pub fn start_platform(master: &MasterThread, wait: Wait) -> JoinHandle<(MdDone, TdDone)> {
+pub fn start_platform(master: &MasterThread, wait: Wait) -> JoinHandle<(Lateness, TdDone)> {
     let td = master.join(&roles::td::join(RING_BYTES, &Limits::default(), wait));
     let md = master.join(&roles::md::join(STRATEGIES, RING_BYTES, wait));
     thread::spawn(move || roles::platform::run(md, td, &md_options(wait), &td_options()).unwrap())
 }
 
-pub fn start_md(master: &MasterThread) -> JoinHandle<MdDone> {
+pub fn start_md(master: &MasterThread) -> JoinHandle<Lateness> {
     let node = master.join(&roles::md::join(STRATEGIES, RING_BYTES, Wait::Parked));
     let options = md_options(Wait::Parked);
     thread::spawn(move || {
         let done = roles::md::run(node, &options).unwrap();
-        let Lateness { quotes, behind, max_ns, .. } = done.lateness;
+        let Lateness { quotes, behind, max_ns, .. } = done;
         println!("md: {quotes} quotes, {behind} behind, at most {max_ns} ns late");
         done
     })

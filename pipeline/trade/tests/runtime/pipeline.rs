@@ -11,7 +11,7 @@ use lowlat_trade::{
     master::Program,
     node::{Event, Node, Strategies, Wait},
     records::Quote,
-    roles::{self, strategy::StrategyOptions, td::TdOptions},
+    roles::{self, td::TdOptions},
     run::{Phase, Progress, plan::MASTER, run, tally::Tally},
     strategy::OnEachRecord,
     td::{Limits, Rules},
@@ -79,7 +79,7 @@ fn strategy_node(text: &str) -> (Node, u32) {
 /// "SOCKET INSTRUMENT": sends an order for each quote.
 pub fn strategy(text: &str) {
     let (node, number) = strategy_node(text);
-    roles::strategy::run(node, &StrategyOptions { number }, &mut OnEachRecord::of(number)).unwrap();
+    roles::strategy::run(node, number, &mut OnEachRecord::of(number)).unwrap();
 }
 
 /// "SOCKET INSTRUMENT": a strategy that ends with an error at its first quote.

@@ -10,9 +10,9 @@ mod member;
 mod tests;
 
 use super::{AnswerSeen, Item, OrderSink, QuoteSeen, Strategy, StrategyGap};
+use crate::refusal::Refusal;
 use member::HostedStrategy;
 use std::{collections::VecDeque, hint::black_box};
-use thiserror::Error;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StrategyBudget {
@@ -47,14 +47,6 @@ pub struct Usage {
     pub is_moved_out: bool,
 }
 
-/// Reason why a strategy cannot be added.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-pub enum AddError {
-    /// Its number is in use.
-    #[error("strategy number {number} is already in the host\nhint: give each strategy a different number")]
-    Taken { number: u32 },
-}
-
 pub struct StrategyHost {
     members: Vec<HostedStrategy>,
     /// Indexes of members by instrument.
@@ -86,9 +78,11 @@ impl StrategyHost {
         number: u32,
         instruments: &[u32],
         strategy: Box<dyn Strategy>,
-    ) -> Result<(), AddError> {
+    ) -> Result<(), Refusal> {
         if self.place(number).is_some() {
-            return Err(AddError::Taken { number });
+            return Err(Refusal::new(format!(
+                "strategy number {number} is already in the host\nhint: give each strategy a different number"
+            )));
         }
         let place = self.members.len();
         *made(&mut self.by_number, number) = Some(place);
@@ -106,11 +100,6 @@ impl StrategyHost {
     /// Numbers of its strategies that are not moved out.
     pub fn numbers(&self) -> impl Iterator<Item = u32> {
         self.members.iter().filter(|member| !member.usage.is_moved_out).map(|member| member.number)
-    }
-
-    /// Instruments that its strategies want.
-    pub fn instruments(&self) -> impl Iterator<Item = u32> {
-        (0..).zip(&self.by_instrument).filter(|(_, members)| !members.is_empty()).map(|(number, _)| number)
     }
 
     /// Resource use of a strategy; `None` if the number is unknown.
@@ -150,12 +139,13 @@ impl StrategyHost {
         !self.ready.is_empty()
     }
 
-    /// Serves the next strategy with one item; returns false if none is pending. `now_ns` is called before and
-    /// after. A strategy over its budget too often is not called any more, and `move_out` gets its number.
+    /// Serves the next strategy with one item; returns false if none is pending. `sink_of` calls its argument once
+    /// with the order sink of a strategy. `now_ns` is called before and after. A strategy over its budget too often
+    /// is not called any more, and `move_out` gets its number.
     #[inline(never)]
     pub fn serve(
         &mut self,
-        sink_of: &mut dyn SinkOf,
+        sink_of: &mut dyn FnMut(u32, &mut dyn FnMut(&mut dyn OrderSink)),
         now_ns: &mut dyn FnMut() -> u64,
         move_out: &mut dyn FnMut(u32),
     ) -> bool {
@@ -163,7 +153,7 @@ impl StrategyHost {
         let Some(member) = self.members.get_mut(place) else { return true };
         let Some(item) = member.next() else { return true };
         let before_ns = now_ns();
-        sink_of.with(member.number, &mut |sink| {
+        sink_of(member.number, &mut |sink| {
             item.tell(&mut *member.strategy, member.number, sink, || before_ns);
         });
         let took_ns = now_ns().saturating_sub(before_ns);
@@ -193,12 +183,6 @@ impl StrategyHost {
     fn place(&self, number: u32) -> Option<usize> {
         self.by_number.get(index(number)).copied().flatten()
     }
-}
-
-/// Provides the order sink of a strategy for a call.
-pub trait SinkOf {
-    /// Calls `then` once with the sink of that strategy.
-    fn with(&mut self, strategy: u32, then: &mut dyn FnMut(&mut dyn OrderSink));
 }
 
 pub(crate) fn index(number: u32) -> usize {

@@ -2,7 +2,7 @@
 
 use super::{ExchangeEvent, ItchMessages, Shared};
 use crate::{
-    clock::{now_ns, sleep_until},
+    clock::{now_ns, read_ns, sleep_until},
     md::{DueQuote, Feed, Pacer, PacerStep},
     refusal::Refusal,
     wire::{FeedAddress, receiver::interface_of, refused},
@@ -12,7 +12,7 @@ use lowlat_feed::{
     quotes::{QUOTES_MAX, write_head, write_quote},
 };
 use lowlat_pipeline::ExchangeDocument;
-use rustix::time::{ClockId, clock_gettime};
+use rustix::time::ClockId;
 use socket2::{Domain, InterfaceIndexOrAddress, Protocol, Socket, Type};
 use std::{
     io,
@@ -57,7 +57,6 @@ impl FeedPublisher {
         let hint = "check the address, and the interface (--feed-interface)";
         let socket =
             feed.map(|feed| open(feed.to, interface).map_err(refused(format!("publish to {feed}"), hint)));
-        let now = clock_gettime(ClockId::Realtime);
         Ok(Self {
             socket: socket.transpose()?,
             messages,
@@ -65,8 +64,7 @@ impl FeedPublisher {
             bytes: [0; DATAGRAM_BYTES_MAX],
             filled: 0,
             // Differs from that of the exchange before.
-            session: u64::try_from(now.tv_sec.saturating_mul(1_000_000_000).saturating_add(now.tv_nsec))
-                .unwrap_or(0),
+            session: read_ns(ClockId::Realtime),
             next: 1,
             datagrams: 0,
             first_ns: 0,
