@@ -14,8 +14,7 @@ const FIGURES_MIN: usize = 10;
 const LIMIT_STEP_MHZ: f64 = 25.0;
 
 /// The clocks of the measured CPUs.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ClockRecord {
     pub duration_ns: u64,
     /// Length of the interval of each figure.
@@ -27,8 +26,7 @@ pub struct ClockRecord {
 }
 
 /// The clock of one CPU.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct CpuClock {
     pub cpu: CpuId,
     /// The highest clock according to its frequency driver, if it has one.

@@ -5,8 +5,7 @@ use lowlat_host::CpuId;
 use serde::{Deserialize, Serialize};
 
 /// Layout of the threads' values.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Layout {
     /// All threads add to one value: true sharing.
@@ -39,8 +38,7 @@ impl Layout {
 }
 
 /// Rounds of a demonstration of false sharing.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct SharingRecord {
     /// CPUs of the threads, one each.
     pub cpus: Vec<CpuId>,
@@ -54,16 +52,14 @@ pub struct SharingRecord {
 }
 
 /// One layout in one round.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct SharingTime {
     pub layout: Layout,
     /// Time of one addition of one thread, in nanoseconds.
     pub addition_ns: f64,
 }
 
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct SharingRound {
     /// Every layout, in the order of measurement.
     pub times: Vec<SharingTime>,

@@ -14,8 +14,7 @@ pub struct Figures {
 
 /// Times of one operation in a run. Those of lowlat's own workloads are of a sample, and include one reading of the
 /// clock.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Latency {
     pub p50_ns: f64,
     pub p99_ns: f64,

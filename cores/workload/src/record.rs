@@ -4,8 +4,7 @@ use crate::{Setting, programs::Latency};
 use lowlat_host::CpuId;
 use serde::{Deserialize, Serialize};
 
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct WorkloadMeasurement {
     pub record: WorkloadRecord,
 }
@@ -24,8 +23,7 @@ impl From<WorkloadRecord> for WorkloadMeasurement {
 }
 
 /// Purpose of a record's cells.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Purpose {
     /// Figures of each cell.
@@ -38,8 +36,7 @@ pub enum Purpose {
 }
 
 /// The raw facts of a measurement.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct WorkloadRecord {
     pub purpose: Purpose,
     /// Cells that are measured in each round.
@@ -54,8 +51,7 @@ pub struct WorkloadRecord {
 }
 
 /// One workload under one setting.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Cell {
     pub workload: String,
     /// The counted unit: "round trips".
@@ -67,8 +63,7 @@ pub struct Cell {
 }
 
 /// One run of a cell.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct CellRun {
     /// Number of the round, from 0.
     pub round: u32,
@@ -86,8 +81,7 @@ pub struct CellRun {
 }
 
 /// A workload, or one setting of it, that could not be measured.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Missing {
     pub workload: String,
     /// Copies; `None` if it concerns every number.

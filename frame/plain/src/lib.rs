@@ -7,8 +7,7 @@ pub mod printable;
 use serde::{Deserialize, Serialize};
 
 /// Name, title and note of a document.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Labels {
     /// Name of the host; none if it is unknown or was left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]

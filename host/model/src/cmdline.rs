@@ -210,7 +210,6 @@ impl<'de> Deserialize<'de> for CommandLine {
     }
 }
 
-#[cfg(feature = "schema")]
 impl schemars::JsonSchema for CommandLine {
     fn schema_name() -> std::borrow::Cow<'static, str> {
         "CommandLine".into()

@@ -9,8 +9,7 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
 /// A fact that differs between two hosts, or between two times on one host.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Difference {
     /// Path of the fact: `kernel.release`, `nics[eth0].mtu_bytes`.
     pub path: String,

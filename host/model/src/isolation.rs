@@ -1,6 +1,7 @@
 //! The isolation of each CPU: shown by the kernel, or only chosen.
 
 use crate::{CpuId, CpuSet, HostSnapshot, kernel_version::KernelVersion};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The CPU that starts the kernel, on x86 and arm64. It keeps the time for CPUs without a tick, so `nohz_full=` never
@@ -27,8 +28,7 @@ const BACKPORTED: &[(&str, (KernelVersion, u32), &str)] =
     &[(".el8", (KernelVersion::new(4, 18), 193), "managed_irq")];
 
 /// The isolation of one CPU, strongest first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Isolation {
     /// The kernel keeps ordinary threads off it: isolcpus= or an isolated cpuset partition.

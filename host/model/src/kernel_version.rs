@@ -1,11 +1,11 @@
 //! Kernel versions, for settings that exist only from or up to a version.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// The leading numbers of a kernel release: 6, 1 and 0 in 6.1.0-25-amd64.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct KernelVersion {
     pub major: u16,
     pub minor: u16,

@@ -5,8 +5,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// Kind of a node's memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum MemoryKind {
     /// Memory of a node that has CPUs.
@@ -35,8 +34,7 @@ impl fmt::Display for MemoryKind {
 }
 
 /// Memory of a NUMA node.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct NodeMemory {
     /// The kernel's number of the node.
     pub node: u32,
@@ -51,8 +49,7 @@ pub struct NodeMemory {
 }
 
 /// A CXL memory device (/sys/bus/cxl/devices/memN). It is memory of a node once its region was made and added.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct CxlDevice {
     /// Name of the device: "mem0".
     pub name: String,
@@ -61,8 +58,7 @@ pub struct CxlDevice {
 }
 
 /// All memory of a host.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct MemoryNodes {
     /// Nodes with memory, in order.
     pub nodes: Vec<NodeMemory>,

@@ -6,8 +6,7 @@ use std::fmt;
 /// One fact read from a host.
 ///
 /// Zero is a value (`Known(0)`), never a placeholder for the other three results.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Reading<T> {
     /// The host returned a value, and it was understood.
@@ -22,8 +21,7 @@ pub enum Reading<T> {
 }
 
 /// Unexpected content and its location.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Unparsable {
     /// Its source: a path below the root, or the name of an interface.
     pub path: String,

@@ -19,8 +19,7 @@ const EXACT_COUNT_MAX: u64 = 1_000_000;
 const BISECTIONS: u32 = 80;
 
 /// A rate of events with its two-sided 95 % interval.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct RateInterval {
     pub per_s: f64,
     /// Lower limit. Zero if there was no event.
@@ -162,8 +161,7 @@ pub fn carries_quantile(count: u64, quantile: f64) -> bool {
 }
 
 /// The median of independent rounds with its two-sided 95 % interval.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct MedianInterval {
     pub median: f64,
     /// Lower limit; the smallest value if the rounds are too few for an interval.

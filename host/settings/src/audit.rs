@@ -5,8 +5,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// All findings on one host, worst first, with their score.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Audit {
     pub profile: lowlat_host::Profile,
     pub score: Score,
@@ -19,8 +18,7 @@ pub struct Audit {
 
 /// The score of a set of findings. An unknown row counts as not good, because an unread value must not raise the score.
 /// Inapplicable rows never count.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Score {
     /// Weight of the good rows as a percentage of all rows that apply or may apply; `None` if none could be judged.
     pub percent: Option<u8>,

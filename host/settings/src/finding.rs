@@ -1,11 +1,11 @@
 //! A judge's result, and the finding that the audit makes of it.
 
 use super::{Impact, Layer, Risk};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The verdict on one setting.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// As wanted, and in force.
@@ -121,8 +121,7 @@ impl Judgement {
 }
 
 /// A judged setting of one host, as tables, reports and documents show it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Finding {
     pub id: String,
     pub layer: Layer,

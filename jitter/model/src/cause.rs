@@ -5,11 +5,11 @@ use super::{
     attribution::{ASLEEP_NAME, IDLE_NAME},
 };
 use lowlat_host::{CpuId, CpuSet, Reading};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Activity that took time from a user thread.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Cause {
     pub kind: CauseKind,
     /// Its name within the kind: "nvme0q3", "local timer", "RCU", "vmstat_update", "kworker/1:2"; empty if
@@ -26,8 +26,9 @@ pub struct Cause {
     pub is_own: bool,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum CauseKind {
     /// Non-maskable interrupt.
@@ -155,8 +156,7 @@ impl Cause {
 }
 
 /// The causes found in a run.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct JitterCauses {
     pub source: CauseSource,
     /// Reason that no better source was used; empty if the best one was.
@@ -179,8 +179,7 @@ pub struct JitterCauses {
 }
 
 /// Sources of causes, the best one first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CauseSource {
     /// Each interruption matched with the kernel's trace of that CPU.
@@ -193,8 +192,7 @@ pub enum CauseSource {
 }
 
 /// The causes on one CPU.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct CpuCauses {
     pub cpu: CpuId,
     /// Interruptions matched with the trace.
@@ -235,8 +233,7 @@ pub struct CpuCauses {
 }
 
 /// Interruptions of one CPU that the run itself caused: the kernel limits the time of a real-time sampler.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct OwnHolds {
     pub count: u64,
     pub ns_total: u64,
@@ -247,8 +244,7 @@ pub struct OwnHolds {
 }
 
 /// Sum of one cause on one CPU.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct CauseTotal {
     pub cause: Cause,
     /// Number of interruptions that contained it.
@@ -271,8 +267,7 @@ pub struct CauseTotal {
 }
 
 /// One interruption with its events.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Explained {
     #[serde(flatten)]
     pub interruption: Interruption,
@@ -288,8 +283,7 @@ pub struct Explained {
 pub const TIMELINE_STEPS_MAX: usize = 64;
 
 /// A part of an interruption.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct CausePart {
     pub cause: Cause,
     /// Its time, including entry and exit, without inner activities.
@@ -297,8 +291,7 @@ pub struct CausePart {
 }
 
 /// One step of an interruption's timeline.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct TimelineStep {
     /// Time since the start of the interruption; negative if clocks differ slightly.
     pub offset_ns: i64,
@@ -312,8 +305,7 @@ pub struct TimelineStep {
 }
 
 /// The event in a step of a timeline.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TimelineChange {
     #[default]
@@ -328,16 +320,14 @@ pub enum TimelineChange {
 }
 
 /// Increase of a kernel counter of a CPU during the run.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct CounterDelta {
     pub cause: Cause,
     pub count: u64,
 }
 
 /// Interruptions of several CPUs that started within [`JitterGroups::window_ns`] of each other.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct JitterGroups {
     /// Maximum distance between their starts.
     pub window_ns: u64,
@@ -350,23 +340,20 @@ pub struct JitterGroups {
     pub worst: Vec<Group>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct GroupSize {
     pub cpu_count: u32,
     pub count: u64,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Group {
     /// Its members, in time order.
     pub members: Vec<GroupMember>,
 }
 
 /// One CPU's interruption in a group.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct GroupMember {
     pub cpu: CpuId,
     #[serde(flatten)]

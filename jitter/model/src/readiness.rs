@@ -11,8 +11,7 @@ pub use judge::judge;
 use serde::{Deserialize, Serialize};
 
 /// One point checked before the measurement.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ReadinessPoint {
     /// Stable name: "load", "affinity", "profile", "swap", "governor", "busy_threads".
     pub id: String,
@@ -26,8 +25,7 @@ pub struct ReadinessPoint {
 }
 
 /// Readiness of the host in one point.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ReadinessState {
     Ready,

@@ -8,8 +8,7 @@ use lowlat_host::{CpuId, CpuSet, Reading, histogram};
 use serde::{Deserialize, Serialize};
 
 /// Record of one jitter run, before any study of it.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct JitterRecord {
     /// The counter that was read: "tsc", "cntvct", "clock_monotonic_raw".
     pub counter: String,
@@ -75,8 +74,7 @@ impl JitterRecord {
 }
 
 /// Record of one CPU's sampler.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct JitterCpu {
     /// The CPU to which the sampler was pinned.
     pub cpu: CpuId,
@@ -137,8 +135,7 @@ impl JitterCpu {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Interruption {
     /// Start, since the start of the run.
     pub at_ns: u64,
@@ -147,8 +144,7 @@ pub struct Interruption {
 }
 
 /// One second of one CPU.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct JitterSecond {
     /// Interruptions that ended in this second.
     pub count: u64,
@@ -163,8 +159,7 @@ pub struct JitterSecond {
 pub const LONG_NS: u64 = 10_000;
 
 /// Request to end the run at an interruption of at least a given length, and the interruption that did.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Stop {
     /// The shortest interruption that ends the run.
     pub on_ns: u64,
@@ -187,8 +182,7 @@ pub struct Stop {
 }
 
 /// A record and its results.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct JitterMeasurement {
     pub record: JitterRecord,
     /// The study of the record, for programs that read the document; `None` if the record is damaged.

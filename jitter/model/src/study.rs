@@ -43,8 +43,7 @@ pub enum StudyError {
 }
 
 /// The results of a jitter record.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct JitterStudy {
     /// A gap of at least this long counted as an interruption.
     pub threshold_ns: u64,
@@ -67,8 +66,7 @@ pub struct JitterStudy {
 }
 
 /// One cause over all CPUs. Threads with the same name count as one, whatever their number.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct CauseStudy {
     /// The cause; a thread's or interrupt's number only if it is always the same.
     pub cause: Cause,
@@ -95,8 +93,7 @@ pub struct CauseStudy {
 }
 
 /// Setting or program change that removes a cause.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Remedy {
     /// ID of the setting in the catalogue: "boot.isolcpus"; empty if no setting of the host removes it and
     /// the action names the program to change.
@@ -106,8 +103,7 @@ pub struct Remedy {
 }
 
 /// Shares of the time of all interruptions, each 0 to 1, with a sum of 1.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct CauseShares {
     /// Share named by a tracepoint.
     pub named: f64,
@@ -122,8 +118,7 @@ pub struct CauseShares {
 }
 
 /// The results of one CPU's record.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct CpuStudy {
     pub cpu: CpuId,
     /// The kernel's isolation of it, or that it was only chosen; `None` if neither, or if the host is unknown.
@@ -156,8 +151,7 @@ pub struct CpuStudy {
 }
 
 /// All CPUs of a record together.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct TotalStudy {
     pub cpus: CpuSet,
     /// Sampled time over all CPUs.
@@ -177,8 +171,7 @@ pub struct TotalStudy {
     pub percentiles: Vec<Percentile>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Percentile {
     /// 0.99 for p99.
     pub quantile: f64,

@@ -4,8 +4,7 @@
 macro_rules! words {
     ($(#[$doc:meta])* $name:ident { $($(#[$of:meta])* $variant:ident = $word:literal,)* }) => {
         $(#[$doc])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
         pub enum $name {
             $($(#[$of])* #[serde(rename = $word)] $variant,)*
         }
@@ -36,8 +35,7 @@ macro_rules! words {
 macro_rules! measurement {
     ($(#[$doc:meta])* $name:ident { record: $record:ty, kind: $kind:literal, command: $command:literal }) => {
         $(#[$doc])*
-        #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+        #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
         pub struct $name {
             pub record: $record,
         }

@@ -6,7 +6,6 @@ pub mod compare;
 pub mod fleet;
 pub mod hlog;
 mod measurement;
-#[cfg(any(test, feature = "schema"))]
 pub mod schema;
 
 pub use measurement::Measurement;
@@ -17,8 +16,7 @@ use lowlat_settings::audit::Audit;
 use serde::{Deserialize, Serialize};
 
 /// One complete run of lowlat: the request, the host, and the findings and measurements.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ResultDocument {
     /// Kind of the document: always "lowlat-result".
     pub document: String,

@@ -7,8 +7,7 @@ use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, fmt};
 
 /// Method by which a cache line is passed between two CPUs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Method {
     /// Each CPU writes its own line and reads the other's.
@@ -53,8 +52,7 @@ impl fmt::Display for Method {
 }
 
 /// A survey with its results.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct C2cMeasurement {
     pub record: C2cRecord,
 }
@@ -67,8 +65,7 @@ impl C2cMeasurement {
 }
 
 /// The raw facts of a survey, and the groups found.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct C2cRecord {
     pub method: Method,
     /// CPUs of the survey, ascending.
@@ -88,8 +85,7 @@ pub struct C2cRecord {
 }
 
 /// Times of one pair of CPUs.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PairTime {
     /// The CPU with the lower number. It writes where only one does.
     pub a: CpuId,
@@ -105,8 +101,7 @@ pub struct PairTime {
 }
 
 /// A level of latency, with its groups.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Level {
     /// Median of the measured pairs.
     pub median_ns: f64,
@@ -123,8 +118,7 @@ pub struct Level {
 }
 
 /// Check of the predictions by pairs that were measured afterwards.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct SpotCheck {
     pub pairs: u64,
     /// Number of pairs of the predicted level.

@@ -13,8 +13,7 @@ const SET_BYTES_MAX: u64 = 256 << 20;
 const SET_BYTES_DEFAULT: u64 = 1 << 20;
 
 /// Kind of group that is filled.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Level {
     /// Cores that share a second-level cache.
@@ -37,8 +36,7 @@ impl Level {
 }
 
 /// The comparison of copies in one group with copies in one group each.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Filling {
     pub level: Level,
     /// CPUs of each group that may be used, one to a core unless the groups are cores.

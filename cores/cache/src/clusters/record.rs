@@ -6,8 +6,7 @@ use lowlat_host::{CpuId, statistics::MedianInterval};
 use serde::{Deserialize, Serialize};
 
 /// The work that each copy does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Job {
     /// Arithmetic in registers: the control, which needs no cache.
@@ -36,8 +35,7 @@ impl Job {
 }
 
 /// Placement of the copies of a job.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Side {
     /// All copies in one group.
@@ -47,8 +45,7 @@ pub enum Side {
 }
 
 /// A comparison with the host that it belongs to.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ClustersMeasurement {
     pub record: ClustersRecord,
 }
@@ -67,8 +64,7 @@ impl From<ClustersRecord> for ClustersMeasurement {
 }
 
 /// The rounds of a comparison.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ClustersRecord {
     /// The comparison that was made; `None` if nothing could be compared.
     pub filling: Option<Filling>,
@@ -80,8 +76,7 @@ pub struct ClustersRecord {
     pub warnings: Vec<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct FillRound {
     /// CPUs of the copies in one group.
     pub packed: Vec<CpuId>,
@@ -92,8 +87,7 @@ pub struct FillRound {
 }
 
 /// One job on one side in one round.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct FillTime {
     pub job: Job,
     pub side: Side,

@@ -17,14 +17,14 @@ pub use quarter::Quarter;
 pub use samples::{Candidate, PAGE_BYTES, Samples, WORD_BYTES, turn};
 pub use suspects::Suspect;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Bytes of a cache line if the host does not report them.
 pub const LINE_BYTES: u64 = 64;
 
 /// Record of the accesses of a program's threads to memory.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct FinderRecord {
     pub pid: u32,
     /// The file of the program.
@@ -67,8 +67,7 @@ pub struct FinderRecord {
 }
 
 /// Reason why the watching ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum End {
     /// The time for watching was over.
@@ -80,8 +79,7 @@ pub enum End {
     Ended,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Thread {
     pub tid: u32,
     pub name: String,
@@ -90,16 +88,14 @@ pub struct Thread {
 }
 
 /// Memory that could not be watched.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Unwatched {
     pub kind: UnwatchedKind,
     pub bytes: u64,
 }
 
 /// Kinds of memory that cannot be watched.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum UnwatchedKind {
     /// Memory that other processes map too, whose threads were not watched.
@@ -114,8 +110,7 @@ pub enum UnwatchedKind {
 }
 
 /// Accesses of a thread to some bytes.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct FieldCount {
     /// First address. The bits from 48 on are the number of the process in `processes`, except of memory that they
     /// share.
@@ -137,8 +132,7 @@ pub struct FieldCount {
 }
 
 /// Two threads that used a line.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Meeting {
     /// First address of the line.
     pub line: u64,
@@ -150,8 +144,7 @@ pub struct Meeting {
 }
 
 /// Writes of two threads to different words of a line that waited at the same time.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct CloseWrites {
     /// First address of the line.
     pub line: u64,
@@ -162,8 +155,7 @@ pub struct CloseWrites {
 }
 
 /// The name of what is at an address.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Place {
     pub address: u64,
     /// The name: `stats.sent`, "heap", "stack".
@@ -173,8 +165,7 @@ pub struct Place {
 }
 
 /// The name of an instruction.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Code {
     pub address: u64,
     /// The function; the file's name if it is unknown.

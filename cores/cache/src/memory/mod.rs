@@ -8,8 +8,7 @@ use lowlat_host::{CpuSet, memory::MemoryNodes, statistics::MedianInterval};
 use serde::{Deserialize, Serialize};
 
 /// Size of the pages of a buffer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Pages {
     /// The smallest of the processor, 4 KiB on x86-64.
@@ -19,8 +18,7 @@ pub enum Pages {
 }
 
 /// Results of a measurement of memory.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct MemoryRecord {
     /// Memory of the host's nodes.
     pub memory: MemoryNodes,
@@ -42,8 +40,7 @@ pub struct MemoryRecord {
 }
 
 /// Memory of one node, as the CPUs of one node reach it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct MemoryPath {
     /// Node of the measuring CPUs.
     pub from: u32,
@@ -59,8 +56,7 @@ pub struct MemoryPath {
 }
 
 /// One round. Times are of a load that depends on the load before, the median of short blocks of loads, in nanoseconds.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct MemoryRound {
     /// Other CPUs of the node idle.
     pub idle: LoadTime,
@@ -75,8 +71,7 @@ pub struct MemoryRound {
 }
 
 /// Time of a load over the blocks of a round.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LoadTime {
     /// Median over the blocks, in nanoseconds.
     pub ns: f64,
@@ -85,8 +80,7 @@ pub struct LoadTime {
 }
 
 /// Time of a load by size of what is chased.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct BySize {
     /// Number of bytes that are chased.
     pub bytes: u64,
@@ -96,8 +90,7 @@ pub struct BySize {
 }
 
 /// Time of a load under a part of the load.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ByPause {
     /// Pause of a reader after each 4 KiB, in nanoseconds.
     pub pause_ns: u64,
@@ -108,8 +101,7 @@ pub struct ByPause {
 }
 
 /// Time of a load where one CPU follows several chains at once.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ByChains {
     /// Number of chains followed at once.
     pub chains: u32,

@@ -12,8 +12,7 @@ const HALF_BYTES_MIN: u64 = 32 << 20;
 const GRAIN_BYTES: u64 = 2 << 20;
 
 /// Sizes to chase and to read, and the CPUs that do it.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct MemoryPlan {
     /// Bytes that one CPU chases.
     pub chased_bytes: u64,
@@ -24,8 +23,7 @@ pub struct MemoryPlan {
 }
 
 /// CPUs of one node, and the caches between them and memory.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct NodePlan {
     /// The kernel's number of the node.
     pub node: u32,

@@ -9,8 +9,7 @@ use crate::{CpuSet, HostSnapshot, Role};
 use serde::{Deserialize, Serialize};
 
 /// The choice of CPUs, with the steps that led to it.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Allocation {
     /// CPUs for the kernel, services and interrupts.
     pub housekeeping: CpuSet,

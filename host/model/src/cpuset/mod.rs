@@ -276,7 +276,6 @@ impl<'de> Deserialize<'de> for CpuSet {
     }
 }
 
-#[cfg(feature = "schema")]
 impl schemars::JsonSchema for CpuSet {
     fn schema_name() -> std::borrow::Cow<'static, str> {
         "CpuSet".into()

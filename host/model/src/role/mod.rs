@@ -8,8 +8,7 @@ use crate::{CpuSet, HostSnapshot, Profile, snapshot::Nic};
 use serde::{Deserialize, Serialize};
 
 /// The user's requirements for the host. Everything is optional; by default lowlat makes every choice.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Role {
     /// The profile to judge by.
     pub profile: Profile,
@@ -35,8 +34,7 @@ pub struct Role {
 }
 
 /// Origin of a role; an earlier one has precedence.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RoleSource {
     /// The user named it.
@@ -53,8 +51,7 @@ pub enum RoleSource {
 }
 
 /// Method of isolating CPUs from the scheduler.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum IsolateBy {
     /// Boot parameters: isolcpus=, nohz_full=, rcu_nocbs=.

@@ -5,8 +5,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Models and clocks of the processors.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct CpuFacts {
     /// `vendor_id` of /proc/cpuinfo, or the implementer on aarch64: "AuthenticAMD".
     pub vendor: Reading<String>,
@@ -60,8 +59,7 @@ impl CpuFacts {
 }
 
 /// A cpufreq policy and its limits.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct CpuFreq {
     /// The CPUs that the policy controls.
     pub cpus: CpuSet,
@@ -82,8 +80,7 @@ pub struct CpuFreq {
 }
 
 /// One idle state, by name, with the CPUs that have it.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct IdleState {
     /// Name of the state: "POLL", "C1", "C2", …
     pub name: String,

@@ -4,8 +4,7 @@ use crate::{CpuId, CpuSet, Reading};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct InterruptFacts {
     /// Numbered interrupts, in ascending order.
     pub irqs: Vec<Irq>,
@@ -18,8 +17,7 @@ pub struct InterruptFacts {
 }
 
 /// A numbered interrupt, as in /proc/irq.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Irq {
     pub number: u32,
     /// Chip, hardware number and trigger as in /proc/interrupts: "PCI-MSI-0000:01:00.0 1-edge".
@@ -77,8 +75,7 @@ fn is_disk_queue(action: &str) -> bool {
 }
 
 /// A named counter per CPU.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Counter {
     /// The kernel's short name: "LOC".
     pub name: String,

@@ -8,8 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub const KNOWN_BEFORE_BOOT: &str = "an entry that is known before the boot";
 
 /// Identity of the kernel, and how it was started.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct KernelFacts {
     /// The kernel release: "6.1.0-25-amd64" (/proc/sys/kernel/osrelease).
     pub release: Reading<String>,
@@ -83,8 +82,7 @@ impl KernelFacts {
 }
 
 /// One line of a file that sets a value: of sysctl.d, of a unit, of a TuneD profile.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Assignment {
     /// The file, below the root.
     pub path: String,

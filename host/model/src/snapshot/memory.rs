@@ -4,8 +4,7 @@ use crate::Reading;
 use serde::{Deserialize, Serialize};
 
 /// Memory of the host and its use. Memory per NUMA node is part of the topology.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct MemoryFacts {
     /// MemTotal of /proc/meminfo, in bytes.
     pub total_bytes: Reading<u64>,
@@ -32,8 +31,7 @@ pub struct MemoryFacts {
 }
 
 /// One pool of huge pages.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct HugePages {
     /// NUMA node; `None` for the whole host.
     pub node: Option<u32>,
@@ -43,8 +41,7 @@ pub struct HugePages {
     pub free: Reading<u64>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Swap {
     /// Path of the device or file.
     pub path: String,
@@ -52,8 +49,7 @@ pub struct Swap {
     pub used_bytes: u64,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct MemoryModule {
     /// Slot, in the firmware's words: "PROC 1 DIMM 2".
     pub locator: String,

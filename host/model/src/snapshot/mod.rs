@@ -32,8 +32,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Everything read from one host at one time.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct HostSnapshot {
     /// Version of this document's format; increases when a field changes its meaning.
     pub schema_version: u32,
@@ -162,8 +161,7 @@ pub fn component_matches(pattern: &str, name: &str) -> bool {
     tail.len() >= last.len() && tail.ends_with(last)
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Origin {
     /// Live host, directory or capture file.
     pub kind: OriginKind,
@@ -176,8 +174,7 @@ pub struct Origin {
 }
 
 /// The kinds of roots a snapshot can be read from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OriginKind {
     /// The host that lowlat runs on.
@@ -190,8 +187,7 @@ pub enum OriginKind {
 }
 
 /// The firmware's description of itself and of the machine (SMBIOS types 0, 1, 2).
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct FirmwareFacts {
     /// BIOS vendor (type 0): "HPE".
     pub bios_vendor: Reading<String>,
@@ -222,8 +218,7 @@ pub struct FirmwareFacts {
 }
 
 /// One network stack and what shows that it is installed.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Bypass {
     /// "Onload", "VMA", "XLIO", "exasock", "TCPDirect".
     pub name: String,
@@ -236,8 +231,7 @@ pub struct Bypass {
 }
 
 /// The hypervisor, if any, and the time that it took from the host.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Virtualization {
     /// True if the host is a virtual machine: from the `hypervisor` CPU flag on x86; elsewhere from a device tree's
     /// hypervisor node, the platform `linux,dummy-virt`, or the vendor's name in SMBIOS.

@@ -4,8 +4,7 @@ use crate::{CpuSet, Reading};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct Nic {
     /// Name of the interface: "eth0".
@@ -101,8 +100,7 @@ pub struct Nic {
 }
 
 /// CPUs that serve one queue.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct QueueMask {
     /// Name of the queue: "rx-0", "tx-3".
     pub queue: String,
@@ -111,8 +109,7 @@ pub struct QueueMask {
 }
 
 /// Width and speed of a PCI Express link.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PcieLink {
     /// Number of lanes in use.
     pub width: Reading<u32>,
@@ -127,8 +124,7 @@ pub struct PcieLink {
 }
 
 /// Device Control of a PCI Express function (`lspci -vv`; PCI Express Base Specification 7.5.3.4).
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PcieTransfers {
     /// Largest packet that it sends (MPS).
     pub payload_bytes_max: u32,
@@ -139,8 +135,7 @@ pub struct PcieTransfers {
 }
 
 /// Queues of an interface, current and maximum (`ethtool -l`).
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Channels {
     pub rx: u32,
     pub tx: u32,
@@ -151,8 +146,7 @@ pub struct Channels {
 }
 
 /// Sizes of the descriptor rings, current and maximum (`ethtool -g`).
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Rings {
     pub rx: u32,
     pub tx: u32,
@@ -161,8 +155,7 @@ pub struct Rings {
 }
 
 /// Interrupt coalescing (`ethtool -c`); a field that the driver lacks is `None`.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct Coalescing {
     /// Wait before a receive interrupt.
@@ -183,8 +176,7 @@ pub struct Coalescing {
 }
 
 /// Use of pause frames (`ethtool -a`).
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Pause {
     /// True if both ends agree on pause frames automatically.
     pub autoneg: bool,
@@ -195,8 +187,7 @@ pub struct Pause {
 }
 
 /// Forward error correction (`ethtool --show-fec`), in ethtool's words: "auto", "off", "rs", "baser", "llrs".
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Fec {
     pub configured: Vec<String>,
     /// Encoding in use on the link; `None` without a link.
@@ -204,8 +195,7 @@ pub struct Fec {
 }
 
 /// Use of Energy-Efficient Ethernet (`ethtool --show-eee`).
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Eee {
     /// True if it is configured.
     pub eee: bool,
@@ -214,8 +204,7 @@ pub struct Eee {
 }
 
 /// One NAPI instance: the context in which the kernel polls some queues (kernel Documentation/networking/napi.rst).
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct Napi {
     /// Name that outlives a boot: the first queue that it polls, or its place among the interface's instances if the
@@ -295,8 +284,7 @@ impl NapiField {
 }
 
 /// Time stamping that the interface offers (`ethtool -T`).
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Timestamping {
     /// Stamps received packets in hardware.
     pub hardware_rx: bool,
@@ -307,8 +295,7 @@ pub struct Timestamping {
 }
 
 /// A block device, such as a disk.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Disk {
     /// Name of the device: "nvme0n1".
     pub name: String,

@@ -1,12 +1,12 @@
 //! The scheduler's knowledge of caches: its domains, its balancing by cache, and a loaded BPF scheduler.
 
 use crate::{CpuSet, Reading};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// The scheduler's view of the topology.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct SchedulerFacts {
     /// Version of the format of /proc/schedstat.
     pub schedstat_version: Reading<u32>,
@@ -40,8 +40,7 @@ impl SchedulerFacts {
 }
 
 /// CPUs among which the scheduler balances.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema)]
 pub struct SchedDomain {
     /// Place from the narrowest domain of a CPU.
     pub level: u32,
@@ -51,8 +50,7 @@ pub struct SchedDomain {
 }
 
 /// A level of domains by name.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct NamedDomain {
     /// Place from the narrowest domain of a CPU.
     pub level: u32,

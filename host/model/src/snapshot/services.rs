@@ -5,8 +5,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Services and control groups that share the host with the trading processes.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ServiceFacts {
     pub source: ServiceSource,
     /// Units by full name: "chronyd.service".
@@ -26,8 +25,7 @@ pub struct ServiceFacts {
 }
 
 /// CPUs that systemd's configuration gives to processes.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ProcessCpus {
     /// The slice, scope or service; empty for the manager, from which all processes inherit.
     pub unit: String,
@@ -41,8 +39,7 @@ pub struct ProcessCpus {
     pub line: u32,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ServiceSource {
     /// From systemd over D-Bus: current states.
@@ -56,8 +53,7 @@ pub enum ServiceSource {
 }
 
 /// States of one systemd unit.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Service {
     /// Active state: "active", "inactive", "failed", "activating".
     pub active: Reading<String>,
@@ -67,8 +63,7 @@ pub struct Service {
     pub enablement: Reading<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct TunedFacts {
     /// /etc/tuned/active_profile; `Absent` without TuneD, `Known("")` without a profile.
     pub profile: Reading<String>,
@@ -79,8 +74,7 @@ pub struct TunedFacts {
     pub rollback: Reading<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct IrqbalanceFacts {
     /// Its configuration file: /etc/default/irqbalance or /etc/sysconfig/irqbalance.
     pub config_path: Reading<String>,
@@ -92,8 +86,7 @@ pub struct IrqbalanceFacts {
     pub args: Reading<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct CpusetPartition {
     /// Path of the group below /sys/fs/cgroup.
     pub group: String,

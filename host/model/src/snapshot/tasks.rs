@@ -4,8 +4,7 @@ use crate::{CpuSet, Reading};
 use serde::{Deserialize, Serialize};
 
 /// Kernel threads, workqueues, and the CPUs of this process.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct TaskFacts {
     /// Kernel threads, sorted by process ID.
     pub kernel_threads: Vec<KernelThread>,
@@ -20,8 +19,7 @@ pub struct TaskFacts {
     pub first_process_cpus: Reading<CpuSet>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct KernelThread {
     pub pid: u32,
     /// Name of the thread: "ksoftirqd/3".
@@ -35,8 +33,7 @@ pub struct KernelThread {
 }
 
 /// Scheduling policies of Linux (sched(7)).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SchedPolicy {
     Other,
@@ -84,8 +81,7 @@ impl SchedPolicy {
 }
 
 /// A workqueue that has a directory in /sys/bus/workqueue/devices.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Workqueue {
     /// Name of the workqueue: "writeback".
     pub name: String,

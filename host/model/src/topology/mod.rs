@@ -13,14 +13,14 @@ mod raw;
 pub use raw::{RawCache, RawCpu, RawNode, RawTopology};
 
 use crate::{CpuId, CpuSet, Reading};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The topology of a host, as [`Topology::build`] derives it from the kernel's files.
 ///
 /// Groups contain only online CPUs and are sorted by their lowest CPU. Those of one kind share no CPU.
 /// Packages, dies and cores cover every online CPU, and each lies within one of the previous kind.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Topology {
     /// Sums over the online CPUs, for comparison with other tools.
     pub counts: Counts,
@@ -58,8 +58,7 @@ pub struct Topology {
 }
 
 /// Sums over the online CPUs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Counts {
     pub packages: usize,
     /// NUMA nodes, including memory-only ones.
@@ -74,8 +73,7 @@ pub struct Counts {
 }
 
 /// A group of CPUs with the kernel's number for it.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Group {
     /// The kernel's ID (physical_package_id, die_id, cluster_id, core_id). Not unique for cores and dies of
     /// different packages; -1 if the host has none.
@@ -83,8 +81,7 @@ pub struct Group {
     pub cpus: CpuSet,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Cache {
     /// Level, from 1 to 4.
     pub level: u8,
@@ -101,8 +98,9 @@ impl Cache {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum CacheKind {
     Data,
@@ -112,8 +110,7 @@ pub enum CacheKind {
 }
 
 /// A NUMA node, with or without CPUs.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Node {
     /// The kernel's number of the node.
     pub id: u32,
@@ -131,8 +128,7 @@ pub struct Node {
 }
 
 /// CPUs of one type on a hybrid processor.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct CoreType {
     /// "core" (performance), "atom" (efficiency), "capacity 1024" or "clock up to 5200 MHz".
     pub name: String,

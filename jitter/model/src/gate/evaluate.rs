@@ -6,8 +6,7 @@ use lowlat_host::{CpuId, statistics::RateInterval};
 use serde::{Deserialize, Serialize};
 
 /// Result of a gate for a run.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct GateOutcome {
     pub gate: String,
     /// Verdict over all rows ([`Verdict::of_all`]).
@@ -17,8 +16,7 @@ pub struct GateOutcome {
 }
 
 /// One limit on one CPU.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct GateRow {
     /// The CPU; `None` for all together.
     pub cpu: Option<CpuId>,
@@ -40,8 +38,7 @@ pub struct GateRow {
 }
 
 /// Result of comparing a value with its limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// The value meets the limit.

@@ -9,11 +9,11 @@ pub(crate) use study::senders_of;
 
 use crate::CpuCauses;
 use lowlat_host::CpuSet;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Sender of interrupts to measured CPUs.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Sender {
     /// Its thread ID; `None` if an interrupt or the idle task sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -38,8 +38,7 @@ pub struct Sender {
 }
 
 /// Activity of a CPU when it sends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SenderLevel {
     /// A thread's work in the kernel.
@@ -52,8 +51,7 @@ pub enum SenderLevel {
 }
 
 /// Interruptions by one sender on one CPU.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct SenderTotal {
     /// Index into [`crate::JitterCauses::senders`]; `None`: unknown senders.
     #[serde(default, skip_serializing_if = "Option::is_none")]

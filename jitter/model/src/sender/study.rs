@@ -7,8 +7,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Interruptions of measured CPUs by one sender on another CPU, for one reason.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct SenderStudy {
     /// The sender: "md (pid 812)"; without the number if several threads of this name sent. "unknown sender" if it
     /// is not known.

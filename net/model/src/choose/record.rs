@@ -13,8 +13,7 @@ measurement! {
 }
 
 /// Limits that a waiting mode must meet.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Goal {
     /// Longest 99th percentile of half round trips.
     pub p99_ns: u64,
@@ -23,8 +22,7 @@ pub struct Goal {
 }
 
 /// The raw facts of a search.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ChoiceRecord {
     pub goal: Goal,
     /// Scenario that every mode measures; each mode sets its waiting mode.
@@ -49,8 +47,7 @@ pub struct ChoiceRecord {
     pub warnings: Vec<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ModeRecord {
     pub mode: Mode,
     /// Reason why it was not measured.
@@ -59,8 +56,7 @@ pub struct ModeRecord {
 }
 
 /// One run of a mode.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ModeRound {
     /// Number of the round, from 0.
     pub round: u32,

@@ -13,8 +13,7 @@ measurement! {
 }
 
 /// The raw facts of a comparison.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct CompareRecord {
     /// The sides, A first: the others are compared with it.
     pub sides: Vec<CompareSide>,
@@ -29,8 +28,7 @@ pub struct CompareRecord {
 }
 
 /// A side of the comparison: a program with its arguments.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct CompareSide {
     /// "A" to "Z", then "side 27".
     pub name: String,
@@ -40,8 +38,7 @@ pub struct CompareSide {
 }
 
 /// One run of a side.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct CompareRun {
     /// Number of the round, from 0.
     pub round: u32,

@@ -8,8 +8,7 @@ use serde::{Deserialize, Serialize};
 pub const QUANTILES: [f64; 7] = [0.5, 0.9, 0.99, 0.999, 0.999_9, 0.999_99, 0.999_999];
 
 /// The columns of sfnt-pingpong, in nanoseconds of half a round trip.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Figures {
     /// Mean, truncated to whole nanoseconds.
     pub mean_ns: u64,
@@ -23,8 +22,7 @@ pub struct Figures {
     pub iterations: u64,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Quantile {
     /// Position from 0 to 1, such as 0.99.
     pub quantile: f64,

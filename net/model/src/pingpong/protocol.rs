@@ -24,8 +24,7 @@ pub const STAMPED_BATCH_MAX: u64 = 1_025;
 pub const STAMPS_PER_FRAME: usize = 300;
 
 /// Message of the control protocol.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "message", rename_all = "snake_case")]
 pub enum Message {
     /// Client: starts a run.

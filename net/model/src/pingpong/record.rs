@@ -32,8 +32,7 @@ measurement! {
 }
 
 /// The raw facts of a run.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PingpongRecord {
     pub scenario: Scenario,
     /// The server as the user named it; empty for local transports.
@@ -68,8 +67,7 @@ pub struct PingpongRecord {
 }
 
 /// One end of a run.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct EndFacts {
     /// Boot id of its kernel: equal on both ends if they are on one host.
     pub boot_id: String,
@@ -98,8 +96,7 @@ pub struct EndFacts {
 }
 
 /// The NIC queue of a socket, and how long its interrupts stay suspended.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct IrqSuspend {
     pub interface: String,
     /// Its irq-suspend-timeout in nanoseconds; 0: never suspended.
@@ -107,8 +104,7 @@ pub struct IrqSuspend {
 }
 
 /// A library in LD_PRELOAD that replaces the kernel's sockets.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Preload {
     /// Value of LD_PRELOAD, such as `libonload.so`.
     pub library: String,
@@ -121,8 +117,7 @@ pub struct Preload {
 }
 
 /// Results of one message size.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct SizeRecord {
     pub size_bytes: u32,
     /// Columns of sfnt-pingpong; with a rate from the time when the messages were due.
@@ -159,8 +154,7 @@ pub struct SizeRecord {
 }
 
 /// CPU time of one end during the measured batches of a size.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct CpuUse {
     /// CPU time of the thread that passes messages. The client's excludes the time in which it spins until a scheduled
     /// message is due: an application does not.
@@ -170,8 +164,7 @@ pub struct CpuUse {
 }
 
 /// One control: the time that a cache line takes between the CPUs of both ends.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ControlRow {
     /// Sizes that had been measured before it.
     pub sizes_before: u32,

@@ -131,8 +131,7 @@ impl Waiting {
 }
 
 /// Parameters of one run. The client sends them to the server.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a separate choice of the user")]
 pub struct Scenario {
     pub transport: Transport,

@@ -49,8 +49,7 @@ pub enum Severity {
 }
 
 /// Something that makes a set-up unsound.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Unsound {
     /// The messages do not pass a NIC.

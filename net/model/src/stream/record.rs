@@ -25,8 +25,7 @@ words! {
 }
 
 /// Parameters of a run of rising rates, besides its scenario.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct StreamOptions {
     /// Rates in messages per second, each measured in every round; with [`StreamOptions::is_sweep`] the first one
     /// starts the search.
@@ -62,8 +61,7 @@ measurement! {
 }
 
 /// The raw facts of a run.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct StreamRecord {
     /// Scenario, ends, controls and warnings, as of a ping-pong; without sizes.
     pub set_up: PingpongRecord,
@@ -77,8 +75,7 @@ pub struct StreamRecord {
 }
 
 /// Counts of the receiver in one round.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Received {
     /// Messages that arrived, each counted once.
     pub messages: u64,
@@ -96,8 +93,7 @@ pub struct Received {
 }
 
 /// Results of one round at one rate.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct StreamRound {
     /// The rate that was asked for.
     pub target_per_s: f64,
@@ -116,8 +112,7 @@ pub struct StreamRound {
 }
 
 /// Distribution of times, in nanoseconds.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Distribution {
     /// Columns of sfnt-stream, with the three digits of the histogram.
     pub figures: Figures,

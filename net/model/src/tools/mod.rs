@@ -17,8 +17,7 @@ pub const BYTES_MAX: usize = sfnt::BYTES_MAX;
 const NS_MAX: f64 = 3.6e12;
 
 /// A program that measures round trips.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Tool {
     /// `lowlat net pingpong client`.
@@ -35,8 +34,7 @@ pub enum Tool {
 }
 
 /// Parsed output of a program.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ToolOutput {
     /// One row for each size.
     pub rows: Vec<ToolRow>,
@@ -45,8 +43,7 @@ pub struct ToolOutput {
 }
 
 /// Half round trips of one size.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ToolRow {
     /// Size of the messages, if it is known.
     pub size_bytes: Option<u32>,
@@ -65,8 +62,7 @@ pub struct ToolRow {
 }
 
 /// Messages that are in no figure.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Losses {
     /// Messages without an answer.
     pub dropped: u64,

@@ -32,8 +32,7 @@ words! {
 }
 
 /// AF_XDP options of a scenario.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct XdpOptions {
     pub mode: XdpMode,
     /// The ends that use it.
@@ -47,8 +46,7 @@ impl Default for XdpOptions {
 }
 
 /// AF_XDP mode and queues that the kernel granted an end.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct XdpFacts {
     pub interface: String,
     /// True if the program runs in the driver, false if in the kernel's generic path.

@@ -14,8 +14,7 @@ use serde::{Deserialize, Serialize};
 macro_rules! kinds {
     ($($(#[$meta:meta])* $variant:ident($of:ty): $name:ident),*) => {
         /// One measurement of a run: its record and results.
-        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-        #[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
+        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
         #[serde(tag = "kind", rename_all = "snake_case")]
         pub enum Measurement {
             $($(#[$meta])* $variant(Box<$of>),)*

@@ -4,8 +4,7 @@ use super::{Part, SlowMessage};
 use serde::{Deserialize, Serialize};
 
 /// Sources of the parts of a run.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PartsFacts {
     /// True if the kernel's trace shows when the end's thread was woken: client, server.
     pub is_traced: [bool; 2],
@@ -17,8 +16,7 @@ pub struct PartsFacts {
 }
 
 /// Parts of the round trips of one size, from the rounds with time stamps.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct SizeParts {
     /// Round trips with time stamps.
     pub messages: u64,
@@ -41,8 +39,7 @@ pub struct SizeParts {
 }
 
 /// One part over all round trips of a size.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PartFigures {
     pub part: Part,
     pub median_ns: u64,

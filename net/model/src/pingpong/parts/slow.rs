@@ -6,8 +6,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// One of the slowest round trips.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct SlowMessage {
     /// Its start, in nanoseconds since the start of the size.
     pub at_ns: u64,
@@ -26,8 +25,7 @@ pub struct SlowMessage {
 }
 
 /// Reason why a part of a round trip took long.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "kind", content = "name", rename_all = "snake_case")]
 pub enum SlowCause {
     /// The CPU left an idle state.

@@ -1,6 +1,7 @@
 //! The parts of one round trip.
 
 use super::{RoundTrip, Wakes};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -8,8 +9,7 @@ use std::fmt;
 pub const SUM_TOLERANCE: f64 = 0.02;
 
 /// A part of a round trip.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Part {
     /// The client's `send`, until the packet is handed to the queueing discipline.

@@ -4,8 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// One end's stamps of a message and its answer, in nanoseconds of that host's real-time clock where nothing else is
 /// said. Missing ones are `None`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Stamps {
     /// The program is about to call `send`.
     #[serde(rename = "p", skip_serializing_if = "Option::is_none")]
