@@ -1,6 +1,9 @@
 //! The interface of kinds of changes. Each kind implements [`Kind`] in one file of `kinds/`.
 
-use super::BootToken;
+use super::{
+    BootToken,
+    grammar::{Grammar, misfit},
+};
 use crate::same_meaning;
 use lowlat_host::{CpuSet, HostSnapshot, Reading};
 
@@ -8,33 +11,53 @@ use lowlat_host::{CpuSet, HostSnapshot, Reading};
 /// The planner, drift, verification, exports, reports and the code that applies a plan call these functions,
 /// so a kind with an existing [`Mechanism`] needs no code elsewhere.
 pub trait Kind {
+    /// What is fixed for a target. The functions below read it.
+    fn facts(&self) -> KindFacts<'_>;
+
     /// The target, as a plan shows it: "vm.swappiness".
-    fn name(&self) -> String;
+    fn name(&self) -> String {
+        self.facts().name
+    }
 
     /// The target, as a verification shows it.
     fn title(&self) -> String {
-        self.name()
+        self.facts().title
     }
 
     /// The part of the target below a heading that names the setting: "ksoftirqd/3".
     fn owner(&self) -> String {
-        self.name()
+        self.facts().owner
     }
 
     /// The text between name and value in a plan.
     fn separator(&self) -> &'static str {
-        ": "
+        self.facts().separator
     }
 
     /// The reason why a name or the new value does not fit its type; none if all fit.
-    fn misfit(&self, after: &str) -> Option<String>;
+    fn misfit(&self, after: &str) -> Option<String> {
+        let KindFacts { misfit_of_names, value, .. } = self.facts();
+        misfit_of_names.or_else(|| misfit(&[(value, after)]))
+    }
 
     /// The mechanism that applies the change.
-    fn mechanism(&self) -> Mechanism<'_>;
+    fn mechanism(&self) -> Mechanism<'_> {
+        self.facts().mechanism
+    }
 
     /// The part of a plan that the change belongs to.
     fn part(&self) -> Part {
-        Part::RunTime
+        self.facts().part
+    }
+
+    /// The place where other programs set the same value.
+    fn rivals(&self) -> Vec<Rival> {
+        self.facts().rivals
+    }
+
+    /// A hint for finding the source of a value that no known program sets.
+    fn how_to_find(&self) -> String {
+        self.facts().how_to_find
     }
 
     /// The value in a snapshot, as plans write it; absent if the snapshot has none.
@@ -71,15 +94,46 @@ pub trait Kind {
     fn without_effect(&self, _host: &HostSnapshot, _observed: &str, _after: &str) -> Option<String> {
         None
     }
+}
 
-    /// The place where other programs set the same value.
-    fn rivals(&self) -> Vec<Rival> {
-        Vec::new()
-    }
+/// What is fixed for a target: each kind fills in what differs from [`KindFacts::of`].
+pub struct KindFacts<'a> {
+    pub(super) name: String,
+    pub(super) title: String,
+    pub(super) owner: String,
+    pub(super) separator: &'static str,
+    /// The reason why a name does not fit its type.
+    pub(super) misfit_of_names: Option<String>,
+    /// The type of the new value.
+    pub(super) value: &'static Grammar,
+    pub(super) mechanism: Mechanism<'a>,
+    pub(super) part: Part,
+    pub(super) rivals: Vec<Rival>,
+    pub(super) how_to_find: String,
+}
 
-    /// A hint for finding the source of a value that no known program sets.
-    fn how_to_find(&self) -> String {
-        "check scripts in /etc/rc.local, cron, udev rules and units in /etc/systemd/system".to_owned()
+impl<'a> KindFacts<'a> {
+    /// A target with this name, whose names and value have these types.
+    pub(super) fn of(
+        name: impl Into<String>,
+        mechanism: Mechanism<'a>,
+        names: &[(&Grammar, &str)],
+        value: &'static Grammar,
+    ) -> Self {
+        let name = name.into();
+        Self {
+            title: name.clone(),
+            owner: name.clone(),
+            name,
+            separator: ": ",
+            misfit_of_names: misfit(names),
+            value,
+            mechanism,
+            part: Part::RunTime,
+            rivals: Vec::new(),
+            how_to_find: "check scripts in /etc/rc.local, cron, udev rules and units in /etc/systemd/system"
+                .to_owned(),
+        }
     }
 }
 

@@ -17,7 +17,7 @@ pub mod sysctl;
 mod target;
 pub mod tuned;
 
-pub use kind::{Ethtool, Field, Kind, Lasting, Mechanism, MissingValue, Part, Rival, Wire};
+pub use kind::{Ethtool, Field, Kind, KindFacts, Lasting, Mechanism, MissingValue, Part, Rival, Wire};
 pub use kinds::nic;
 pub use proposal::{Proposal, ProposedChange};
 pub use target::{BootToken, Change, Moment, Target, WhyLeftOut};

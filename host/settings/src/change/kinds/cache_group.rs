@@ -1,8 +1,8 @@
 //! Contents of a group of resctrl: its CPUs, ways and bandwidth, as one line, or "none".
 
 use crate::change::{
-    Kind, Mechanism,
-    grammar::{CACHE_GROUP, GROUP_NAME, misfit},
+    Kind, KindFacts, Mechanism,
+    grammar::{CACHE_GROUP, GROUP_NAME},
 };
 use lowlat_host::{
     HostSnapshot, Reading,
@@ -27,24 +27,16 @@ impl CacheGroup<'_> {
 }
 
 impl Kind for CacheGroup<'_> {
-    fn name(&self) -> String {
-        if self.group == DEFAULT_GROUP {
-            "all other CPUs".to_owned()
-        } else {
-            format!("group {}", self.group)
+    fn facts(&self) -> KindFacts<'_> {
+        let group = self.group;
+        let name =
+            if group == DEFAULT_GROUP { "all other CPUs".to_owned() } else { format!("group {group}") };
+        KindFacts {
+            title: format!("resctrl, {name}"),
+            how_to_find: "to find the cause: programs that use resctrl, such as pqos, containers with intel-rdt, and libvirt"
+                .to_owned(),
+            ..KindFacts::of(name, Mechanism::CacheGroup { group }, &[(&GROUP_NAME, group)], &CACHE_GROUP)
         }
-    }
-
-    fn title(&self) -> String {
-        format!("resctrl, {}", self.name())
-    }
-
-    fn misfit(&self, after: &str) -> Option<String> {
-        misfit(&[(&GROUP_NAME, self.group), (&CACHE_GROUP, after)])
-    }
-
-    fn mechanism(&self) -> Mechanism<'_> {
-        Mechanism::CacheGroup { group: self.group }
     }
 
     fn present(&self, host: &HostSnapshot) -> Reading<String> {
@@ -64,10 +56,5 @@ impl Kind for CacheGroup<'_> {
         for (path, text) in files.into_iter().zip([lines.join("\n"), group.cpus.to_list()]) {
             host.files.insert(path, Reading::Known(text));
         }
-    }
-
-    fn how_to_find(&self) -> String {
-        "to find the cause: programs that use resctrl, such as pqos, containers with intel-rdt, and libvirt"
-            .to_owned()
     }
 }

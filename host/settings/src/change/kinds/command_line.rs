@@ -1,7 +1,7 @@
 //! The kernel's command line, all parameters at once.
 
 use crate::change::{
-    BootToken, Kind, Mechanism, Part,
+    BootToken, Kind, KindFacts, Mechanism, Part,
     grammar::{BOOT_NAME, BOOT_VALUE, misfit},
 };
 
@@ -10,26 +10,24 @@ pub(super) struct CommandLineChange<'a> {
 }
 
 impl Kind for CommandLineChange<'_> {
-    fn name(&self) -> String {
-        "the command line".to_owned()
+    fn facts(&self) -> KindFacts<'_> {
+        KindFacts {
+            part: Part::Boot,
+            how_to_find:
+                "to find the source: `grep -rs WORD /etc/default/grub* /etc/grub.d /etc/kernel /boot/loader \
+                          /boot/grub*`, and check the boot menu for edits"
+                    .to_owned(),
+            ..KindFacts::of(
+                "the command line",
+                Mechanism::BootLoader { tokens: self.tokens },
+                &[],
+                &BOOT_VALUE,
+            )
+        }
     }
 
     fn misfit(&self, _after: &str) -> Option<String> {
         self.tokens.iter().find_map(BootToken::misfit)
-    }
-
-    fn mechanism(&self) -> Mechanism<'_> {
-        Mechanism::BootLoader { tokens: self.tokens }
-    }
-
-    fn part(&self) -> Part {
-        Part::Boot
-    }
-
-    fn how_to_find(&self) -> String {
-        "to find the source: `grep -rs WORD /etc/default/grub* /etc/grub.d /etc/kernel /boot/loader /boot/grub*`, \
-         and check the boot menu for edits"
-            .to_owned()
     }
 }
 

@@ -1,8 +1,8 @@
 //! The CPUs of an isolated cpuset partition, as a CPU list, or "none".
 
 use crate::change::{
-    Kind, Mechanism,
-    grammar::{CPU_LIST, UNIT, misfit},
+    Kind, KindFacts, Mechanism,
+    grammar::{CPU_LIST, UNIT},
     kind::list,
 };
 use lowlat_host::{CpuSet, HostSnapshot, Reading, snapshot::CpusetPartition as Partition};
@@ -26,16 +26,20 @@ impl PartitionCpus<'_> {
 }
 
 impl Kind for PartitionCpus<'_> {
-    fn name(&self) -> String {
-        format!("isolated partition {}", self.slice)
-    }
-
-    fn misfit(&self, after: &str) -> Option<String> {
-        misfit(&[(&UNIT, self.slice), (&CPU_LIST, after)])
-    }
-
-    fn mechanism(&self) -> Mechanism<'_> {
-        Mechanism::CpusetPartition { slice: self.slice }
+    fn facts(&self) -> KindFacts<'_> {
+        let slice = self.slice;
+        KindFacts {
+            how_to_find: format!(
+                "to find the cause: `systemctl status {slice}`, and other groups below /sys/fs/cgroup whose cpuset.cpus names \
+                 these CPUs"
+            ),
+            ..KindFacts::of(
+                format!("isolated partition {slice}"),
+                Mechanism::CpusetPartition { slice },
+                &[(&UNIT, slice)],
+                &CPU_LIST,
+            )
+        }
     }
 
     fn present(&self, host: &HostSnapshot) -> Reading<String> {
@@ -59,13 +63,5 @@ impl Kind for PartitionCpus<'_> {
     fn without_effect(&self, host: &HostSnapshot, _observed: &str, _after: &str) -> Option<String> {
         let partition = self.find(host).filter(|partition| !partition.is_isolated())?;
         Some(format!("the kernel does not isolate the CPUs: {}", partition.state))
-    }
-
-    fn how_to_find(&self) -> String {
-        format!(
-            "to find the cause: `systemctl status {}`, and other groups below /sys/fs/cgroup whose cpuset.cpus names \
-             these CPUs",
-            self.slice
-        )
     }
 }

@@ -1,8 +1,8 @@
 //! The default affinity of new interrupts, as a CPU list.
 
 use crate::change::{
-    Kind, Mechanism, Rival,
-    grammar::{CPU_LIST, misfit},
+    Kind, KindFacts, Mechanism, Rival,
+    grammar::CPU_LIST,
     kind::{list, put_list, watch},
 };
 use lowlat_host::{HostSnapshot, Reading};
@@ -12,16 +12,13 @@ const PATH: &str = "/proc/irq/default_smp_affinity";
 pub(super) struct DefaultIrqAffinity;
 
 impl Kind for DefaultIrqAffinity {
-    fn name(&self) -> String {
-        "default IRQ affinity".to_owned()
-    }
-
-    fn misfit(&self, after: &str) -> Option<String> {
-        misfit(&[(&CPU_LIST, after)])
-    }
-
-    fn mechanism(&self) -> Mechanism<'_> {
-        Mechanism::Mask { path: PATH.to_owned() }
+    fn facts(&self) -> KindFacts<'_> {
+        let mechanism = Mechanism::Mask { path: PATH.to_owned() };
+        KindFacts {
+            rivals: vec![Rival::Interrupts],
+            how_to_find: watch(PATH),
+            ..KindFacts::of("default IRQ affinity", mechanism, &[], &CPU_LIST)
+        }
     }
 
     fn present(&self, host: &HostSnapshot) -> Reading<String> {
@@ -30,13 +27,5 @@ impl Kind for DefaultIrqAffinity {
 
     fn put(&self, host: &mut HostSnapshot, value: &str) {
         put_list(&mut host.interrupts.default_affinity, value);
-    }
-
-    fn rivals(&self) -> Vec<Rival> {
-        vec![Rival::Interrupts]
-    }
-
-    fn how_to_find(&self) -> String {
-        watch(PATH)
     }
 }

@@ -2,8 +2,8 @@
 
 use crate::{
     change::{
-        Kind, Mechanism, Rival,
-        grammar::{PATH, WORD, misfit},
+        Kind, KindFacts, Mechanism, Rival,
+        grammar::{PATH, WORD},
         kind::watch,
     },
     judge::chosen_word,
@@ -19,16 +19,13 @@ pub(super) struct File<'a> {
 }
 
 impl Kind for File<'_> {
-    fn name(&self) -> String {
-        self.path.to_owned()
-    }
-
-    fn misfit(&self, after: &str) -> Option<String> {
-        misfit(&[(&PATH, self.path), (&WORD, after)])
-    }
-
-    fn mechanism(&self) -> Mechanism<'_> {
-        Mechanism::Value { path: self.path.to_owned() }
+    fn facts(&self) -> KindFacts<'_> {
+        let path = self.path.to_owned();
+        KindFacts {
+            rivals: vec![Rival::Path(path.clone())],
+            how_to_find: watch(self.path),
+            ..KindFacts::of(self.path, Mechanism::Value { path }, &[(&PATH, self.path)], &WORD)
+        }
     }
 
     fn present(&self, host: &HostSnapshot) -> Reading<String> {
@@ -55,14 +52,6 @@ impl Kind for File<'_> {
         let planned = || CpuSet::parse_list(b).or_else(|_| CpuSet::parse_mask(b));
         same_meaning(a, b)
             || is_mask && matches!((CpuSet::parse_mask(a), planned()), (Ok(a), Ok(b)) if a == b)
-    }
-
-    fn rivals(&self) -> Vec<Rival> {
-        vec![Rival::Path(self.path.to_owned())]
-    }
-
-    fn how_to_find(&self) -> String {
-        watch(self.path)
     }
 }
 

@@ -1,8 +1,8 @@
 //! One `key=value` line of a file of another package that supports no drop-ins.
 
 use crate::change::{
-    Kind, Mechanism, Part,
-    grammar::{PATH, WORD, misfit},
+    Kind, KindFacts, Mechanism, Part,
+    grammar::{PATH, WORD},
     kind::watch,
 };
 
@@ -12,27 +12,14 @@ pub(super) struct FileKey<'a> {
 }
 
 impl Kind for FileKey<'_> {
-    fn name(&self) -> String {
-        format!("{} {}", self.path, self.key)
-    }
-
-    fn separator(&self) -> &'static str {
-        " = "
-    }
-
-    fn misfit(&self, after: &str) -> Option<String> {
-        misfit(&[(&PATH, self.path), (&WORD, self.key), (&WORD, after)])
-    }
-
-    fn mechanism(&self) -> Mechanism<'_> {
-        Mechanism::FileKey { path: self.path, key: self.key }
-    }
-
-    fn part(&self) -> Part {
-        Part::Files
-    }
-
-    fn how_to_find(&self) -> String {
-        watch(self.path)
+    fn facts(&self) -> KindFacts<'_> {
+        let mechanism = Mechanism::FileKey { path: self.path, key: self.key };
+        let names = [(&PATH, self.path), (&WORD, self.key)];
+        KindFacts {
+            separator: " = ",
+            part: Part::Files,
+            how_to_find: watch(self.path),
+            ..KindFacts::of(format!("{} {}", self.path, self.key), mechanism, &names, &WORD)
+        }
     }
 }

@@ -1,9 +1,6 @@
 //! Pages reserved in the pool of one node, or of the host.
 
-use crate::change::{
-    Kind, Mechanism, Rival,
-    grammar::{NUMBER, misfit},
-};
+use crate::change::{Kind, KindFacts, Mechanism, Rival, grammar::NUMBER};
 use lowlat_host::{HostSnapshot, Reading};
 
 pub(super) struct HugePages {
@@ -11,29 +8,19 @@ pub(super) struct HugePages {
     pub(super) size_bytes: u64,
 }
 
-impl HugePages {
-    fn place(&self) -> String {
-        self.node.map_or_else(|| "host".to_owned(), |node| format!("node {node}"))
-    }
-}
-
 impl Kind for HugePages {
-    fn name(&self) -> String {
-        format!("huge pages of {} KiB, {}", self.size_bytes >> 10, self.place())
-    }
-
-    fn misfit(&self, after: &str) -> Option<String> {
-        misfit(&[(&NUMBER, after)])
-    }
-
-    /// The host's pool of a page size: /proc/sys/vm/nr_hugepages covers the default size only.
-    fn mechanism(&self) -> Mechanism<'_> {
-        let above = match self.node {
-            Some(node) => format!("/sys/devices/system/node/node{node}"),
-            None => "/sys/kernel/mm".to_owned(),
+    fn facts(&self) -> KindFacts<'_> {
+        let (place, above) = match self.node {
+            Some(node) => (format!("node {node}"), format!("/sys/devices/system/node/node{node}")),
+            None => ("host".to_owned(), "/sys/kernel/mm".to_owned()),
         };
-        Mechanism::Value {
-            path: format!("{above}/hugepages/hugepages-{}kB/nr_hugepages", self.size_bytes >> 10),
+        let size_kib = self.size_bytes >> 10;
+        // The host's pool of a page size: /proc/sys/vm/nr_hugepages covers the default size only.
+        let path = format!("{above}/hugepages/hugepages-{size_kib}kB/nr_hugepages");
+        let name = format!("huge pages of {size_kib} KiB, {place}");
+        KindFacts {
+            rivals: vec![Rival::Sysctl("vm.nr_hugepages".to_owned())],
+            ..KindFacts::of(name, Mechanism::Value { path }, &[], &NUMBER)
         }
     }
 
@@ -59,9 +46,5 @@ impl Kind for HugePages {
             "the kernel found no more contiguous memory; reserve the pages at boot with hugepages=, or right after \
              it".to_owned()
         })
-    }
-
-    fn rivals(&self) -> Vec<Rival> {
-        vec![Rival::Sysctl("vm.nr_hugepages".to_owned())]
     }
 }

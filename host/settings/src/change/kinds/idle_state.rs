@@ -1,8 +1,8 @@
 //! An idle state of some CPUs: "enabled" or "disabled".
 
 use crate::change::{
-    Kind, Mechanism,
-    grammar::{HANDLER, WORD, misfit},
+    Kind, KindFacts, Mechanism,
+    grammar::{HANDLER, WORD},
 };
 use lowlat_host::{CpuSet, HostSnapshot};
 
@@ -12,16 +12,10 @@ pub(super) struct IdleStateSwitch<'a> {
 }
 
 impl Kind for IdleStateSwitch<'_> {
-    fn name(&self) -> String {
-        format!("{} on {:#}", self.name, self.cpus)
-    }
-
-    fn misfit(&self, after: &str) -> Option<String> {
-        misfit(&[(&HANDLER, self.name), (&WORD, after)])
-    }
-
-    fn mechanism(&self) -> Mechanism<'_> {
-        Mechanism::IdleState { name: self.name, cpus: self.cpus }
+    fn facts(&self) -> KindFacts<'_> {
+        let mechanism = Mechanism::IdleState { name: self.name, cpus: self.cpus };
+        let name = format!("{} on {:#}", self.name, self.cpus);
+        KindFacts::of(name, mechanism, &[(&HANDLER, self.name)], &WORD)
     }
 
     fn put(&self, host: &mut HostSnapshot, value: &str) {

@@ -1,8 +1,8 @@
 //! The CPUs of one interrupt, as a CPU list.
 
 use crate::change::{
-    Kind, Lasting, Mechanism,
-    grammar::{CPU_LIST, HANDLER, misfit},
+    Kind, KindFacts, Lasting, Mechanism,
+    grammar::{CPU_LIST, HANDLER},
     kind::{list, put_list, watch},
 };
 use lowlat_host::{HostSnapshot, Reading};
@@ -13,17 +13,14 @@ pub(super) struct IrqAffinity<'a> {
 }
 
 impl Kind for IrqAffinity<'_> {
-    fn name(&self) -> String {
-        format!("IRQ {} {}", self.irq, self.actions.join("+"))
-    }
-
-    fn misfit(&self, after: &str) -> Option<String> {
-        let names = self.actions.iter().find_map(|name| misfit(&[(&HANDLER, name)]));
-        names.or_else(|| misfit(&[(&CPU_LIST, after)]))
-    }
-
-    fn mechanism(&self) -> Mechanism<'_> {
-        Mechanism::Interrupt { number: self.irq, actions: self.actions }
+    fn facts(&self) -> KindFacts<'_> {
+        let names: Vec<_> = self.actions.iter().map(|name| (&HANDLER, name.as_str())).collect();
+        let mechanism = Mechanism::Interrupt { number: self.irq, actions: self.actions };
+        let name = format!("IRQ {} {}", self.irq, self.actions.join("+"));
+        KindFacts {
+            how_to_find: watch(&format!("/proc/irq/{}/smp_affinity", self.irq)),
+            ..KindFacts::of(name, mechanism, &names, &CPU_LIST)
+        }
     }
 
     fn present(&self, host: &HostSnapshot) -> Reading<String> {
@@ -46,9 +43,5 @@ impl Kind for IrqAffinity<'_> {
             is_unique: self.actions.iter().any(|action| action.contains(|c: char| c.is_ascii_digit())),
             is_on: |host, name| host.interrupts.irqs.iter().any(|irq| irq.actions.join(",") == name),
         })
-    }
-
-    fn how_to_find(&self) -> String {
-        watch(&format!("/proc/irq/{}/smp_affinity", self.irq))
     }
 }

@@ -1,8 +1,8 @@
 //! A whole file that lowlat owns.
 
 use crate::change::{
-    Kind, Mechanism, Part,
-    grammar::{PATH, TEXT, misfit},
+    Kind, KindFacts, Mechanism, Part,
+    grammar::{PATH, TEXT},
     kind::watch,
 };
 
@@ -11,23 +11,11 @@ pub(super) struct OwnedFile<'a> {
 }
 
 impl Kind for OwnedFile<'_> {
-    fn name(&self) -> String {
-        self.path.to_owned()
-    }
-
-    fn misfit(&self, after: &str) -> Option<String> {
-        misfit(&[(&PATH, self.path), (&TEXT, after)])
-    }
-
-    fn mechanism(&self) -> Mechanism<'_> {
-        Mechanism::OwnedFile { path: self.path }
-    }
-
-    fn part(&self) -> Part {
-        Part::Files
-    }
-
-    fn how_to_find(&self) -> String {
-        watch(self.path)
+    fn facts(&self) -> KindFacts<'_> {
+        KindFacts {
+            part: Part::Files,
+            how_to_find: watch(self.path),
+            ..KindFacts::of(self.path, Mechanism::OwnedFile { path: self.path }, &[(&PATH, self.path)], &TEXT)
+        }
     }
 }

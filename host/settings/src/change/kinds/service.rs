@@ -1,8 +1,8 @@
 //! Run state and enablement of a systemd unit: "active, enabled".
 
 use crate::change::{
-    Kind, Mechanism,
-    grammar::{UNIT, UNIT_STATE, misfit},
+    Kind, KindFacts, Mechanism,
+    grammar::{UNIT, UNIT_STATE},
 };
 use lowlat_host::{HostSnapshot, Reading};
 
@@ -11,16 +11,14 @@ pub(super) struct Service<'a> {
 }
 
 impl Kind for Service<'_> {
-    fn name(&self) -> String {
-        self.unit.to_owned()
-    }
-
-    fn misfit(&self, after: &str) -> Option<String> {
-        misfit(&[(&UNIT, self.unit), (&UNIT_STATE, after)])
-    }
-
-    fn mechanism(&self) -> Mechanism<'_> {
-        Mechanism::Unit { name: self.unit }
+    fn facts(&self) -> KindFacts<'_> {
+        let unit = self.unit;
+        KindFacts {
+            how_to_find: format!(
+                "to find the cause: `journalctl -u {unit}` and `systemctl list-dependencies --reverse {unit}`"
+            ),
+            ..KindFacts::of(unit, Mechanism::Unit { name: unit }, &[(&UNIT, unit)], &UNIT_STATE)
+        }
     }
 
     fn present(&self, host: &HostSnapshot) -> Reading<String> {
@@ -48,12 +46,5 @@ impl Kind for Service<'_> {
         if unit.is_some_and(|unit| after.starts_with(unit.active.text())) {
             self.put(host, before);
         }
-    }
-
-    fn how_to_find(&self) -> String {
-        let unit = self.unit;
-        format!(
-            "to find the cause: `journalctl -u {unit}` and `systemctl list-dependencies --reverse {unit}`"
-        )
     }
 }

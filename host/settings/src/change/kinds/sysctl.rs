@@ -1,8 +1,8 @@
 //! A key below /proc/sys.
 
 use crate::change::{
-    Kind, Mechanism, Rival,
-    grammar::{NUMBERS, SYSCTL, misfit},
+    Kind, KindFacts, Mechanism, Rival,
+    grammar::{NUMBERS, SYSCTL},
     kind::watch,
 };
 use crate::{judge::chosen_word, same_meaning};
@@ -13,20 +13,14 @@ pub(super) struct Sysctl<'a> {
 }
 
 impl Kind for Sysctl<'_> {
-    fn name(&self) -> String {
-        self.key.to_owned()
-    }
-
-    fn separator(&self) -> &'static str {
-        " = "
-    }
-
-    fn misfit(&self, after: &str) -> Option<String> {
-        misfit(&[(&SYSCTL, self.key), (&NUMBERS, after)])
-    }
-
-    fn mechanism(&self) -> Mechanism<'_> {
-        Mechanism::Value { path: sysctl_path(self.key) }
+    fn facts(&self) -> KindFacts<'_> {
+        let path = sysctl_path(self.key);
+        KindFacts {
+            separator: " = ",
+            rivals: vec![Rival::Sysctl(self.key.to_owned())],
+            how_to_find: watch(&path),
+            ..KindFacts::of(self.key, Mechanism::Value { path }, &[(&SYSCTL, self.key)], &NUMBERS)
+        }
     }
 
     fn present(&self, host: &HostSnapshot) -> Reading<String> {
@@ -51,13 +45,5 @@ impl Kind for Sysctl<'_> {
                 "net.ipv4.conf.all.rp_filter is {all}, and the kernel uses the larger of the two for {name}"
             )
         })
-    }
-
-    fn rivals(&self) -> Vec<Rival> {
-        vec![Rival::Sysctl(self.key.to_owned())]
-    }
-
-    fn how_to_find(&self) -> String {
-        watch(&sysctl_path(self.key))
     }
 }

@@ -1,8 +1,8 @@
 //! The CPUs of a kernel thread, as a CPU list.
 
 use crate::change::{
-    Kind, Lasting, Mechanism,
-    grammar::{CPU_LIST, HANDLER, misfit},
+    Kind, KindFacts, Lasting, Mechanism,
+    grammar::{CPU_LIST, HANDLER},
     kind::{list, put_list},
 };
 use lowlat_host::{HostSnapshot, Reading, snapshot::KernelThread};
@@ -13,20 +13,14 @@ pub(super) struct ThreadAffinity<'a> {
 }
 
 impl Kind for ThreadAffinity<'_> {
-    fn name(&self) -> String {
-        format!("CPUs of {}", self.comm)
-    }
-
-    fn owner(&self) -> String {
-        self.comm.to_owned()
-    }
-
-    fn misfit(&self, after: &str) -> Option<String> {
-        misfit(&[(&HANDLER, self.comm), (&CPU_LIST, after)])
-    }
-
-    fn mechanism(&self) -> Mechanism<'_> {
-        Mechanism::ThreadAffinity { comm: self.comm, pid: self.pid }
+    fn facts(&self) -> KindFacts<'_> {
+        let mechanism = Mechanism::ThreadAffinity { comm: self.comm, pid: self.pid };
+        let name = format!("CPUs of {}", self.comm);
+        KindFacts {
+            owner: self.comm.to_owned(),
+            how_to_find: HOW_TO_FIND.to_owned(),
+            ..KindFacts::of(name, mechanism, &[(&HANDLER, self.comm)], &CPU_LIST)
+        }
     }
 
     fn present(&self, host: &HostSnapshot) -> Reading<String> {
@@ -51,10 +45,6 @@ impl Kind for ThreadAffinity<'_> {
 
     fn lasting(&self) -> Option<Lasting> {
         Some(Lasting::thread(self.comm))
-    }
-
-    fn how_to_find(&self) -> String {
-        HOW_TO_FIND.to_owned()
     }
 }
 

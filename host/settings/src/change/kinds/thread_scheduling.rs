@@ -2,8 +2,8 @@
 
 use super::thread_affinity::{HOW_TO_FIND, thread};
 use crate::change::{
-    Kind, Lasting, Mechanism,
-    grammar::{HANDLER, POLICY, misfit},
+    Kind, KindFacts, Lasting, Mechanism,
+    grammar::{HANDLER, POLICY},
     kthread::scheduling,
 };
 use lowlat_host::{HostSnapshot, Reading};
@@ -14,20 +14,13 @@ pub(super) struct ThreadScheduling<'a> {
 }
 
 impl Kind for ThreadScheduling<'_> {
-    fn name(&self) -> String {
-        self.comm.to_owned()
-    }
-
-    fn title(&self) -> String {
-        format!("{} scheduling", self.comm)
-    }
-
-    fn misfit(&self, after: &str) -> Option<String> {
-        misfit(&[(&HANDLER, self.comm), (&POLICY, after)])
-    }
-
-    fn mechanism(&self) -> Mechanism<'_> {
-        Mechanism::ThreadScheduling { comm: self.comm, pid: self.pid }
+    fn facts(&self) -> KindFacts<'_> {
+        let mechanism = Mechanism::ThreadScheduling { comm: self.comm, pid: self.pid };
+        KindFacts {
+            title: format!("{} scheduling", self.comm),
+            how_to_find: HOW_TO_FIND.to_owned(),
+            ..KindFacts::of(self.comm, mechanism, &[(&HANDLER, self.comm)], &POLICY)
+        }
     }
 
     fn present(&self, host: &HostSnapshot) -> Reading<String> {
@@ -37,9 +30,5 @@ impl Kind for ThreadScheduling<'_> {
 
     fn lasting(&self) -> Option<Lasting> {
         Some(Lasting::thread(self.comm))
-    }
-
-    fn how_to_find(&self) -> String {
-        HOW_TO_FIND.to_owned()
     }
 }

@@ -1,34 +1,17 @@
 //! TuneD's active profile and its mode: "lowlat manual".
 
-use crate::change::{
-    Kind, Mechanism, Part,
-    grammar::{POLICY, misfit},
-};
+use crate::change::{Kind, KindFacts, Mechanism, Part, grammar::POLICY};
 
 pub(super) struct TunedProfileKind;
 
 impl Kind for TunedProfileKind {
-    fn name(&self) -> String {
-        "TuneD's profile and mode".to_owned()
-    }
-
-    fn title(&self) -> String {
-        "TuneD's profile".to_owned()
-    }
-
-    fn misfit(&self, after: &str) -> Option<String> {
-        misfit(&[(&POLICY, after)])
-    }
-
-    fn mechanism(&self) -> Mechanism<'_> {
-        Mechanism::TunedProfile
-    }
-
-    fn part(&self) -> Part {
-        Part::Tuned
-    }
-
-    fn how_to_find(&self) -> String {
-        "to find the cause: `journalctl -u tuned` shows when the profile was switched".to_owned()
+    fn facts(&self) -> KindFacts<'_> {
+        KindFacts {
+            title: "TuneD's profile".to_owned(),
+            part: Part::Tuned,
+            how_to_find: "to find the cause: `journalctl -u tuned` shows when the profile was switched"
+                .to_owned(),
+            ..KindFacts::of("TuneD's profile and mode", Mechanism::TunedProfile, &[], &POLICY)
+        }
     }
 }

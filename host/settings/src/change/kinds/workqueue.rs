@@ -1,8 +1,8 @@
 //! The CPUs of the workers of a workqueue, or of all unbound work, as a CPU list.
 
 use crate::change::{
-    Kind, Mechanism, Rival,
-    grammar::{CPU_LIST, PATH, misfit},
+    Kind, KindFacts, Mechanism, Rival,
+    grammar::{CPU_LIST, PATH},
     kind::{list, put_list},
 };
 use lowlat_host::{HostSnapshot, Reading};
@@ -11,28 +11,18 @@ pub(super) struct WorkqueueKind<'a> {
     pub(super) name: Option<&'a str>,
 }
 
-impl WorkqueueKind<'_> {
-    fn path(&self) -> String {
-        const QUEUES: &str = "/sys/devices/virtual/workqueue";
-        self.name.map_or(format!("{QUEUES}/cpumask"), |name| format!("{QUEUES}/{name}/cpumask"))
-    }
-}
-
 impl Kind for WorkqueueKind<'_> {
-    fn name(&self) -> String {
-        self.name.unwrap_or("all unbound work").to_owned()
-    }
-
-    fn title(&self) -> String {
-        self.name.map_or_else(|| self.name(), |name| format!("workqueue {name}"))
-    }
-
-    fn misfit(&self, after: &str) -> Option<String> {
-        misfit(&[(&PATH, &self.path()), (&CPU_LIST, after)])
-    }
-
-    fn mechanism(&self) -> Mechanism<'_> {
-        Mechanism::Mask { path: self.path() }
+    fn facts(&self) -> KindFacts<'_> {
+        const QUEUES: &str = "/sys/devices/virtual/workqueue";
+        let path = self.name.map_or(format!("{QUEUES}/cpumask"), |name| format!("{QUEUES}/{name}/cpumask"));
+        let name = self.name.unwrap_or("all unbound work");
+        // The kernel exposes its queues under two paths.
+        let other = path.replacen(QUEUES, "/sys/bus/workqueue/devices", 1);
+        KindFacts {
+            title: self.name.map_or(name.to_owned(), |name| format!("workqueue {name}")),
+            rivals: vec![Rival::Path(path.clone()), Rival::Path(other)],
+            ..KindFacts::of(name, Mechanism::Mask { path: path.clone() }, &[(&PATH, &path)], &CPU_LIST)
+        }
     }
 
     fn present(&self, host: &HostSnapshot) -> Reading<String> {
@@ -46,12 +36,5 @@ impl Kind for WorkqueueKind<'_> {
         for queue in host.tasks.workqueues.iter_mut().filter(|queue| queue.name == name) {
             put_list(&mut queue.cpus, value);
         }
-    }
-
-    /// The kernel exposes its queues under two paths.
-    fn rivals(&self) -> Vec<Rival> {
-        let path = self.path();
-        let other = path.replacen("/sys/devices/virtual/workqueue/", "/sys/bus/workqueue/devices/", 1);
-        vec![Rival::Path(path), Rival::Path(other)]
     }
 }

@@ -13,8 +13,8 @@ pub mod rss;
 pub mod steering;
 
 use crate::change::{
-    Kind, Mechanism, MissingValue, Part, Rival, Target,
-    grammar::{Grammar, INTERFACE, misfit},
+    Kind, KindFacts, Mechanism, MissingValue, Part, Rival, Target,
+    grammar::{Grammar, INTERFACE},
     kind::{Ethtool, list, put_list},
 };
 use lowlat_host::{
@@ -98,27 +98,30 @@ impl NicTarget {
 }
 
 impl Kind for &NicTarget {
-    fn name(&self) -> String {
-        format!("{} {}{}", self.nic, self.name, self.kind.noun)
-    }
-
-    fn misfit(&self, after: &str) -> Option<String> {
-        let [name, value] = self.kind.grammar;
-        misfit(&[(&INTERFACE, &self.nic), (name, &self.name), (value, after)])
-    }
-
-    fn mechanism(&self) -> Mechanism<'_> {
+    fn facts(&self) -> KindFacts<'_> {
         let NicTarget { kind, nic, name } = self;
-        match &kind.by {
+        let mechanism = match &kind.by {
             By::Ethtool(group) => Mechanism::Ethtool { nic, group, name },
             By::QueueMask(file) => {
                 Mechanism::Mask { path: format!("/sys/class/net/{nic}/queues/{name}/{file}") }
             }
+        };
+        let rival = Rival::TunedNet { nic: nic.clone(), option: kind.tuned, name: name.clone() };
+        let [name_of, value] = kind.grammar;
+        KindFacts {
+            part: kind.part,
+            rivals: if kind.tuned.is_empty() { Vec::new() } else { vec![rival] },
+            how_to_find: format!(
+                "check NetworkManager (`nmcli -f ethtool connection show`), .link files in /etc/systemd/network, udev \
+                 rules, and vendor scripts for {nic}"
+            ),
+            ..KindFacts::of(
+                format!("{nic} {name}{}", kind.noun),
+                mechanism,
+                &[(&INTERFACE, nic), (name_of, name)],
+                value,
+            )
         }
-    }
-
-    fn part(&self) -> Part {
-        self.kind.part
     }
 
     fn present(&self, host: &HostSnapshot) -> Reading<String> {
@@ -142,21 +145,6 @@ impl Kind for &NicTarget {
             By::Ethtool(_) => MissingValue::Unreadable(None),
             By::QueueMask(_) => MissingValue::Gone("the interface does not have this queue"),
         }
-    }
-
-    fn rivals(&self) -> Vec<Rival> {
-        if self.kind.tuned.is_empty() {
-            return Vec::new();
-        }
-        vec![Rival::TunedNet { nic: self.nic.clone(), option: self.kind.tuned, name: self.name.clone() }]
-    }
-
-    fn how_to_find(&self) -> String {
-        format!(
-            "check NetworkManager (`nmcli -f ethtool connection show`), .link files in /etc/systemd/network, udev \
-             rules, and vendor scripts for {}",
-            self.nic
-        )
     }
 }
 
