@@ -2,11 +2,6 @@
 
 use super::{Advice, by_program, case::Case, memory, ticks};
 
-/// A perf event of this CPU.
-pub(super) fn perf(case: &Case<'_>) -> Advice {
-    case.say("a perf event is open on this CPU: stop perf and other tools that collect its counters")
-}
-
 /// The interrupt between CPUs, if the function is unknown.
 pub(super) fn call(case: &Case<'_>) -> Advice {
     // The functions are separate causes if the kernel traces them; the call alone does not identify them.
@@ -60,14 +55,6 @@ pub(super) fn nmi(case: &Case<'_>) -> Advice {
         ),
         _ => case.say("sysctl -w kernel.nmi_watchdog=0, and stop profilers, which use the same interrupt"),
     }
-}
-
-/// A signal that stops or resumes the measured thread.
-pub(super) fn stopped(case: &Case<'_>) -> Advice {
-    case.say(
-        "{label} comes from job control, a debugger or a supervisor: none of them may stop the program while it \
-         trades",
-    )
 }
 
 /// Polling for corrected hardware errors.

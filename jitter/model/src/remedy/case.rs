@@ -71,7 +71,7 @@ impl<'a> Case<'a> {
         Advice::Elsewhere(setting, self.fill(text))
     }
 
-    fn fill(&self, text: &str) -> String {
+    pub(super) fn fill(&self, text: &str) -> String {
         let filled = text.split_inclusive('}').map(|piece| match piece.split_once('{') {
             Some((before, key)) => before.to_owned() + &self.value(key.trim_end_matches('}')),
             None => piece.to_owned(),

@@ -159,13 +159,6 @@ pub(super) fn net_rx(case: &Case<'_>) -> Advice {
     }
 }
 
-/// Softirqs, tasklets and threads of drivers: they run where the device's interrupt fires.
-pub(super) fn follows_device(case: &Case<'_>) -> Advice {
-    case.say(
-        "{label} runs where its device interrupts: move the device interrupts in this list to {housekeeping}",
-    )
-}
-
 /// The timer that NAPI arms when a NIC's interrupts are deferred.
 pub(super) fn napi_timer(case: &Case<'_>) -> Advice {
     let armed = case.context.host.nics.iter().find(|nic| {

@@ -16,34 +16,22 @@ pub(super) fn isolate(case: &Case<'_>, why: &str, when_isolated: &str) -> Advice
 }
 
 /// Another CPU woke a thread on this one.
-pub(super) fn reschedule(case: &Case<'_>) -> Advice {
-    isolate(
-        case,
-        "another CPU woke a thread that may run here",
-        "the threads in this list are pinned here by their own affinity, so move them",
-    )
-}
-
+pub(super) const RESCHEDULE: [&str; 2] = [
+    "another CPU woke a thread that may run here",
+    "the threads in this list are pinned here by their own affinity, so move them",
+];
 /// Load balancing by the scheduler.
-pub(super) fn balance(case: &Case<'_>) -> Advice {
-    isolate(
-        case,
-        "the scheduler balances load here",
-        "a cpuset with cpuset.sched_load_balance may still contain them (control groups version 1)",
-    )
-}
-
+pub(super) const BALANCE: [&str; 2] = [
+    "the scheduler balances load here",
+    "a cpuset with cpuset.sched_load_balance may still contain them (control groups version 1)",
+];
 /// Work of the block layer: a request completes on the CPU that submitted it.
-pub(super) fn block(case: &Case<'_>) -> Advice {
-    isolate(
-        case,
-        "a disk request completes here, usually one that was submitted here",
-        "submit no disk requests on these CPUs (log and record from threads on housekeeping CPUs)",
-    )
-}
-
+pub(super) const BLOCK: [&str; 2] = [
+    "a disk request completes here, usually one that was submitted here",
+    "submit no disk requests on these CPUs (log and record from threads on housekeeping CPUs)",
+];
 /// A soft high-resolution timer, and other timers without a separate rule.
-pub(super) fn other_timer(case: &Case<'_>) -> Advice {
-    let why = format!("{} was armed by code that ran here", case.function());
-    isolate(case, &why, "a system call or an interrupt on these CPUs arms it; the timeline shows which")
-}
+pub(super) const OTHER_TIMER: [&str; 2] = [
+    "{function} was armed by code that ran here",
+    "a system call or an interrupt on these CPUs arms it; the timeline shows which",
+];

@@ -1,6 +1,6 @@
 //! Remedies: which setting of the catalogue removes a cause, and what to do with it on this host.
 //!
-//! An entry of [`rules::RULES`] is one rule: kind, names, setting, and the function that words the action.
+//! An entry of [`rules::RULES`] is one rule: kind, names, setting, and the words of the action.
 //! The action takes into account what is in force on the host, if the snapshot shows it.
 
 mod calls;
@@ -54,7 +54,11 @@ pub fn remedy(
     let advice = if rule.belongs_to_housekeeping && hit.is_on_housekeeping {
         Advice::Act(hit.leave_it_on_housekeeping())
     } else {
-        (rule.act)(&hit)
+        match rule.act {
+            Act::Say(text) => hit.say(text),
+            Act::Isolate([why, when_isolated]) => isolation::isolate(&hit, &hit.fill(why), when_isolated),
+            Act::By(act) => act(&hit),
+        }
     };
     let (setting, action) = match advice {
         Advice::Act(action) => (rule.setting, action),
@@ -105,7 +109,16 @@ struct Rule {
     setting: &'static str,
     /// The cause is acceptable on a housekeeping CPU.
     belongs_to_housekeeping: bool,
-    act: fn(&Case<'_>) -> Advice,
+    act: Act,
+}
+
+/// How a rule words its action.
+enum Act {
+    /// A text as in [`Case::say`].
+    Say(&'static str),
+    /// Advice to isolate the CPUs: the reason, as in [`Case::say`], and what to do if they are isolated.
+    Isolate([&'static str; 2]),
+    By(fn(&Case<'_>) -> Advice),
 }
 
 impl Rule {

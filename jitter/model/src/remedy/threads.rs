@@ -95,12 +95,3 @@ pub(super) fn unbound_worker(case: &Case<'_>) -> Advice {
     }
     Advice::Act(format!("echo {} > {path}", housekeeping.to_mask()))
 }
-
-pub(super) fn idle_injection(case: &Case<'_>) -> Advice {
-    case.say("{name} idles the CPU to cool it: improve the host's cooling")
-}
-
-/// A guest's processor, or its helpers.
-pub(super) fn virtual_machine(case: &Case<'_>) -> Advice {
-    case.say("{label} belongs to a virtual machine on this host: move or stop it")
-}
