@@ -1,5 +1,6 @@
 //! Decodes answers of the ethtool family into facts. Attribute numbers are those of linux/ethtool_netlink.h.
 
+use super::ioctl::word;
 use crate::netlink::message::{Attributes, text, u32_at};
 use lowlat_host::snapshot::{Channels, Coalescing, Eee, Fec, Pause, Rings, Timestamping};
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,9 +13,33 @@ fn flag(answer: &Attributes<'_>, kind: u16) -> Option<bool> {
     answer.value_of(kind)?.first().map(|byte| *byte != 0)
 }
 
-/// The kernel omits kinds of queues that the device cannot have.
-pub(super) fn channels(answer: &[u8]) -> Channels {
-    let count = |kind| number(&Attributes(answer), kind).unwrap_or(0);
+/// An answer that is a list of numbers. The word N of a structure of the ioctl, whose word 0 is the command, is the
+/// attribute N + 1 of netlink, whose attribute 1 is a header.
+#[derive(Clone, Copy)]
+pub(super) enum Numbers<'a> {
+    Netlink(&'a [u8]),
+    Structure(&'a [u8]),
+}
+
+impl Numbers<'_> {
+    /// The kernel omits in netlink what the device or its driver does not have.
+    fn get(self, kind: u16) -> Option<u32> {
+        match self {
+            Self::Netlink(answer) => number(&Attributes(answer), kind),
+            Self::Structure(data) => Some(word(data, usize::from(kind) - 1)),
+        }
+    }
+
+    fn flag(self, kind: u16) -> Option<bool> {
+        match self {
+            Self::Netlink(answer) => flag(&Attributes(answer), kind),
+            Self::Structure(_) => self.get(kind).map(|word| word != 0),
+        }
+    }
+}
+
+pub(super) fn channels(answer: Numbers<'_>) -> Channels {
+    let count = |kind| answer.get(kind).unwrap_or(0);
     Channels {
         rx_max: count(2),
         tx_max: count(3),
@@ -25,23 +50,21 @@ pub(super) fn channels(answer: &[u8]) -> Channels {
     }
 }
 
-/// The kernel omits rings that the device cannot have.
-pub(super) fn rings(answer: &[u8]) -> Rings {
-    let count = |kind| number(&Attributes(answer), kind).unwrap_or(0);
+pub(super) fn rings(answer: Numbers<'_>) -> Rings {
+    let count = |kind| answer.get(kind).unwrap_or(0);
     Rings { rx_max: count(2), tx_max: count(5), rx: count(6), tx: count(9) }
 }
 
-/// The kernel omits what the driver does not support.
-pub(super) fn coalescing(answer: &[u8]) -> Coalescing {
-    let answer = Attributes(answer);
+/// The coalescing of an interface or a queue.
+pub(super) fn coalescing(answer: Numbers<'_>) -> Coalescing {
     Coalescing {
-        rx_usecs: number(&answer, 2),
-        rx_frames: number(&answer, 3),
-        rx_usecs_irq: number(&answer, 4),
-        tx_usecs: number(&answer, 6),
-        tx_frames: number(&answer, 7),
-        adaptive_rx: flag(&answer, 11),
-        adaptive_tx: flag(&answer, 12),
+        rx_usecs: answer.get(2),
+        rx_frames: answer.get(3),
+        rx_usecs_irq: answer.get(4),
+        tx_usecs: answer.get(6),
+        tx_frames: answer.get(7),
+        adaptive_rx: answer.flag(11),
+        adaptive_tx: answer.flag(12),
     }
 }
 
@@ -59,8 +82,8 @@ pub(super) fn as_far_as(queue: &Coalescing, interface: Option<&Coalescing>) -> C
     }
 }
 
-pub(super) fn pause(answer: &[u8]) -> Pause {
-    let is_on = |kind| flag(&Attributes(answer), kind).unwrap_or(false);
+pub(super) fn pause(answer: Numbers<'_>) -> Pause {
+    let is_on = |kind| answer.flag(kind).unwrap_or(false);
     Pause { autoneg: is_on(2), rx: is_on(3), tx: is_on(4) }
 }
 

@@ -5,7 +5,7 @@
 
 use super::Driver;
 use crate::netlink::message::{text, u32_at};
-use lowlat_host::snapshot::{Channels, Coalescing, Eee, Pause, Rings, Timestamping};
+use lowlat_host::snapshot::{Eee, Timestamping};
 use rustix::{
     io::Errno,
     ioctl::{Opcode, Updater},
@@ -120,46 +120,6 @@ pub(super) fn driver(interface: &str) -> Result<Driver, Errno> {
     let field = |at: usize| data.get(at..at + 32).map(text).unwrap_or_default();
     let told = |text: String| if text == "N/A" { String::new() } else { text };
     Ok(Driver { name: field(4), version: told(field(36)), firmware: told(field(68)) })
-}
-
-pub(super) fn channels(interface: &str) -> Result<Channels, Errno> {
-    let data = fixed(interface, command::CHANNELS)?;
-    Ok(Channels {
-        rx_max: word(&data, 1),
-        tx_max: word(&data, 2),
-        combined_max: word(&data, 4),
-        rx: word(&data, 5),
-        tx: word(&data, 6),
-        combined: word(&data, 8),
-    })
-}
-
-pub(super) fn rings(interface: &str) -> Result<Rings, Errno> {
-    let data = fixed(interface, command::RINGS)?;
-    Ok(Rings { rx_max: word(&data, 1), tx_max: word(&data, 4), rx: word(&data, 5), tx: word(&data, 8) })
-}
-
-pub(super) fn coalescing(interface: &str) -> Result<Coalescing, Errno> {
-    Ok(coalescing_of(&fixed(interface, command::COALESCING)?))
-}
-
-/// `struct ethtool_coalesce` of an interface or a queue.
-pub(super) fn coalescing_of(data: &[u8]) -> Coalescing {
-    Coalescing {
-        rx_usecs: Some(word(data, 1)),
-        rx_frames: Some(word(data, 2)),
-        rx_usecs_irq: Some(word(data, 3)),
-        tx_usecs: Some(word(data, 5)),
-        tx_frames: Some(word(data, 6)),
-        adaptive_rx: Some(word(data, 10) != 0),
-        adaptive_tx: Some(word(data, 11) != 0),
-    }
-}
-
-pub(super) fn pause(interface: &str) -> Result<Pause, Errno> {
-    let data = fixed(interface, command::PAUSE)?;
-    let is_on = |at| word(&data, at) != 0;
-    Ok(Pause { autoneg: is_on(1), rx: is_on(2), tx: is_on(3) })
 }
 
 pub(super) fn eee(interface: &str) -> Result<Eee, Errno> {

@@ -18,6 +18,7 @@ use crate::{
         message::{Attributes, attribute},
     },
 };
+use decode::Numbers;
 use lowlat_host::{
     Reading,
     snapshot::{Channels, Coalescing, Eee, Fec, Pause, Rings, Timestamping},
@@ -102,13 +103,14 @@ fn ask(interface: &str) -> Answers {
     let transceiver = over(&mut netlink, |connection| module_memory(connection, interface));
     let rss_contexts = over(&mut netlink, |connection| connection.list_about(interface, request::RSS));
     let mut asked = |request: u8| over(&mut netlink, |connection| connection.ask_about(interface, request));
-    let channels = either(interface, asked(request::CHANNELS), decode::channels, ioctl::channels);
-    let coalescing = either(interface, asked(request::COALESCING), decode::coalescing, ioctl::coalescing);
+    let channels = numbers(interface, asked(request::CHANNELS), ioctl::command::CHANNELS, decode::channels);
+    let coalescing =
+        numbers(interface, asked(request::COALESCING), ioctl::command::COALESCING, decode::coalescing);
     let queues = channels.known().map_or(1, |all| all.combined.saturating_add(all.rx.max(all.tx)));
     Answers {
         driver: reading(ioctl::driver(interface)),
         channels,
-        rings: either(interface, asked(request::RINGS), decode::rings, ioctl::rings),
+        rings: numbers(interface, asked(request::RINGS), ioctl::command::RINGS, decode::rings),
         coalescing: coalescing.clone(),
         offloads: either(interface, asked(request::FEATURES), decode::features, ioctl::features),
         timestamping: either(
@@ -117,7 +119,7 @@ fn ask(interface: &str) -> Answers {
             decode::timestamping,
             ioctl::timestamping,
         ),
-        pause: either(interface, asked(request::PAUSE), decode::pause, ioctl::pause),
+        pause: numbers(interface, asked(request::PAUSE), ioctl::command::PAUSE, decode::pause),
         fec: asked(request::FEC).map(|answer| decode::fec(&answer)),
         eee: either(interface, asked(request::EEE), decode::eee, ioctl::eee),
         rss_indirection: reading(ioctl::indirection(interface)),
@@ -140,6 +142,17 @@ fn either<T>(
     ioctl: fn(&str) -> Result<T, Errno>,
 ) -> Reading<T> {
     answer.map(|answer| decode(&answer)).or(|| reading(ioctl(interface)))
+}
+
+/// The numbers over netlink, otherwise those of the structure that the ioctl's command fills.
+fn numbers<T>(
+    interface: &str,
+    answer: Reading<Vec<u8>>,
+    command: u32,
+    decode: fn(Numbers<'_>) -> T,
+) -> Reading<T> {
+    let answer = answer.map(|answer| decode(Numbers::Netlink(&answer)));
+    answer.or(|| reading(ioctl::fixed(interface, command)).map(|data| decode(Numbers::Structure(&data))))
 }
 
 /// An answer over a connection, or why there is none.
