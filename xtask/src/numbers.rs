@@ -55,7 +55,7 @@ pub fn numbers(options: &Options) -> anyhow::Result<()> {
     }
     let tests: Vec<String> = contents
         .iter()
-        .filter(|(file, _)| file.ends_with(".rs"))
+        .filter(|(file, _)| is_rust(file))
         .flat_map(|(file, bytes)| test_modules(file, &String::from_utf8_lossy(bytes)))
         .collect();
     let is_test = |file: &str| {
@@ -65,10 +65,10 @@ pub fn numbers(options: &Options) -> anyhow::Result<()> {
         tests.iter().any(below)
     };
     for (file, bytes) in &contents {
-        if Path::new(file).extension().is_none_or(|extension| extension != "rs") {
+        if !is_rust(file) {
             // What git shows as text.
-            let is_text = !bytes.iter().take(8_000).any(|byte| *byte == 0);
-            text += if is_text { String::from_utf8_lossy(bytes).lines().count() } else { 0 };
+            let is_shown = !bytes.iter().take(8_000).any(|byte| *byte == 0);
+            text += if is_shown { String::from_utf8_lossy(bytes).lines().count() } else { 0 };
         } else if is_product(file) && !is_test(file) {
             let code = String::from_utf8_lossy(bytes);
             for line in code_lines(&code) {
@@ -126,6 +126,10 @@ fn is_upwards(from: &str, to: &str) -> bool {
         (None, _) => false,
         (Some(_), None) => true,
     }
+}
+
+fn is_rust(file: &str) -> bool {
+    Path::new(file).extension().is_some_and(|extension| extension == "rs")
 }
 
 fn is_product(file: &str) -> bool {

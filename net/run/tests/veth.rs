@@ -127,6 +127,7 @@ impl Pair {
     }
 
     /// Measures from one namespace to the other.
+    #[allow(clippy::needless_pass_by_value, reason = "callers make it for the call")]
     pub fn measure(&self, scenario: Scenario) -> PingpongRecord {
         // A busy kernel releases the queue of a closed AF_XDP socket late.
         let is_free = |result: &Result<_, PingpongError>| {

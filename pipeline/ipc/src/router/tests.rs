@@ -36,8 +36,8 @@ struct Subscriber {
 fn connect(router: &mut Router<Arc<Memory>>, number: u32, segment: &Arc<Memory>) -> Subscriber {
     let (inbox, ring) = (memory(inbox::BYTES), memory(index_ring::bytes(1024)));
     let pusher = index_ring::create(Arc::clone(&ring), 1024).unwrap();
-    let rung = Inbox::new(Arc::clone(&inbox)).unwrap();
-    assert!(router.connect(number, Delivery::Gap(pusher), rung, 0));
+    let woken = Inbox::new(Arc::clone(&inbox)).unwrap();
+    assert!(router.connect(number, Delivery::Gap(pusher), woken, 0));
     Subscriber {
         inbox: Inbox::new(inbox).unwrap(),
         ring: index_ring::open(ring).unwrap(),

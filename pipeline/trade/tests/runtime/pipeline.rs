@@ -232,7 +232,7 @@ fn a_run_waits_for_a_strategy_that_is_behind() {
             send(rustix::process::Signal::STOP);
             // The rest of the ticks takes 1.5 s at most.
             stopped = Some(thread::spawn(move || {
-                thread::sleep(Duration::from_millis(2_000));
+                thread::sleep(Duration::from_secs(2));
                 send(rustix::process::Signal::CONT);
             }));
         }

@@ -47,6 +47,9 @@ pub struct Usage {
     pub is_moved_out: bool,
 }
 
+/// Calls its argument once with the order sink of a strategy.
+pub type SinkOf<'a> = dyn FnMut(u32, &mut dyn FnMut(&mut dyn OrderSink)) + 'a;
+
 pub struct StrategyHost {
     members: Vec<HostedStrategy>,
     /// Indexes of members by instrument.
@@ -139,13 +142,12 @@ impl StrategyHost {
         !self.ready.is_empty()
     }
 
-    /// Serves the next strategy with one item; returns false if none is pending. `sink_of` calls its argument once
-    /// with the order sink of a strategy. `now_ns` is called before and after. A strategy over its budget too often
-    /// is not called any more, and `move_out` gets its number.
+    /// Serves the next strategy with one item; returns false if none is pending. `now_ns` is called before and
+    /// after. A strategy over its budget too often is not called any more, and `move_out` gets its number.
     #[inline(never)]
     pub fn serve(
         &mut self,
-        sink_of: &mut dyn FnMut(u32, &mut dyn FnMut(&mut dyn OrderSink)),
+        sink_of: &mut SinkOf<'_>,
         now_ns: &mut dyn FnMut() -> u64,
         move_out: &mut dyn FnMut(u32),
     ) -> bool {
