@@ -27,7 +27,7 @@ pub fn recorded(bytes: &[u8]) -> bool {
 pub struct Messages<'a> {
     /// Contents of the whole file.
     pub bytes: &'a [u8],
-    /// The channel of a capture, as [`FileError::Channels`] describes it; `None`: the only one.
+    /// The channel of a capture, as the error about several channels names it; `None`: the only one.
     pub channel: Option<&'a str>,
 }
 
