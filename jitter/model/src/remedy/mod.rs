@@ -55,9 +55,9 @@ pub fn remedy(
         Advice::Act(hit.leave_it_on_housekeeping())
     } else {
         match rule.act {
-            Act::Say(text) => hit.say(text),
-            Act::Isolate([why, when_isolated]) => isolation::isolate(&hit, &hit.fill(why), when_isolated),
-            Act::By(act) => act(&hit),
+            RuleAct::Say(text) => hit.say(text),
+            RuleAct::Isolate([why, when_isolated]) => isolation::isolate(&hit, &hit.fill(why), when_isolated),
+            RuleAct::By(act) => act(&hit),
         }
     };
     let (setting, action) = match advice {
@@ -109,11 +109,11 @@ struct Rule {
     setting: &'static str,
     /// The cause is acceptable on a housekeeping CPU.
     belongs_to_housekeeping: bool,
-    act: Act,
+    act: RuleAct,
 }
 
 /// How a rule words its action.
-enum Act {
+enum RuleAct {
     /// A text as in [`Case::say`].
     Say(&'static str),
     /// Advice to isolate the CPUs: the reason, as in [`Case::say`], and what to do if they are isolated.

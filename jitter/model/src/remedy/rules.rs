@@ -5,7 +5,7 @@
 //! Documentation/core-api/irq/irq-affinity.rst, Documentation/core-api/workqueue.rst.
 
 use super::case::Case;
-use super::{Act, Advice, Rule, calls, hardware, interrupts, isolation, memory, threads, ticks};
+use super::{Advice, Rule, RuleAct, calls, hardware, interrupts, isolation, memory, threads, ticks};
 use crate::CauseKind::{
     self, CallFunction, FirmwareOrHypervisor, Held, Hrtimer, Irq, Nmi, PageFault, Signal, Softirq, Tasklet,
     Thread, Timer, Unexplained, Vector, Work,
@@ -19,20 +19,20 @@ const fn placed(kind: CauseKind, names: &'static [&'static str], setting: &'stat
 
 /// A cause that is unwanted on any CPU, or that no placement removes.
 const fn anywhere(kind: CauseKind, names: &'static [&'static str], setting: &'static str) -> Rule {
-    Rule { kind, names, setting, belongs_to_housekeeping: false, act: Act::Say("") }
+    Rule { kind, names, setting, belongs_to_housekeeping: false, act: RuleAct::Say("") }
 }
 
 impl Rule {
     const fn say(self, text: &'static str) -> Self {
-        Self { act: Act::Say(text), ..self }
+        Self { act: RuleAct::Say(text), ..self }
     }
 
     const fn isolate(self, texts: [&'static str; 2]) -> Self {
-        Self { act: Act::Isolate(texts), ..self }
+        Self { act: RuleAct::Isolate(texts), ..self }
     }
 
     const fn by(self, act: fn(&Case<'_>) -> Advice) -> Self {
-        Self { act: Act::By(act), ..self }
+        Self { act: RuleAct::By(act), ..self }
     }
 }
 

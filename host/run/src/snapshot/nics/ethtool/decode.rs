@@ -16,12 +16,12 @@ fn flag(answer: &Attributes<'_>, kind: u16) -> Option<bool> {
 /// An answer that is a list of numbers. The word N of a structure of the ioctl, whose word 0 is the command, is the
 /// attribute N + 1 of netlink, whose attribute 1 is a header.
 #[derive(Clone, Copy)]
-pub(super) enum Numbers<'a> {
+pub(super) enum EthtoolNumbers<'a> {
     Netlink(&'a [u8]),
     Structure(&'a [u8]),
 }
 
-impl Numbers<'_> {
+impl EthtoolNumbers<'_> {
     /// The kernel omits in netlink what the device or its driver does not have.
     fn get(self, kind: u16) -> Option<u32> {
         match self {
@@ -38,7 +38,7 @@ impl Numbers<'_> {
     }
 }
 
-pub(super) fn channels(answer: Numbers<'_>) -> Channels {
+pub(super) fn channels(answer: EthtoolNumbers<'_>) -> Channels {
     let count = |kind| answer.get(kind).unwrap_or(0);
     Channels {
         rx_max: count(2),
@@ -50,13 +50,13 @@ pub(super) fn channels(answer: Numbers<'_>) -> Channels {
     }
 }
 
-pub(super) fn rings(answer: Numbers<'_>) -> Rings {
+pub(super) fn rings(answer: EthtoolNumbers<'_>) -> Rings {
     let count = |kind| answer.get(kind).unwrap_or(0);
     Rings { rx_max: count(2), tx_max: count(5), rx: count(6), tx: count(9) }
 }
 
 /// The coalescing of an interface or a queue.
-pub(super) fn coalescing(answer: Numbers<'_>) -> Coalescing {
+pub(super) fn coalescing(answer: EthtoolNumbers<'_>) -> Coalescing {
     Coalescing {
         rx_usecs: answer.get(2),
         rx_frames: answer.get(3),
@@ -82,7 +82,7 @@ pub(super) fn as_far_as(queue: &Coalescing, interface: Option<&Coalescing>) -> C
     }
 }
 
-pub(super) fn pause(answer: Numbers<'_>) -> Pause {
+pub(super) fn pause(answer: EthtoolNumbers<'_>) -> Pause {
     let is_on = |kind| answer.flag(kind).unwrap_or(false);
     Pause { autoneg: is_on(2), rx: is_on(3), tx: is_on(4) }
 }

@@ -1,6 +1,6 @@
 //! Lists that drivers report by the SIOCETHTOOL ioctl alone: their counters, flow rules, and coalescing by queue.
 
-use super::decode::{self, Numbers};
+use super::decode::{self, EthtoolNumbers};
 use super::ioctl::{self, NAME_BYTES, RULE_BYTES, command, put, word};
 use lowlat_host::snapshot::Coalescing;
 use rustix::{
@@ -144,7 +144,7 @@ pub(super) fn queue_coalescing(interface: &str, queues: u32) -> Result<Vec<Coale
     // SAFETY: the kernel writes one structure for each bit that is set, and there is room for so many.
     unsafe { ioctl::run(interface, &mut data) }?;
     let each = data.get(HEADER..).unwrap_or_default().chunks_exact(ONE);
-    Ok(each.map(|queue| decode::coalescing(Numbers::Structure(queue))).collect())
+    Ok(each.map(|queue| decode::coalescing(EthtoolNumbers::Structure(queue))).collect())
 }
 
 /// Zeroed memory that ends at an inaccessible page. The kernel writes as many counters as a driver has at that moment;

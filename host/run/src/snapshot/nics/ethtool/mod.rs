@@ -18,7 +18,7 @@ use crate::{
         message::{Attributes, attribute},
     },
 };
-use decode::Numbers;
+use decode::EthtoolNumbers;
 use lowlat_host::{
     Reading,
     snapshot::{Channels, Coalescing, Eee, Fec, Pause, Rings, Timestamping},
@@ -149,10 +149,11 @@ fn numbers<T>(
     interface: &str,
     answer: Reading<Vec<u8>>,
     command: u32,
-    decode: fn(Numbers<'_>) -> T,
+    decode: fn(EthtoolNumbers<'_>) -> T,
 ) -> Reading<T> {
-    let answer = answer.map(|answer| decode(Numbers::Netlink(&answer)));
-    answer.or(|| reading(ioctl::fixed(interface, command)).map(|data| decode(Numbers::Structure(&data))))
+    let answer = answer.map(|answer| decode(EthtoolNumbers::Netlink(&answer)));
+    answer
+        .or(|| reading(ioctl::fixed(interface, command)).map(|data| decode(EthtoolNumbers::Structure(&data))))
 }
 
 /// An answer over a connection, or why there is none.

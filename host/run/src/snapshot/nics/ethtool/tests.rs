@@ -28,16 +28,19 @@ fn bitset(kind: u16, bits: &[Vec<u8>]) -> Vec<u8> {
 fn answers_are_decoded_and_missing_values_are_distinguished_from_zero() {
     let answer = [number(2, 1), number(5, 64), number(6, 1), number(9, 16)].concat();
     let expected = Channels { rx: 1, tx: 0, combined: 16, rx_max: 1, tx_max: 0, combined_max: 64 };
-    assert_eq!(decode::channels(Numbers::Netlink(&answer)), expected);
+    assert_eq!(decode::channels(EthtoolNumbers::Netlink(&answer)), expected);
     let rings = Rings { rx: 2, tx: 4, rx_max: 1, tx_max: 3 };
     assert_eq!(
-        decode::rings(Numbers::Netlink(&[number(2, 1), number(5, 3), number(6, 2), number(9, 4)].concat())),
+        decode::rings(EthtoolNumbers::Netlink(
+            &[number(2, 1), number(5, 3), number(6, 2), number(9, 4)].concat()
+        )),
         rings
     );
-    let coalescing = decode::coalescing(Numbers::Netlink(&[number(2, 0), attribute(11, &[1])].concat()));
+    let coalescing =
+        decode::coalescing(EthtoolNumbers::Netlink(&[number(2, 0), attribute(11, &[1])].concat()));
     let expected = Coalescing { rx_usecs: Some(0), adaptive_rx: Some(true), ..Coalescing::default() };
     assert_eq!(coalescing, expected);
-    let by_ioctl = decode::coalescing(Numbers::Structure(&[0; 92]));
+    let by_ioctl = decode::coalescing(EthtoolNumbers::Structure(&[0; 92]));
     assert_eq!(by_ioctl.adaptive_tx, Some(false));
     let queue = Coalescing { adaptive_rx: Some(false), ..expected.clone() };
     assert_eq!(
@@ -151,7 +154,7 @@ fn a_virtual_interface_answers_over_netlink_and_ioctl() {
         assert_eq!(ioctl::timestamping("lowlat0").unwrap(), *stamps);
         if let Reading::Known(channels) = &answers.channels {
             assert_eq!(
-                decode::channels(Numbers::Structure(
+                decode::channels(EthtoolNumbers::Structure(
                     &ioctl::fixed("lowlat0", ioctl::command::CHANNELS).unwrap()
                 )),
                 *channels
@@ -283,7 +286,7 @@ fn a_capture_of_an_earlier_version_does_not_say_that_the_driver_lacks_what_it_wa
 fn pause_frames_energy_saving_and_error_correction_are_decoded() {
     let on = |kind: u16| attribute(kind, &[1]);
     let pause = Pause { autoneg: false, rx: true, tx: false };
-    assert_eq!(decode::pause(Numbers::Netlink(&[attribute(2, &[0]), on(3)].concat())), pause);
+    assert_eq!(decode::pause(EthtoolNumbers::Netlink(&[attribute(2, &[0]), on(3)].concat())), pause);
     assert_eq!(decode::eee(&[attribute(4, &[0]), on(5)].concat()), Eee { eee: true, is_active: false });
     let modes = bitset(2, &[bit(50, "RS"), bit(51, "BASER")]);
     let fec = Fec { configured: vec!["auto".into(), "rs".into(), "baser".into()], active: Some("rs".into()) };
@@ -342,7 +345,7 @@ proptest::proptest! {
     #[test]
     fn no_bytes_panic(bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..200), kind in 0u16..30) {
         for bytes in [bytes.clone(), attribute(kind, &bytes), bitset(kind, &[attribute(1, &bytes)])] {
-            let numbers = Numbers::Netlink(&bytes);
+            let numbers = EthtoolNumbers::Netlink(&bytes);
             let _ = (decode::channels(numbers), decode::rings(numbers), decode::coalescing(numbers));
             let _ = (decode::features(&bytes), decode::timestamping(&bytes));
             let _ = (decode::pause(numbers), decode::eee(&bytes), decode::fec(&bytes));
