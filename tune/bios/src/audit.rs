@@ -38,21 +38,30 @@ pub enum BiosVerdict {
 }
 
 impl BiosVerdict {
-    /// All verdicts with their words.
-    pub const WORST_FIRST: [(Self, &str); 9] = [
-        (Self::Differs, "differs"),
-        (Self::Overridden, "overridden"),
-        (Self::Lost, "will be lost"),
-        (Self::Pending, "pending"),
-        (Self::NotOffered, "not offered"),
-        (Self::UnknownHere, "unknown here"),
-        (Self::NotJudged, "not judged"),
-        (Self::Good, "as wanted"),
-        (Self::NoOpinion, "no preference"),
+    pub const WORST_FIRST: [Self; 9] = [
+        Self::Differs,
+        Self::Overridden,
+        Self::Lost,
+        Self::Pending,
+        Self::NotOffered,
+        Self::UnknownHere,
+        Self::NotJudged,
+        Self::Good,
+        Self::NoOpinion,
     ];
 
     pub fn word(self) -> &'static str {
-        Self::WORST_FIRST.iter().find(|(verdict, _)| *verdict == self).map_or("", |(_, word)| word)
+        match self {
+            Self::Differs => "differs",
+            Self::Overridden => "overridden",
+            Self::Lost => "will be lost",
+            Self::Pending => "pending",
+            Self::UnknownHere => "unknown here",
+            Self::NotOffered => "not offered",
+            Self::NotJudged => "not judged",
+            Self::Good => "as wanted",
+            Self::NoOpinion => "no preference",
+        }
     }
 
     /// True if the value differs from the wanted one now or after the next restart.

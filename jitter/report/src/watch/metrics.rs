@@ -172,8 +172,8 @@ fn of_plan(watch: &Watch) -> Vec<MetricFamily> {
     };
     let compared = watch.settings.verification();
     let counts = compared.iter().flat_map(|verification| {
-        Standing::WORST_FIRST.map(|(standing, word)| {
-            (vec![("standing", word.to_owned())], f64::from(verification.counts.count(standing)))
+        Standing::WORST_FIRST.map(|standing| {
+            (vec![("standing", standing.word().to_owned())], f64::from(verification.counts.count(standing)))
         })
     });
     let faults =

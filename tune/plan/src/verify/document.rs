@@ -157,21 +157,31 @@ pub enum Standing {
 }
 
 impl Standing {
-    /// All standings with their words, the most important first.
-    pub const WORST_FIRST: [(Self, &str); 9] = [
-        (Self::Overridden, "overridden"),
-        (Self::Lost, "lost"),
-        (Self::Refused, "refused"),
-        (Self::Ineffective, "ineffective"),
-        (Self::Unreadable, "unreadable"),
-        (Self::Pending, "pending"),
-        (Self::MovesLater, "moves later"),
-        (Self::Gone, "gone"),
-        (Self::Held, "held"),
+    /// All standings, the most important first.
+    pub const WORST_FIRST: [Self; 9] = [
+        Self::Overridden,
+        Self::Lost,
+        Self::Refused,
+        Self::Ineffective,
+        Self::Unreadable,
+        Self::Pending,
+        Self::MovesLater,
+        Self::Gone,
+        Self::Held,
     ];
 
     pub fn word(self) -> &'static str {
-        Self::WORST_FIRST.iter().find(|(standing, _)| *standing == self).map_or("", |(_, word)| word)
+        match self {
+            Self::Overridden => "overridden",
+            Self::Lost => "lost",
+            Self::Refused => "refused",
+            Self::Ineffective => "ineffective",
+            Self::Unreadable => "unreadable",
+            Self::Pending => "pending",
+            Self::MovesLater => "moves later",
+            Self::Gone => "gone",
+            Self::Held => "held",
+        }
     }
 
     /// True if such a row fails the verification.
@@ -225,12 +235,12 @@ impl Counts {
 
     /// Rows that fail the verification.
     pub fn not_held(&self) -> u32 {
-        let faults = Standing::WORST_FIRST.into_iter().filter(|(standing, _)| standing.is_fault());
-        faults.map(|(standing, _)| self.count(standing)).fold(0, u32::saturating_add)
+        let faults = Standing::WORST_FIRST.into_iter().filter(|standing| standing.is_fault());
+        faults.map(|standing| self.count(standing)).fold(0, u32::saturating_add)
     }
 
     pub fn rows(&self) -> u32 {
-        Standing::WORST_FIRST.iter().map(|(standing, _)| self.count(*standing)).fold(0, u32::saturating_add)
+        Standing::WORST_FIRST.into_iter().map(|standing| self.count(standing)).fold(0, u32::saturating_add)
     }
 }
 

@@ -26,7 +26,7 @@ pub fn bios_text(audit: &BiosAudit, options: BiosTextOptions) -> String {
         options.show_all || !matches!(finding.verdict, BiosVerdict::Good | BiosVerdict::NoOpinion)
     };
     let mut shown_rows = 0;
-    for (verdict, _) in BiosVerdict::WORST_FIRST {
+    for verdict in BiosVerdict::WORST_FIRST {
         for finding in audit.findings.iter().filter(|f| f.verdict == verdict).filter(is_shown) {
             if shown_rows == 0 {
                 out.push('\n');

@@ -243,8 +243,8 @@ fn outcome_style(outcome: Outcome) -> Style {
 fn verdict(verification: &Verification) -> String {
     let counts = &verification.counts;
     let listed = |is_meant: fn(Standing) -> bool| {
-        let meant = Standing::WORST_FIRST.into_iter().filter(|(standing, _)| is_meant(*standing));
-        listed(meant.map(|(standing, word)| (counts.count(standing), word)))
+        let meant = Standing::WORST_FIRST.into_iter().filter(|standing| is_meant(*standing));
+        listed(meant.map(|standing| (counts.count(standing), standing.word())))
     };
     let rows = plural(counts.rows() as usize, "row");
     match verification.outcome() {

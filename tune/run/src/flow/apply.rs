@@ -369,9 +369,9 @@ impl Ready {
             is_changed: false,
         };
         let mut carried_out = applying.mark(None);
-        for (stage, _, doing) in ApplyStage::ORDER {
+        for stage in ApplyStage::ORDER {
             if carried_out.is_ok() {
-                tell(doing);
+                tell(stage.words().1);
                 carried_out = applying.stage(host, stage);
             }
             carried_out = carried_out.and_then(|()| Ok(site.seal(&applying.log)?));

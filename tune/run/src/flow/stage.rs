@@ -25,31 +25,41 @@ pub(super) enum ApplyStage {
 }
 
 impl ApplyStage {
-    /// The stages in the order in which they are applied: each with its name in IDs, and what it does.
-    pub(super) const ORDER: [(Self, &str, &str); 8] = [
-        (Self::Confirm, "confirm", "arming the dead-man switch"),
-        (Self::Tuned, "tuned", "preparing TuneD and units"),
-        (Self::Queues, "queues", "setting queues of interfaces"),
-        (Self::Run, "run", "setting run-time values"),
-        (Self::Files, "files", "writing files"),
-        (Self::Boot, "boot", "writing the boot loader's configuration"),
-        (Self::Loader, "loader", "generating the boot menu"),
-        (Self::Persist, "persist", "writing units"),
+    /// The stages in the order in which they are applied.
+    pub(super) const ORDER: [Self; 8] = [
+        Self::Confirm,
+        Self::Tuned,
+        Self::Queues,
+        Self::Run,
+        Self::Files,
+        Self::Boot,
+        Self::Loader,
+        Self::Persist,
     ];
 
-    fn name(self) -> &'static str {
-        Self::ORDER.iter().find(|(stage, ..)| *stage == self).map_or("", |(_, name, _)| name)
+    /// The stage's name in IDs, and what it does.
+    pub(super) fn words(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Confirm => ("confirm", "arming the dead-man switch"),
+            Self::Tuned => ("tuned", "preparing TuneD and units"),
+            Self::Queues => ("queues", "setting queues of interfaces"),
+            Self::Run => ("run", "setting run-time values"),
+            Self::Files => ("files", "writing files"),
+            Self::Boot => ("boot", "writing the boot loader's configuration"),
+            Self::Loader => ("loader", "generating the boot menu"),
+            Self::Persist => ("persist", "writing units"),
+        }
     }
 
     /// The id of the stage of a plan: "9f86d081884c7d65/files". `round` distinguishes rounds whose steps
     /// differ: a boot menu changes with a kernel update.
     pub(super) fn id(self, plan_id: &str, round: usize) -> String {
-        of_round(format!("{plan_id}/{}", self.name()), round)
+        of_round(format!("{plan_id}/{}", self.words().0), round)
     }
 
     /// True if an id of the undo log belongs to this stage.
     pub(super) fn is_of(self, log_id: &str) -> bool {
-        word_of(log_id) == self.name()
+        word_of(log_id) == self.words().0
     }
 }
 
