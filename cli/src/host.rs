@@ -112,15 +112,11 @@ impl Host {
         role::named_cpus(&self.role, &self.allocation.isolated)
     }
 
-    fn print_role_notes(&self) {
-        for note in self.role_notes() {
+    /// Prints on stderr which role the host is judged by, unless the user named it, and the warnings about it.
+    pub fn print_role_notes(&self) {
+        for note in lowlat_host_report::role_notes(&self.role, &self.allocation, &self.role_warnings) {
             output::talk(&note);
         }
-    }
-
-    /// Returns which role the host is judged by, unless the user named it, and the warnings about it.
-    pub fn role_notes(&self) -> Vec<String> {
-        lowlat_host_report::role_notes(&self.role, &self.allocation, &self.role_warnings)
     }
 
     /// Returns which role the host is judged by, unless the user named it.

@@ -66,12 +66,17 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
+/// True if transcripts are to be written as they come out now.
+fn are_rewritten() -> bool {
+    std::env::var("TRYCMD").is_ok_and(|value| value == "overwrite")
+}
+
 /// Writes rewritten transcripts back to the documents, also after differences.
 struct Back(Vec<(PathBuf, PathBuf)>);
 
 impl Drop for Back {
     fn drop(&mut self) {
-        if std::env::var("TRYCMD").is_ok_and(|value| value == "overwrite") {
+        if are_rewritten() {
             for (copied, document) in &self.0 {
                 let _ = fs::copy(copied, document);
             }
@@ -145,8 +150,7 @@ fn transcripts_of_documents() {
         for (name, fixture) in GIVEN.iter().filter(|(name, _)| text.contains(name)) {
             copy(&top().join(fixture), &files.join(name));
         }
-        let is_rewritten = std::env::var("TRYCMD").is_ok();
-        fs::write(&copied, if is_rewritten { text } else { without_counts(&text) }).expect("a copy");
+        fs::write(&copied, if are_rewritten() { text } else { without_counts(&text) }).expect("a copy");
         back.0.push((copied, document));
     }
     assert!(back.0.len() > 20, "{} documents with transcripts: the search finds too few", back.0.len());

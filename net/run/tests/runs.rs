@@ -1,7 +1,7 @@
 //! Every transport with every muxer and waiting mode.
 
-use super::{Server, alone, beside_others, check, client, client_until, short};
-use lowlat_net::pingpong::{Muxer, PingpongRecord, Scenario, Transport, Unsound, Waiting};
+use super::{Server, alone, beside_others, check, client, client_until, is_of_load, short, until_fair};
+use lowlat_net::pingpong::{Muxer, Scenario, Transport, Unsound, Waiting};
 use lowlat_net_run::{PingpongError, ServerEvent};
 use std::{
     process::Command,
@@ -130,12 +130,10 @@ fn a_rate_is_kept_and_latency_counts_from_the_due_time() {
 #[test]
 fn pinned_ends_on_one_host_have_a_control_before_each_size_and_after_the_last() {
     let _beside = beside_others();
-    // A busy machine may leave the control's threads without a common turn.
-    let is_late = |record: &PingpongRecord| {
-        record.warnings.iter().any(|warning| warning.contains("they did not answer each other within"))
-    };
-    let runs = || client(short(Transport::Pipe), "").unwrap();
-    let record = (0..10).map(|_| runs()).find(|record| !is_late(record)).unwrap_or_else(runs);
+    let record = until_fair(
+        || client(short(Transport::Pipe), "").unwrap(),
+        |record| !record.warnings.iter().any(|warning| is_of_load(warning)),
+    );
     if cpus() < 2 {
         assert!(record.controls.is_empty() && record.control_missing.is_some());
         eprintln!("skipped: control: one CPU");

@@ -1,6 +1,6 @@
 //! Two network namespaces with a pair of virtual interfaces, GRO on and TSO off so that their queues can be polled.
 
-use super::{alone, check, client, short};
+use super::{alone, check, client, short, until_fair};
 use lowlat_host_run::Root;
 use lowlat_net::pingpong::{Muxer, PingpongRecord, Scenario, Transport, Unsound, Waiting};
 use lowlat_net_run::{PingpongError, ServerEvent, ServerOptions, run_server};
@@ -134,8 +134,7 @@ impl Pair {
             let said = result.as_ref().err().map(PingpongError::to_string).unwrap_or_default();
             !said.contains("another socket has one of its queues")
         };
-        let tries = || self.try_measure(scenario.clone(), ADDRESSES[1]);
-        (0..10).map(|_| tries()).find(is_free).unwrap_or_else(tries).unwrap()
+        until_fair(|| self.try_measure(scenario.clone(), ADDRESSES[1]), is_free).unwrap()
     }
 
     /// Measures from one namespace to an address of the other.

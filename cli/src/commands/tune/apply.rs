@@ -93,7 +93,7 @@ pub fn run(arguments: &TuneApplyArgs) -> anyhow::Result<Exit> {
         None => (Plan::of(&host.context(), env!("CARGO_PKG_VERSION")), PlanFrom::Host),
     };
     let options = options(arguments);
-    host.role_notes().iter().for_each(|note| output::talk(note));
+    host.print_role_notes();
     let offer = offer(arguments, &site)?;
     carry_out(&site, &host.snapshot, (wanted, from), options, (arguments.yes, arguments.json), offer)
 }
