@@ -65,7 +65,7 @@ fn lost_datagrams_are_counted_and_the_run_continues() {
         }
         let (pause, length) = (Duration::from_millis(300), Duration::from_millis(100));
         let record = interrupted(&pair, scenario(waiting, has_parts), pause, length);
-        check_warnings(&record);
+        check_warnings(&record.warnings);
         let lost: Vec<u64> = record.sizes.iter().map(|size| size.lost_count).collect();
         eprintln!("{waiting}, parts: {has_parts}: lost {lost:?}");
         assert!(lost.len() == 2 && lost.iter().sum::<u64>() > 0, "{lost:?}");
@@ -133,7 +133,7 @@ fn repeated_answers_are_counted_and_no_figure_has_them() {
     let record = pair.measure(plain);
     is_over.store(true, Ordering::Relaxed);
     let repeated = repeating.join().unwrap().expect("frames");
-    check_warnings(&record);
+    check_warnings(&record.warnings);
     let found: u64 = record.sizes.iter().map(|size| size.duplicate_count + size.late_count).sum();
     let iterations: u64 = record.sizes.iter().map(|size| size.figures.iterations).sum();
     let shown: Vec<_> =

@@ -255,7 +255,7 @@ fn wrong_stamps_are_counted_and_their_messages_are_not() {
         };
         vec![Message::Stamps { rows: (0..count).map(row).collect() }]
     });
-    check_warnings(&record);
+    check_warnings(&record.warnings);
     let parts = record.sizes[0].parts.as_ref().unwrap();
     assert!(parts.missing > 0 && parts.disordered > 0, "{parts:?}");
     assert_eq!((parts.missing + parts.disordered, parts.adding_up), (parts.messages, 0));

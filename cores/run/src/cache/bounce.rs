@@ -17,8 +17,10 @@ use thiserror::Error;
 const ROUNDS_PER_SAMPLE: u64 = 10;
 /// Lines that one CPU reads or writes at once.
 const LINES: usize = 64;
-/// Turns without an answer after which the time is checked.
+/// Turns without an answer after which the thread naps and the time is checked.
 const TURNS_PER_CHECK: u32 = 1 << 16;
+/// Sleep of a thread whose turns had no answer.
+const NAP: Duration = Duration::from_micros(100);
 /// Longest measurement of a pair. Two CPUs of a busy host may not run at once for long.
 const TIME_MAX: Duration = Duration::from_secs(2);
 
@@ -277,7 +279,13 @@ fn wait_for(line: &Line, round: u64, deadline: Instant) -> Option<()> {
 fn spent(turns: &mut u32, deadline: Instant) -> Option<()> {
     hint::spin_loop();
     *turns = turns.wrapping_add(1);
-    (!turns.is_multiple_of(TURNS_PER_CHECK) || Instant::now() <= deadline).then_some(())
+    if !turns.is_multiple_of(TURNS_PER_CHECK) {
+        return Some(());
+    }
+    // The other thread has no CPU. One that slept gets its own before one that span: so both soon run at once, where
+    // two that take turns with others might not for seconds.
+    thread::sleep(NAP);
+    (Instant::now() <= deadline).then_some(())
 }
 
 #[cfg(test)]
