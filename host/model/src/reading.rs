@@ -61,6 +61,16 @@ impl<T> Reading<T> {
         Self::Unparsable(Box::new(Unparsable::new(path, raw, expected)))
     }
 
+    /// `Known` if what was found at `path` was understood, otherwise unparsable with its raw text.
+    pub fn understood(
+        value: Option<T>,
+        path: impl Into<String>,
+        raw: &str,
+        expected: impl Into<String>,
+    ) -> Self {
+        value.map_or_else(|| Self::unparsable(path, raw, expected), Self::Known)
+    }
+
     pub fn known(&self) -> Option<&T> {
         match self {
             Self::Known(value) => Some(value),
@@ -139,10 +149,7 @@ impl<T> Reading<T> {
 impl Reading<String> {
     /// Parses the text; invalid text becomes unparsable and keeps the raw text.
     pub fn parse<T>(self, path: &str, expected: &str, parse: impl FnOnce(&str) -> Option<T>) -> Reading<T> {
-        self.and_then(|raw| match parse(raw.trim()) {
-            Some(value) => Reading::Known(value),
-            None => Reading::unparsable(path, &raw, expected),
-        })
+        self.and_then(|raw| Reading::understood(parse(raw.trim()), path, &raw, expected))
     }
 
     /// The known text, or the empty string.

@@ -38,10 +38,8 @@ impl Table {
         root.read_bytes(path).and_then(|bytes| {
             let bytes_max = usize::try_from(FILE_BYTES_MAX).unwrap_or(usize::MAX);
             let text = String::from_utf8_lossy(whole_lines(&bytes, bytes_max));
-            Self::parse(&text, only).map_or_else(
-                || Reading::unparsable(path, &text, "a header that names CPUs (CPU0 CPU1 …)"),
-                Reading::Known,
-            )
+            let table = Self::parse(&text, only);
+            Reading::understood(table, path, &text, "a header that names CPUs (CPU0 CPU1 …)")
         })
     }
 

@@ -54,10 +54,7 @@ impl TaskStat {
         root.read_bytes(path).and_then(|bytes| {
             // Its owner may choose any bytes as its name, so the file need not be UTF-8.
             let line = String::from_utf8_lossy(&bytes);
-            Self::parse(&line).map_or_else(
-                || Reading::unparsable(path, &line, "a line such as \"1 (init) S 0 1 …\""),
-                Reading::Known,
-            )
+            Reading::understood(Self::parse(&line), path, &line, "a line such as \"1 (init) S 0 1 …\"")
         })
     }
 
@@ -103,14 +100,15 @@ pub fn cpus_allowed(root: &Root, path: &str) -> Reading<CpuSet> {
     root.read_bytes(path).and_then(|bytes| {
         let text = String::from_utf8_lossy(&bytes);
         let field = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
-        let unparsable = |raw, expected| Reading::unparsable(path, raw, expected);
         match (field("Cpus_allowed_list:"), field("Cpus_allowed:")) {
-            (Some(list), _) => CpuSet::parse_list(list).map_or_else(
-                |_| unparsable(list, "Cpus_allowed_list with a CPU list such as 0-3,8"),
-                Reading::Known,
-            ),
-            (None, Some(mask)) => CpuSet::parse_mask(mask)
-                .map_or_else(|_| unparsable(mask, "Cpus_allowed with a CPU mask such as ff"), Reading::Known),
+            (Some(list), _) => {
+                let cpus = CpuSet::parse_list(list).ok();
+                Reading::understood(cpus, path, list, "Cpus_allowed_list with a CPU list such as 0-3,8")
+            }
+            (None, Some(mask)) => {
+                let cpus = CpuSet::parse_mask(mask).ok();
+                Reading::understood(cpus, path, mask, "Cpus_allowed with a CPU mask such as ff")
+            }
             (None, None) => Reading::Absent,
         }
     })

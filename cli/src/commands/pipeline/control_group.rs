@@ -29,7 +29,7 @@ fn share(text: &str, path: String) -> Reading<Option<f64>> {
         "max" | "-1" => Some(None),
         quota => Some(Some(quota.parse::<f64>().ok()? / period.trim().parse::<f64>().ok()?)),
     });
-    found.map_or_else(|| Reading::unparsable(path, text, "a quota and a period in us"), Reading::Known)
+    Reading::understood(found, path, text, "a quota and a period in us")
 }
 
 #[cfg(test)]

@@ -48,10 +48,8 @@ fn bytes_of(meminfo: &Reading<String>, name: &str) -> Reading<u64> {
             return Reading::Absent;
         };
         let kib = line.trim().strip_suffix("kB").and_then(|kib| kib.trim().parse::<u64>().ok());
-        kib.map_or_else(
-            || Reading::unparsable("/proc/meminfo", line, format!("a number of kB after {name}")),
-            |kib| Reading::Known(kib << 10),
-        )
+        let expected = format!("a number of kB after {name}");
+        Reading::understood(kib.map(|kib| kib << 10), "/proc/meminfo", line, expected)
     })
 }
 

@@ -41,13 +41,10 @@ pub struct Tables {
 
 impl Tables {
     pub fn read(root: &Root) -> Reading<Self> {
-        let entry_point = root.read_bytes(ENTRY_POINT).and_then(|bytes| match EntryPoint::parse(&bytes) {
-            Some(entry_point) => Reading::Known(entry_point),
-            None => Reading::unparsable(
-                ENTRY_POINT,
-                &in_hex(&bytes),
-                "an SMBIOS entry point with a valid checksum",
-            ),
+        let entry_point = root.read_bytes(ENTRY_POINT).and_then(|bytes| {
+            let found = EntryPoint::parse(&bytes);
+            let expected = "an SMBIOS entry point with a valid checksum";
+            Reading::understood(found, ENTRY_POINT, &in_hex(&bytes), expected)
         });
         entry_point.and_then(|entry_point| {
             root.read_bytes(TABLE).and_then(|bytes| {

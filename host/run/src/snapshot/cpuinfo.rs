@@ -70,10 +70,7 @@ impl CpuInfo {
     /// The value of a key as a reading of this file.
     pub(super) fn value<T: std::str::FromStr>(info: &Reading<Self>, key: &str, expected: &str) -> Reading<T> {
         info.as_ref().and_then(|info| match info.first(key) {
-            Some(raw) => match raw.parse() {
-                Ok(value) => Reading::Known(value),
-                Err(_) => Reading::unparsable(PATH, &format!("{key}: {raw}"), expected),
-            },
+            Some(raw) => Reading::understood(raw.parse().ok(), PATH, &format!("{key}: {raw}"), expected),
             None => Reading::Absent,
         })
     }

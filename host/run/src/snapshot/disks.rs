@@ -42,10 +42,8 @@ fn disk(root: &Root, name: String) -> Disk {
     Disk {
         model: root.read(&file("device/model")).map(|text| text.trim().to_owned()),
         size_bytes: sectors.and_then(|sectors| {
-            let size = sectors.checked_mul(SECTOR_BYTES).map(Reading::Known);
-            size.unwrap_or_else(|| {
-                Reading::unparsable(file("size"), &sectors.to_string(), "a size in 64 bits")
-            })
+            let bytes = sectors.checked_mul(SECTOR_BYTES);
+            Reading::understood(bytes, file("size"), &sectors.to_string(), "a size in 64 bits")
         }),
         is_rotational: formats::read_flag(root, &file("queue/rotational")),
         scheduler: formats::chosen_word(root, &file("queue/scheduler")),

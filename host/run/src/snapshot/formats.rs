@@ -2,6 +2,13 @@
 
 use crate::Root;
 use lowlat_host::Reading;
+use serde::de::DeserializeOwned;
+
+/// What an interface answered, or a capture kept of it under this name, as JSON.
+pub(super) fn from_json<T: DeserializeOwned>(bytes: &[u8], name: &str, expected: &str) -> Reading<T> {
+    serde_json::from_slice(bytes)
+        .map_or_else(|error| Reading::unparsable(name, &error.to_string(), expected), Reading::Known)
+}
 
 /// Reads a flag, "0" or "1".
 pub(super) fn read_flag(root: &Root, path: &str) -> Reading<bool> {

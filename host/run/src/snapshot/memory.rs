@@ -42,10 +42,10 @@ pub(super) fn read_meminfo_bytes(root: &Root, path: &str, key: &str) -> Reading<
         });
         match amount {
             None => Reading::Absent,
-            Some(raw) => match formats::meminfo_amount(raw) {
-                Some(bytes) => Reading::Known(bytes),
-                None => Reading::unparsable(path, &format!("{key}: {raw}"), "an amount such as 16384 kB"),
-            },
+            Some(raw) => {
+                let (bytes, line) = (formats::meminfo_amount(raw), format!("{key}: {raw}"));
+                Reading::understood(bytes, path, &line, "an amount such as 16384 kB")
+            }
         }
     })
 }

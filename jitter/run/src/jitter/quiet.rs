@@ -97,9 +97,9 @@ impl<'a> QuietWatch<'a> {
         let count = |name: &str| {
             let counted = vmstat.clone().and_then(|text| {
                 let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
-                let unparsable = |text| Reading::unparsable(VMSTAT, text, format!("a number after {name}"));
+                let expected = format!("a number after {name}");
                 value.map_or(Reading::Absent, |text| {
-                    text.trim().parse().map_or_else(|_| unparsable(text), Reading::Known)
+                    Reading::understood(text.trim().parse().ok(), VMSTAT, text, expected)
                 })
             });
             if self.has_no_swap && vmstat.is_known() { counted.or(|| Reading::Known(0)) } else { counted }

@@ -52,11 +52,7 @@ fn wanted(path: &str, bytes: &[u8], names: &[&str]) -> Reading<Options> {
             options.insert(name.to_owned(), value.trim_matches('"').to_owned());
         }
     }
-    if is_config {
-        Reading::Known(options)
-    } else {
-        Reading::unparsable(path, &text, "lines such as CONFIG_SMP=y")
-    }
+    Reading::understood(is_config.then_some(options), path, &text, "lines such as CONFIG_SMP=y")
 }
 
 #[cfg(test)]

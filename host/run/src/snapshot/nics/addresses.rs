@@ -7,6 +7,7 @@ use crate::{
         self,
         message::{Attributes, u32_at},
     },
+    snapshot::formats,
 };
 use lowlat_host::Reading;
 use std::{
@@ -26,10 +27,8 @@ pub(super) fn read(root: &Root) -> Reading<Addresses> {
         let entries = reading(netlink::list_addresses());
         entries.map(|entries| serde_json::to_vec(&by_interface(root, &entries)).unwrap_or_default())
     };
-    root.interface(INTERFACE, ask).and_then(|bytes| match serde_json::from_slice(&bytes) {
-        Ok(addresses) => Reading::Known(addresses),
-        Err(error) => Reading::unparsable(INTERFACE, &error.to_string(), "addresses as JSON"),
-    })
+    root.interface(INTERFACE, ask)
+        .and_then(|bytes| formats::from_json(&bytes, INTERFACE, "addresses as JSON"))
 }
 
 fn by_interface(root: &Root, entries: &[Vec<u8>]) -> Addresses {

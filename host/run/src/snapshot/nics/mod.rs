@@ -9,7 +9,7 @@ mod vendor;
 
 pub use napi::{NapiInstance, napi_instance};
 
-use crate::Root;
+use crate::{Root, snapshot::formats};
 use ethtool::Answers;
 use lowlat_host::{Reading, snapshot::Nic};
 use serde::{Serialize, de::DeserializeOwned};
@@ -86,10 +86,7 @@ pub(super) fn kept<T: Serialize + DeserializeOwned>(
 ) -> Reading<T> {
     let name = format!("{directory}/{}", plain(interface));
     let bytes = root.interface(&name, || Reading::Known(serde_json::to_vec(&ask()).unwrap_or_default()));
-    bytes.and_then(|bytes| match serde_json::from_slice(&bytes) {
-        Ok(answers) => Reading::Known(answers),
-        Err(error) => Reading::unparsable(&name, &error.to_string(), "the kernel's answers as JSON"),
-    })
+    bytes.and_then(|bytes| formats::from_json(&bytes, &name, "the kernel's answers as JSON"))
 }
 
 /// An interface's name may contain almost any byte; in the capture's file name other bytes become `_`.

@@ -11,6 +11,7 @@ use super::{
 use crate::{
     Root,
     dbus::{self, Kind},
+    snapshot::formats,
     systemd::connection::{UnitRow, call},
 };
 use lowlat_host::{Reading, snapshot::Service};
@@ -58,12 +59,10 @@ pub(super) fn units(root: &Root) -> Reading<BTreeMap<String, Service>> {
         let listing = ask(Builder::system(), CONVERSATION).map(|listing| with_aliases(root, listing));
         listing.map(|listing| serde_json::to_vec(&listing).unwrap_or_default())
     });
-    bytes.and_then(|bytes| match serde_json::from_slice::<UnitListing>(&bytes) {
-        Ok(UnitListing { loaded, files }) => {
-            let on_disk = files.map(|files| listed(&loaded, &files)).or_else(|| unit_files::read(root));
-            Reading::Known(with_states(on_disk.unwrap_or_default(), &loaded))
-        }
-        Err(error) => Reading::unparsable(INTERFACE, &error.to_string(), "units as JSON"),
+    let listing = bytes.and_then(|bytes| formats::from_json(&bytes, INTERFACE, "units as JSON"));
+    listing.map(|UnitListing { loaded, files }| {
+        let on_disk = files.map(|files| listed(&loaded, &files)).or_else(|| unit_files::read(root));
+        with_states(on_disk.unwrap_or_default(), &loaded)
     })
 }
 

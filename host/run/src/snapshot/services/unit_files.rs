@@ -77,10 +77,8 @@ pub(super) fn default_target(root: &Root) -> Reading<String> {
         match root.read_link(&path) {
             Reading::Known(link) => {
                 let name = link.rsplit('/').next().filter(|name| name.ends_with(".target"));
-                return name.map_or_else(
-                    || Reading::unparsable(path, &link, "a link to a unit NAME.target"),
-                    |name| Reading::Known(name.to_owned()),
-                );
+                let name = name.map(str::to_owned);
+                return Reading::understood(name, path, &link, "a link to a unit NAME.target");
             }
             _ if root.exists(&path) => return Reading::Known(DEFAULT_TARGET.to_owned()),
             _ => {}
