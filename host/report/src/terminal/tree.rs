@@ -5,6 +5,7 @@ use crate::fields::Page;
 use crate::hardware;
 use crate::shape;
 use crate::shape::{CpuBlock, Kind};
+use anstyle::Style;
 use lowlat_host::{
     Allocation, CpuSet, HostSnapshot, Reading,
     snapshot::{Disk, Nic},
@@ -16,13 +17,8 @@ pub fn add(page: &mut Page, snapshot: &HostSnapshot, allocation: Option<&Allocat
     page.heading("Topology");
     for line in lines(snapshot, allocation) {
         let indent = line.depth * 2 + 2;
-        let style = match line.weight {
-            Weight::Block => None,
-            Weight::Part => Some(BLUE),
-            Weight::Device => Some(DIM),
-        };
         for text in wrap(&clean(&line.text), page.width.saturating_sub(indent)) {
-            let text = style.map_or_else(|| text.clone(), |style| paint(style, &text));
+            let text = line.style.map_or_else(|| text.clone(), |style| paint(style, &text));
             page.out.push_str(&format!("{:indent$}{text}\n", ""));
         }
     }
@@ -52,22 +48,12 @@ fn isolated_text(reading: &Reading<CpuSet>) -> String {
     }
 }
 
-/// Emphasis of a line of the tree.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Weight {
-    /// A package, node, cache or core.
-    Block,
-    /// Purposes of a block's CPUs.
-    Part,
-    /// A NIC or a disk.
-    Device,
-}
-
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line {
     pub depth: usize,
     pub text: String,
-    pub weight: Weight,
+    /// The purposes of a block's CPUs, NICs and disks have one.
+    pub style: Option<Style>,
 }
 
 /// Returns the tree as lines.
@@ -82,12 +68,12 @@ pub fn lines(snapshot: &HostSnapshot, allocation: Option<&Allocation>) -> Vec<Li
         let memory = node.memory_bytes.as_ref().map(|bytes| size(*bytes));
         let tier = node.memory_tier.known().map_or_else(String::new, |tier| format!(", tier {tier}"));
         let text = format!("node {}, memory without CPUs: {memory}{tier}", node.id);
-        lines.push(Line { depth: 0, text, weight: Weight::Block });
+        lines.push(Line { depth: 0, text, style: None });
         add_devices(&mut lines, snapshot, Some(node.id), 1);
     }
     if !topology.offline.is_empty() {
         let text = format!("offline: CPU {}", topology.offline);
-        lines.push(Line { depth: 0, text, weight: Weight::Block });
+        lines.push(Line { depth: 0, text, style: None });
     }
     add_devices(&mut lines, snapshot, None, 0);
     lines
@@ -107,7 +93,7 @@ fn add_block(
     let cores =
         if only_plain_cores { format!(", {}", plural(block.children.len(), "core")) } else { String::new() };
     let text = format!("{}: {cpus} {}{cores}", block.label(), block.cpus);
-    lines.push(Line { depth, text, weight: Weight::Block });
+    lines.push(Line { depth, text, style: None });
     if block.is(Kind::Package) || block.is(Kind::Node) && !block.children.iter().any(|b| b.is(Kind::Package))
     {
         lines.extend(part_line(snapshot, allocation, &block.cpus, depth + 1));
@@ -120,7 +106,7 @@ fn add_block(
             alike.push(next);
         }
         if child.children.is_empty() {
-            lines.push(Line { depth: depth + 1, text: leaves(&alike), weight: Weight::Block });
+            lines.push(Line { depth: depth + 1, text: leaves(&alike), style: None });
         } else {
             add_block(lines, snapshot, allocation, child, depth + 1);
         }
@@ -163,16 +149,16 @@ fn part_line(
     // Housekeeping first, because its CPUs usually have the lowest numbers.
     let (first, rest): (Vec<_>, Vec<_>) = parts.iter().partition(|(part, _)| *part == CpuPart::Housekeeping);
     let words: Vec<String> = first.into_iter().chain(rest).filter_map(shown).collect();
-    (!words.is_empty()).then(|| Line { depth, text: words.join(", "), weight: Weight::Part })
+    (!words.is_empty()).then(|| Line { depth, text: words.join(", "), style: Some(BLUE) })
 }
 
 fn add_devices(lines: &mut Vec<Line>, snapshot: &HostSnapshot, node: Option<u32>, depth: usize) {
     let is_here = |reading: &Reading<i32>| node_number(reading) == node;
     for nic in snapshot.nics.iter().filter(|nic| nic.is_physical && is_here(&nic.node)) {
-        lines.push(Line { depth, text: nic_text(nic), weight: Weight::Device });
+        lines.push(Line { depth, text: nic_text(nic), style: Some(DIM) });
     }
     for disk in snapshot.disks.iter().filter(|disk| is_here(&disk.node)) {
-        lines.push(Line { depth, text: disk_text(disk), weight: Weight::Device });
+        lines.push(Line { depth, text: disk_text(disk), style: Some(DIM) });
     }
 }
 
