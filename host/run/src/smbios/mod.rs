@@ -14,7 +14,7 @@ use crate::Root;
 use entry_point::EntryPoint;
 use lowlat_host::{
     Reading,
-    snapshot::{MemoryFacts, MemoryModule},
+    snapshot::{FirmwareFacts, MemoryFacts, MemoryModule},
 };
 use table::Structure;
 
@@ -58,40 +58,28 @@ impl Tables {
         })
     }
 
-    /// Version of the tables: "3.2".
-    pub fn version(&self) -> String {
-        format!("{}.{}", self.entry_point.major, self.entry_point.minor)
+    /// The identities of BIOS (type 0), system (type 1) and base board (type 2), and the version of the tables: "3.2".
+    pub fn firmware(&self) -> FirmwareFacts {
+        let parts = [self.text(kind::BOARD, 0x04), self.text(kind::BOARD, 0x05)];
+        let board: Vec<String> = parts.into_iter().filter_map(Reading::into_known).collect();
+        FirmwareFacts {
+            bios_vendor: self.text(kind::BIOS, 0x04),
+            bios_version: self.text(kind::BIOS, 0x05),
+            bios_date: self.text(kind::BIOS, 0x08),
+            bios_revision: self.revision(0x14),
+            controller_revision: self.revision(0x16),
+            system_vendor: self.text(kind::SYSTEM, 0x04),
+            system_product: self.text(kind::SYSTEM, 0x05),
+            board: Reading::from_option((!board.is_empty()).then(|| board.join(" "))),
+            smbios_version: Reading::Known(format!("{}.{}", self.entry_point.major, self.entry_point.minor)),
+            ..FirmwareFacts::default()
+        }
     }
 
     /// A text of the first structure of a type; absent if the structure or the text is missing.
     fn text(&self, kind: u8, offset: usize) -> Reading<String> {
         let text = self.of_kind(kind).next().and_then(|structure| structure.text(offset));
         Reading::from_option(text)
-    }
-
-    /// BIOS vendor (type 0).
-    pub fn bios_vendor(&self) -> Reading<String> {
-        self.text(kind::BIOS, 0x04)
-    }
-
-    /// BIOS version (type 0).
-    pub fn bios_version(&self) -> Reading<String> {
-        self.text(kind::BIOS, 0x05)
-    }
-
-    /// BIOS release date as written (type 0).
-    pub fn bios_date(&self) -> Reading<String> {
-        self.text(kind::BIOS, 0x08)
-    }
-
-    /// BIOS revision (type 0): "1.24".
-    pub fn bios_revision(&self) -> Reading<String> {
-        self.revision(0x14)
-    }
-
-    /// Firmware revision of the embedded controller (type 0), which is iLO on HPE's servers: "2.30".
-    pub fn controller_revision(&self) -> Reading<String> {
-        self.revision(0x16)
     }
 
     /// Two bytes of type 0, major and minor; 0xFF in either means that the firmware has no such number.
@@ -101,23 +89,6 @@ impl Tables {
             Some((known(offset)?, known(offset + 1)?))
         });
         Reading::from_option(numbers.map(|(major, minor)| format!("{major}.{minor}")))
-    }
-
-    /// System manufacturer (type 1).
-    pub fn system_vendor(&self) -> Reading<String> {
-        self.text(kind::SYSTEM, 0x04)
-    }
-
-    /// System product name (type 1).
-    pub fn system_product(&self) -> Reading<String> {
-        self.text(kind::SYSTEM, 0x05)
-    }
-
-    /// Base board (type 2): manufacturer and product, if given.
-    pub fn board(&self) -> Reading<String> {
-        let parts = [self.text(kind::BOARD, 0x04), self.text(kind::BOARD, 0x05)];
-        let told: Vec<String> = parts.into_iter().filter_map(Reading::into_known).collect();
-        Reading::from_option((!told.is_empty()).then(|| told.join(" ")))
     }
 
     /// Memory modules (type 17). Empty slots and slots of unknown size are left out.

@@ -124,11 +124,12 @@ fn tables(entry_point: &[u8], table: &[u8]) -> Tables {
 #[test]
 fn identity_and_modules_are_decoded() {
     let tables = tables(&entry_point_3(3, 3), &table());
-    assert_eq!(tables.version(), "3.3");
-    assert_eq!((tables.bios_vendor().text(), tables.bios_date().text()), ("HPE", "04/29/2020"));
-    assert_eq!(tables.system_product().text(), "ProLiant DL385 Gen10 Plus");
-    assert_eq!(tables.board().text(), "HPE DL385 Board");
-    assert_eq!((tables.bios_revision().text(), tables.controller_revision().text()), ("1.24", "2.30"));
+    let firmware = tables.firmware();
+    assert_eq!(firmware.smbios_version.text(), "3.3");
+    assert_eq!((firmware.bios_vendor.text(), firmware.bios_date.text()), ("HPE", "04/29/2020"));
+    assert_eq!(firmware.system_product.text(), "ProLiant DL385 Gen10 Plus");
+    assert_eq!(firmware.board.text(), "HPE DL385 Board");
+    assert_eq!((firmware.bios_revision.text(), firmware.controller_revision.text()), ("1.24", "2.30"));
     assert_eq!((tables.memory_slots(), tables.memory_capacity_bytes()), (32, Reading::Known(4 << 40)));
     let expected = MemoryModule {
         locator: "PROC 1 DIMM 2".into(),
@@ -183,8 +184,8 @@ fn numbers_that_firmware_does_not_have_are_absent() {
     let mut bios = vec![1, 2, 0, 0, 3];
     bios.resize(0x14 - 4, 0);
     bios.extend([1, 24, 0xFF, 0xFF]);
-    let host = of(&structure(kind::BIOS, 0, &bios, &["Dell"]));
-    assert_eq!((host.bios_revision().text(), host.controller_revision().is_absent()), ("1.24", true));
+    let host = of(&structure(kind::BIOS, 0, &bios, &["Dell"])).firmware();
+    assert_eq!((host.bios_revision.text(), host.controller_revision.is_absent()), ("1.24", true));
     let small = structure(kind::MEMORY_ARRAY, 1, &[3, 3, 6, 0, 0, 0x40, 0, 0xFE, 0xFF, 4, 0], &[]);
     assert_eq!(of(&small).memory_capacity_bytes(), Reading::Known(4 << 30));
     let silent = structure(kind::MEMORY_ARRAY, 2, &[3, 3, 6, 0, 0, 0, 0x80, 0xFE, 0xFF, 4, 0], &[]);
@@ -193,12 +194,12 @@ fn numbers_that_firmware_does_not_have_are_absent() {
 
 #[test]
 fn version_2_and_older_entry_points_are_read_and_bad_sums_are_refused() {
-    assert_eq!(tables(&entry_point_2(3), &table()).version(), "2.8");
+    assert_eq!(tables(&entry_point_2(3), &table()).firmware().smbios_version.text(), "2.8");
     assert!(tables(&entry_point_2(3), &table()).memory_modules().is_empty(), "no more than it states");
     let mut old = b"_DMI_".to_vec();
     old.extend([0, 0, 0, 0, 0, 0, 0, 9, 0, 0x24]);
     set_sum(&mut old, 5);
-    assert_eq!(tables(&old, &table()).version(), "2.4");
+    assert_eq!(tables(&old, &table()).firmware().smbios_version.text(), "2.4");
     let mut bad = entry_point_3(3, 3);
     bad[0x08] += 1;
     assert!(matches!(Tables::read(&host(&bad, &table()).root()), Reading::Unparsable(_)));
@@ -223,7 +224,8 @@ fn redaction_keeps_what_is_read_and_nothing_that_names_the_machine() {
     let kept = redacted(&table());
     let (before, after) = (tables(&entry_point_3(3, 3), &table()), tables(&entry_point_3(3, 3), &kept));
     assert_eq!(after.memory_modules(), before.memory_modules());
-    assert_eq!((after.system_product(), after.board()), (before.system_product(), before.board()));
+    assert_eq!(after.firmware().system_product, before.firmware().system_product);
+    assert_eq!(after.firmware().board, before.firmware().board);
     assert_eq!(after.memory_slots(), before.memory_slots());
     let text = String::from_utf8_lossy(&kept);
     for secret in ["SERIAL", "SECRET", "behind"] {
@@ -236,7 +238,7 @@ proptest::proptest! {
     #[test]
     fn no_bytes_panic(bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..300)) {
         let tables = Tables { entry_point: EntryPoint { major: 3, minor: 3, structures_max: 100 }, bytes: bytes.clone() };
-        let _ = (tables.memory_modules(), tables.memory_slots(), tables.board(), tables.bios_date());
+        let _ = (tables.memory_modules(), tables.memory_slots(), tables.firmware());
         let _ = (EntryPoint::parse(&bytes), redacted(&bytes));
         for anchor in [&b"_SM3_"[..], b"_SM_", b"_DMI_"] {
             let _ = EntryPoint::parse(&[anchor, &bytes].concat());
@@ -251,6 +253,6 @@ proptest::proptest! {
             *changed = byte;
         }
         let tables = Tables { entry_point: EntryPoint { major: 3, minor: 3, structures_max: 100 }, bytes };
-        let _ = (tables.memory_modules(), tables.memory_slots(), tables.board(), redacted(&tables.bytes));
+        let _ = (tables.memory_modules(), tables.memory_slots(), tables.firmware(), redacted(&tables.bytes));
     }
 }

@@ -7,22 +7,22 @@ use lowlat_host::{Reading, snapshot::FirmwareFacts};
 const SECURE_BOOT: &str = "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c";
 
 pub(super) fn read(root: &Root) -> FirmwareFacts {
-    let tables = Tables::read(root);
+    let tables = Tables::read(root).map(|tables| tables.firmware());
     // Only root can read the tables; the kernel exposes a few of their strings to all users.
-    let text = |of: fn(&Tables) -> Reading<String>, names: &[&str]| {
-        tables.as_ref().and_then(of).or(|| shown_to_everyone(root, names))
+    let text = |of: fn(&FirmwareFacts) -> &Reading<String>, names: &[&str]| {
+        tables.as_ref().and_then(|facts| of(facts).clone()).or(|| shown_to_everyone(root, names))
     };
     FirmwareFacts {
-        bios_vendor: text(Tables::bios_vendor, &["bios_vendor"]),
-        bios_version: text(Tables::bios_version, &["bios_version"]),
-        bios_date: text(Tables::bios_date, &["bios_date"]),
-        bios_revision: text(Tables::bios_revision, &["bios_release"]),
-        controller_revision: text(Tables::controller_revision, &["ec_firmware_release"])
+        bios_vendor: text(|facts| &facts.bios_vendor, &["bios_vendor"]),
+        bios_version: text(|facts| &facts.bios_version, &["bios_version"]),
+        bios_date: text(|facts| &facts.bios_date, &["bios_date"]),
+        bios_revision: text(|facts| &facts.bios_revision, &["bios_release"]),
+        controller_revision: text(|facts| &facts.controller_revision, &["ec_firmware_release"])
             .or(|| ipmi_revision(root)),
-        system_vendor: text(Tables::system_vendor, &["sys_vendor"]),
-        system_product: text(Tables::system_product, &["product_name"]),
-        board: text(Tables::board, &["board_vendor", "board_name"]),
-        smbios_version: tables.as_ref().map(Tables::version),
+        system_vendor: text(|facts| &facts.system_vendor, &["sys_vendor"]),
+        system_product: text(|facts| &facts.system_product, &["product_name"]),
+        board: text(|facts| &facts.board, &["board_vendor", "board_name"]),
+        smbios_version: tables.as_ref().and_then(|facts| facts.smbios_version.clone()),
         is_uefi: is_uefi(root),
         secure_boot: secure_boot(root),
         iommu_count: iommu_count(root),
