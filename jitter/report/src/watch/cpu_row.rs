@@ -28,19 +28,18 @@ pub enum State {
 }
 
 impl State {
-    /// All verdicts, the worst first.
-    pub const WORST_FIRST: [Self; 6] =
-        [Self::Intruder, Self::Ticking, Self::Interrupted, Self::Unknown, Self::Quiet, Self::Shared];
+    /// All verdicts and their words, the worst first, as they are declared.
+    pub const WORST_FIRST: [(Self, &'static str); 6] = [
+        (Self::Intruder, "intruder"),
+        (Self::Ticking, "ticking"),
+        (Self::Interrupted, "interrupted"),
+        (Self::Unknown, "unknown"),
+        (Self::Quiet, "quiet"),
+        (Self::Shared, "shared"),
+    ];
 
     pub fn word(self) -> &'static str {
-        match self {
-            Self::Intruder => "intruder",
-            Self::Ticking => "ticking",
-            Self::Interrupted => "interrupted",
-            Self::Unknown => "unknown",
-            Self::Quiet => "quiet",
-            Self::Shared => "shared",
-        }
+        Self::WORST_FIRST[self as usize].1
     }
 }
 

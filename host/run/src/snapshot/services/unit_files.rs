@@ -1,18 +1,13 @@
 //! Units from their files and control groups, if systemd cannot be queried: another root, or no bus.
 
 use super::is_of_interest;
-use crate::Root;
+use crate::{Root, environment};
 use lowlat_host::{Reading, snapshot::Service};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Unit directories, highest precedence first (systemd.unit(5), "UNIT FILE LOAD PATH").
-const DIRECTORIES: [&str; 5] = [
-    "/etc/systemd/system",
-    "/run/systemd/system",
-    "/usr/local/lib/systemd/system",
-    "/usr/lib/systemd/system",
-    "/lib/systemd/system",
-];
+/// Unit directories, highest precedence first (systemd.unit(5), "UNIT FILE LOAD PATH"), without those of `systemctl
+/// set-property`, which have drop-ins only.
+const DIRECTORIES: &[&str] = environment::DIRECTORIES.split_at(2).1;
 /// Directories where packages install units. If both are missing, the others name only what an administrator added.
 const OF_PACKAGES: [&str; 2] = ["/usr/lib/systemd/system", "/lib/systemd/system"];
 /// Name of the units in [`lowlat_host::HostSnapshot::unread`].
@@ -44,7 +39,7 @@ pub(super) fn read(root: &Root) -> Option<UnitFiles> {
             names => root.or_unread(PLACE, names),
         };
         any = true;
-        has_packages |= OF_PACKAGES.contains(&directory);
+        has_packages |= OF_PACKAGES.contains(directory);
         for name in names.into_iter().take(ENTRIES_MAX).filter(|name| is_of_interest(name)) {
             places.entry(name).or_insert_with_key(|name| format!("{directory}/{name}"));
         }
