@@ -29,7 +29,7 @@ fn processes(run: u32) -> BTreeMap<String, Pid> {
         let words: Vec<&str> = words.split('\0').collect();
         let after = |word: &str| words.get(words.iter().position(|found| *found == word)? + 1).copied();
         let name = match after("role")? {
-            "strategy" => format!("s{}", after("--instrument")?),
+            "strategies" => format!("s{}", after("--number")?),
             role => role.to_owned(),
         };
         Some((name, Pid::from_raw(pid.parse().ok()?)?))

@@ -13,6 +13,7 @@ use clap_complete::{
 };
 use lowlat_catalogue::CATALOGUE;
 use lowlat_host::Profile;
+use lowlat_pipeline::ProcessRole;
 use lowlat_settings::Setting;
 use lowlat_workload::{Idle, Place, Policy};
 use std::ffi::OsStr;
@@ -86,5 +87,5 @@ pub fn placements() -> ArgValueCandidates {
 
 /// Roles of the pipeline that can be pinned.
 pub fn pins() -> ArgValueCandidates {
-    ArgValueCandidates::new(|| candidates(super::pipeline::pins::ROLES.map(|role| format!("{role}="))))
+    ArgValueCandidates::new(|| candidates(ProcessRole::PINNED.map(|role| format!("{role}="))))
 }

@@ -9,6 +9,7 @@ mod figures;
 pub mod matrix;
 mod record;
 pub mod reference;
+mod role;
 pub mod size;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
@@ -18,4 +19,5 @@ pub use balance::{Balance, Delivered, SentOrders, findings};
 pub use figures::{StageFigures, Stages};
 pub use matrix::{MatrixDocument, MatrixRow, RowFigures, StageRange};
 pub use record::*;
+pub use role::{Pins, ProcessRole};
 pub use wire::{ExchangeDocument, FeedFigures, GatewayFigures, SequenceRange, WireRecord, WireStages};

@@ -1,6 +1,6 @@
 //! Parameters and results of a run, and its processes.
 
-use super::{Balance, Stages, WireRecord};
+use super::{Balance, Pins, Stages, WireRecord};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -46,10 +46,9 @@ pub struct PipelineParameters {
     pub mode: Mode,
     /// Time for which md publishes, in seconds.
     pub duration_s: f64,
-    /// CPU of each pinned role by its name: `master`, `cached`, `recorder`, `md`, `td`, `strategies` (a list of CPUs in
-    /// turn); in place of `md` and `td` [`PipelineParameters::PLATFORM`], which makes them one process. Roles that are
-    /// not named go where the kernel puts them.
-    pub pins: BTreeMap<String, Vec<u32>>,
+    /// CPUs by role, those of [`PINNED`](super::ProcessRole::PINNED); `platform` makes md and td one process. Roles
+    /// that are not named go where the kernel puts them.
+    pub pins: Pins,
     /// The CPU of the strategy host that runs all strategies in one process; `None`: a process each.
     pub host_core: Option<u32>,
     /// True if memory may come from the reserved pool of huge pages.
@@ -61,11 +60,6 @@ pub struct PipelineParameters {
     /// CPU time that each strategy computes per quote before its order, ns, beside what the built-in strategy takes.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub strategy_cost_ns: u64,
-}
-
-impl PipelineParameters {
-    /// Role of md and td in one process and one loop, which they share if the pins name this role.
-    pub const PLATFORM: &'static str = "platform";
 }
 
 /// Handling of quotes that a strategy is too slow for.
@@ -138,6 +132,13 @@ pub struct PipelineOptions {
     /// Memory that all nodes may share, bytes; none: most of what is available.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_bytes_max: Option<u64>,
+}
+
+/// What a user asked of a run: every process of it gets all of this.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PipelineRequest {
+    pub parameters: PipelineParameters,
+    pub options: PipelineOptions,
 }
 
 fn is_zero<T: Default + PartialEq>(number: &T) -> bool {

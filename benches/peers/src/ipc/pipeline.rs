@@ -133,6 +133,7 @@ fn text(mut from: impl Read) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lowlat_pipeline::ProcessRole;
 
     fn parameters() -> PipelineParameters {
         PipelineParameters {
@@ -140,7 +141,7 @@ mod tests {
             rate_per_s: 800.0,
             mode: Mode::Mixed,
             duration_s: 1.5,
-            pins: [("md".to_owned(), vec![0]), ("strategies".to_owned(), vec![1, 3])].into(),
+            pins: [(ProcessRole::Md, vec![0]), (ProcessRole::Strategies, vec![1, 3])].into(),
             host_core: None,
             may_use_huge_pages: false,
             has_md_threads: false,

@@ -2,19 +2,8 @@
 
 use anyhow::{Context, anyhow, ensure};
 use lowlat_host::CpuSet;
-use lowlat_pipeline::{PipelineParameters, size::Placement};
-use lowlat_trade::run::plan::RECORDER;
-use std::{
-    collections::BTreeMap,
-    path::{Path, PathBuf},
-};
-
-/// Roles that can be pinned.
-pub const ROLES: [&str; 7] = ["master", "cached", RECORDER, "md", "td", PLATFORM, "strategies"];
-const PLATFORM: &str = PipelineParameters::PLATFORM;
-
-/// CPUs by the name of the role, such as "md".
-pub type Pins = BTreeMap<String, Vec<u32>>;
+use lowlat_pipeline::{Pins, ProcessRole, size::Placement};
+use std::path::{Path, PathBuf};
 
 /// Parses pins such as "md=0,td=1,strategies=2-5,7".
 pub fn parse(text: &str) -> Result<Pins, String> {
@@ -30,11 +19,12 @@ pub fn parse(text: &str) -> Result<Pins, String> {
     }
     let mut pins = Pins::new();
     for (role, list) in lists {
-        if !ROLES.contains(&role) {
-            return Err(format!("unknown role \"{role}\"; roles that can be pinned: {}", ROLES.join(", ")));
-        }
+        let role = ProcessRole::PINNED
+            .into_iter()
+            .find(|known| known.name() == role)
+            .ok_or_else(|| unknown(role))?;
         let cpus = CpuSet::parse_list(&list).map_err(|error| format!("{role}: {error}"))?;
-        if pins.insert(role.to_owned(), cpus.iter().collect()).is_some() {
+        if pins.insert(role, cpus.iter().collect()).is_some() {
             return Err(format!("{role} is pinned twice"));
         }
     }
@@ -75,26 +65,31 @@ impl PinSource {
     }
 }
 
-/// Checks pins from any source: known roles, CPUs for each, and no pin that conflicts with
+fn unknown(role: &str) -> String {
+    let known = ProcessRole::PINNED.map(ProcessRole::name).join(", ");
+    format!("unknown role \"{role}\"; roles that can be pinned: {known}")
+}
+
+/// Checks pins from any source: roles that can be pinned, CPUs for each, and no pin that conflicts with
 /// `platform`.
 fn possible(pins: &Pins) -> Result<(), String> {
     for (role, cpus) in pins {
-        if !ROLES.contains(&role.as_str()) {
-            return Err(format!("unknown role \"{role}\"; roles that can be pinned: {}", ROLES.join(", ")));
+        if !ProcessRole::PINNED.contains(role) {
+            return Err(unknown(role.name()));
         }
         if cpus.is_empty() {
             return Err(format!("{role}: missing CPU; expected one, such as {role}=0"));
         }
-        if role != "strategies" && cpus.len() > 1 {
+        if *role != ProcessRole::Strategies && cpus.len() > 1 {
             let list: CpuSet = cpus.iter().copied().collect();
             return Err(format!("{role}: a single process takes one CPU, but {list} is {} CPUs", cpus.len()));
         }
     }
-    if let Some(role) = ["md", "td"].into_iter().find(|role| pins.contains_key(*role))
-        && pins.contains_key(PLATFORM)
+    if let Some(role) = [ProcessRole::Md, ProcessRole::Td].into_iter().find(|role| pins.contains_key(role))
+        && pins.contains_key(&ProcessRole::Platform)
     {
         return Err(format!(
-            "{PLATFORM} runs md and td in one process, so {role} cannot be pinned as well; remove one of the pins"
+            "platform runs md and td in one process, so {role} cannot be pinned as well; remove one of the pins"
         ));
     }
     Ok(())
@@ -133,13 +128,17 @@ pub struct RequestedRoles {
 
 impl RequestedRoles {
     /// The first pinned role that does not run as a process, and what to do about its pin.
-    fn idle(self) -> impl Iterator<Item = (&'static str, &'static str)> {
+    fn idle(self) -> impl Iterator<Item = (ProcessRole, &'static str)> {
         [
-            (!self.cached, "cached", "cached does not run; add --cached FILE, or remove its pin"),
-            (!self.recorder, RECORDER, "nothing is recorded; add --record DIR, or remove the recorder's pin"),
+            (!self.cached, ProcessRole::Cached, "cached does not run; add --cached FILE, or remove its pin"),
+            (
+                !self.recorder,
+                ProcessRole::Recorder,
+                "nothing is recorded; add --record DIR, or remove the recorder's pin",
+            ),
             (
                 self.host,
-                "strategies",
+                ProcessRole::Strategies,
                 "--host-core runs all strategies in one process on its CPU; remove their pin or --host-core",
             ),
         ]
@@ -150,7 +149,7 @@ impl RequestedRoles {
     /// Rejects a typed pin of a role that does not run.
     pub fn check(self, pins: &Pins) -> anyhow::Result<()> {
         for (role, words) in self.idle() {
-            ensure!(!pins.contains_key(role), "--pins {role}=CPU: {words}");
+            ensure!(!pins.contains_key(&role), "--pins {role}=CPU: {words}");
         }
         Ok(())
     }
@@ -158,7 +157,7 @@ impl RequestedRoles {
     /// Drops pins of roles that do not run: a placement file names every role.
     pub fn keep(self, mut pins: Pins) -> Pins {
         for (role, _) in self.idle() {
-            pins.remove(role);
+            pins.remove(&role);
         }
         pins
     }
@@ -171,9 +170,12 @@ mod tests {
     #[test]
     fn pins_are_parsed_by_role() {
         let pins = parse("md=0,strategies=2-4,7,td=1").unwrap();
-        assert_eq!((pins["md"].as_slice(), pins["td"].as_slice()), ([0].as_slice(), [1].as_slice()));
-        assert_eq!(pins["strategies"], [2, 3, 4, 7]);
-        assert_eq!(parse("platform=1").unwrap()["platform"], [1]);
+        assert_eq!(
+            (pins[&ProcessRole::Md].as_slice(), pins[&ProcessRole::Td].as_slice()),
+            ([0].as_slice(), [1].as_slice())
+        );
+        assert_eq!(pins[&ProcessRole::Strategies], [2, 3, 4, 7]);
+        assert_eq!(parse("platform=1").unwrap()[&ProcessRole::Platform], [1]);
         for (text, said) in [
             ("0", "expected ROLE=CPU"),
             ("mdx=0", "unknown role"),
@@ -199,8 +201,12 @@ mod tests {
         let host = RequestedRoles { host: true, ..all };
         assert!(host.check(&pins_of("strategies=1")).unwrap_err().to_string().contains("--host-core"));
         assert!(all.check(&pins).is_ok() && none.check(&pins_of("md=0")).is_ok());
-        let kept: Vec<String> = host.keep(pins.clone()).into_keys().collect();
-        assert_eq!(kept, ["cached", "md", "recorder"], "a file's other pins are ignored");
+        let kept: Vec<ProcessRole> = host.keep(pins.clone()).into_keys().collect();
+        assert_eq!(
+            kept,
+            [ProcessRole::Cached, ProcessRole::Md, ProcessRole::Recorder],
+            "a file's other pins are ignored"
+        );
         assert_eq!(all.keep(pins.clone()), pins);
     }
 
@@ -212,10 +218,16 @@ mod tests {
             std::fs::write(&path, text).unwrap();
             read(&path)
         };
-        assert_eq!(file("a", r#"{"pins": {"md": [1]}}"#).unwrap()["md"], [1]);
-        assert_eq!(file("b", r#"{"placement": {"pins": {"td": [2]}}, "goal": 1}"#).unwrap()["td"], [2]);
-        assert!(file("c", r#"{"pins": {"mdx": [1]}}"#).unwrap_err().to_string().contains("unknown role"));
+        assert_eq!(file("a", r#"{"pins": {"md": [1]}}"#).unwrap()[&ProcessRole::Md], [1]);
+        assert_eq!(
+            file("b", r#"{"placement": {"pins": {"td": [2]}}, "goal": 1}"#).unwrap()[&ProcessRole::Td],
+            [2]
+        );
+        assert!(
+            format!("{:#}", file("c", r#"{"pins": {"mdx": [1]}}"#).unwrap_err()).contains("variant `mdx`")
+        );
         for (text, said) in [
+            (r#"{"pins": {"host": [0]}}"#, "unknown role \"host\""),
             (r#"{"pins": {"md": []}}"#, "md: missing CPU"),
             (r#"{"pins": {"td": [0, 1]}}"#, "td: a single process takes one CPU, but 0-1 is 2 CPUs"),
             (r#"{"pins": {"td": [0], "platform": [1]}}"#, "td cannot be pinned as well"),

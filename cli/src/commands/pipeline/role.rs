@@ -1,21 +1,20 @@
 //! `lowlat pipeline role`: one process of a run, started by its master.
 
-use super::{
-    run::{rate, speed},
-    wire::WireArguments,
-};
 use crate::{arguments::word, commands::examples, exit::Exit, output};
 use anyhow::Context;
 use clap::Args;
-use lowlat_pipeline::check::Memory;
+use lowlat_pipeline::{
+    PipelineOptions, PipelineParameters, PipelineRequest, ProcessRole, QuoteOverrun, check::Memory,
+};
 use lowlat_trade::{
-    node::{Node, Overrun, Strategies, Wait},
+    node::{Join, Node, Overrun, Strategies, Wait},
     roles::{
         self,
         live::LiveOptions,
         md::{MdOptions, Source},
         td::TdOptions,
     },
+    run::plan,
     scenario::{Scenario, Speed, Ticks},
     strategy::{
         OnEachRecord,
@@ -24,7 +23,11 @@ use lowlat_trade::{
     td::{Limits, Rules},
     wire::{FeedAddress, FeedSocket, ReceiverOptions},
 };
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
 /// Seed of the price walks, fixed so that every run has the same prices.
 const SEED: u64 = 1;
@@ -40,85 +43,70 @@ const HOST_CALL_NS_MAX: u64 = 20_000_000;
 /// Run one process of the pipeline: md, td, both, a strategy, a strategy host, cached or a follower
 #[derive(Debug, Args)]
 #[command(hide = true)]
-#[command(after_help = examples(&[("lowlat pipeline role md --master SOCKET --strategies 80 --rate-per-s 800", "Run md as a master starts it.")]))]
+#[command(after_help = examples(&[("lowlat pipeline role follower --number 1 --master SOCKET --run JSON", "Run a follower as a master starts it.")]))]
 pub struct PipelineRoleArgs {
     /// Role to run
-    #[arg(value_parser = word(ROLES))]
-    role: Role,
+    #[arg(value_parser = word(ROLES.map(|(role, run)| (role.name(), (role, run)))))]
+    role: (ProcessRole, Run),
+    /// Number of the strategy, which is also its instrument, or of the follower
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    number: u32,
     /// Socket of the master
     #[arg(long, value_name = "SOCKET")]
     master: PathBuf,
-    /// How the process waits
-    #[arg(long, default_value = "parked", value_parser = word([("fast", Wait::Fast), ("parked", Wait::Parked), ("adaptive", Wait::Adaptive)]))]
-    wait: Wait,
-    /// Number of strategies in the run
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    strategies: u32,
-    /// Instrument of this strategy, which is also its number; or number of this follower
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    instrument: u32,
-    /// Quotes per second over all instruments
-    #[arg(long, value_name = "PER_SECOND", default_value = "1", value_parser = rate)]
-    rate_per_s: f64,
-    /// How long to publish quotes, in seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 1.0)]
-    duration_s: f64,
-    /// Publish the quotes of this scenario instead
-    #[arg(long, value_name = "FILE")]
-    scenario: Option<PathBuf>,
-    /// Run a thread for each instrument in md
-    #[arg(long)]
-    md_threads: bool,
-    /// Publish recorded ticks from this file or recording instead
-    #[arg(long, value_name = "FILE")]
-    ticks: Option<PathBuf>,
-    /// Publish ticks this many times as fast as recorded
-    #[arg(long, value_name = "TIMES", default_value = "x1", value_parser = speed)]
-    speed: Speed,
-    /// What to do with quotes that a strategy is too slow for
-    #[arg(long, default_value = "gap", value_parser = word([("gap", Overrun::Gap), ("conflate", Overrun::Conflate)]))]
-    overrun: Overrun,
-    /// CPU of the thread that wakes md's subscribers
-    #[arg(long, value_name = "CPU")]
-    wake_core: Option<u32>,
-    /// Largest distance of a price from the middle of the last quote, in thousandths
-    #[arg(long, value_name = "PER_MILLE")]
-    price_deviation: Option<u32>,
-    /// CPU time that a strategy computes per quote, in ns
-    #[arg(long, value_name = "NS", default_value_t = 0)]
-    strategy_cost_ns: u64,
-    #[command(flatten)]
-    wire: WireArguments,
-    /// File of cached's state, which a restarted strategy reads
-    #[arg(long, value_name = "FILE")]
-    store: Option<PathBuf>,
+    /// Parameters and options of the run
+    #[arg(long = "run", value_name = "JSON", value_parser = request)]
+    request: PipelineRequest,
+}
+
+fn request(json: &str) -> Result<PipelineRequest, serde_json::Error> {
+    serde_json::from_str(json)
 }
 
 /// What a process does in a run.
-type Role = fn(&PipelineRoleArgs) -> anyhow::Result<()>;
+type Run = fn(&Started<'_>) -> anyhow::Result<()>;
 
-const ROLES: [(&str, Role); 7] = [
-    ("md", md),
-    ("td", td),
-    ("platform", platform),
-    ("strategy", strategy),
-    ("host", host),
-    ("cached", cached),
-    ("follower", follower),
+const ROLES: [(ProcessRole, Run); 7] = [
+    (ProcessRole::Md, md),
+    (ProcessRole::Td, td),
+    (ProcessRole::Platform, platform),
+    (ProcessRole::Strategies, strategy),
+    (ProcessRole::Host, host),
+    (ProcessRole::Cached, cached),
+    (ProcessRole::Follower, follower),
 ];
 
+/// A process as its master started it.
+struct Started<'a> {
+    parameters: &'a PipelineParameters,
+    options: &'a PipelineOptions,
+    number: u32,
+    wait: Wait,
+    /// Socket of the master.
+    socket: &'a Path,
+}
+
 pub fn run(arguments: &PipelineRoleArgs) -> anyhow::Result<Exit> {
-    (arguments.role)(arguments)?;
+    let PipelineRoleArgs { role: (role, run), number, master, request } = arguments;
+    let PipelineRequest { parameters, options } = request;
+    let wait = plan::wait(*role, parameters);
+    run(&Started { parameters, options, number: *number, wait, socket: master })?;
     Ok(Exit::Clean)
 }
 
-fn md(arguments: &PipelineRoleArgs) -> anyhow::Result<()> {
-    if let Some(address) = arguments.wire.feed {
-        return live(arguments, address);
+impl Started<'_> {
+    fn join(&self, asked: &Join) -> anyhow::Result<Node> {
+        Ok(Node::join(self.socket, asked)?)
     }
-    let (node, options) = join_md(arguments)?;
+}
+
+fn md(started: &Started<'_>) -> anyhow::Result<()> {
+    if let Some(feed) = &started.options.feed {
+        return live(started, feed.parse()?);
+    }
+    let (node, options) = join_md(started)?;
     match &options.source {
-        Source::Simulated { scenario, seed } if arguments.md_threads => {
+        Source::Simulated { scenario, seed } if started.parameters.has_md_threads => {
             roles::md_threads::run(node, scenario, *seed)?;
         }
         _ => _ = roles::md::run(node, &options)?,
@@ -126,42 +114,41 @@ fn md(arguments: &PipelineRoleArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn live(arguments: &PipelineRoleArgs, address: FeedAddress) -> anyhow::Result<()> {
-    let WireArguments { feed_interface, feed_buffer, .. } = &arguments.wire;
-    let buffer_bytes = feed_buffer.unwrap_or(FEED_BUFFER_BYTES);
+fn live(started: &Started<'_>, address: FeedAddress) -> anyhow::Result<()> {
+    let Started { parameters, options, wait, .. } = *started;
+    let buffer_bytes = options.feed_buffer_bytes.unwrap_or(FEED_BUFFER_BYTES);
     let receiver = ReceiverOptions {
         address,
-        interface: feed_interface.clone(),
+        interface: options.feed_interface.clone(),
         buffer_bytes: usize::try_from(buffer_bytes).unwrap_or(usize::MAX),
-        wait: arguments.wait,
+        wait,
     };
-    let duration = Duration::try_from_secs_f64(arguments.duration_s)
-        .context("--duration-s is no duration\nhint: give a number of seconds above 0")?;
-    let options = LiveOptions {
+    let duration = Duration::try_from_secs_f64(parameters.duration_s)
+        .context("duration_s is no duration\nhint: give a number of seconds above 0")?;
+    let live = LiveOptions {
         receiver,
         symbols: None,
-        instruments: arguments.strategies,
+        instruments: parameters.strategies,
         duration_ns: u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX),
     };
-    let options = options
-        .with_symbols(&arguments.wire.symbols)
+    let live = live
+        .with_symbols(&options.symbols)
         .context("--symbols: a symbol has 1 to 8 characters\nhint: separate symbols with commas")?;
     // Before md joins, so that a wrong group is reported at once.
-    let socket = FeedSocket::open(&options.receiver)?;
-    let node = join_md_node(arguments)?;
-    roles::live::run(node, socket, &options)?;
+    let socket = FeedSocket::open(&live.receiver)?;
+    roles::live::run(join_md_node(started)?, socket, &live)?;
     Ok(())
 }
 
-fn join_md(arguments: &PipelineRoleArgs) -> anyhow::Result<(Node, MdOptions)> {
-    let source = source(arguments)?;
-    Ok((join_md_node(arguments)?, MdOptions { source, wait: arguments.wait }))
+fn join_md(started: &Started<'_>) -> anyhow::Result<(Node, MdOptions)> {
+    let source = source(started)?;
+    Ok((join_md_node(started)?, MdOptions { source, wait: started.wait }))
 }
 
-fn join_md_node(arguments: &PipelineRoleArgs) -> anyhow::Result<Node> {
-    let asked = roles::md::join(arguments.strategies, Memory::PLATFORM_STREAM_BYTES, arguments.wait);
-    let mut node = Node::join(&arguments.master, &asked)?;
-    if let Some(cpu) = arguments.wake_core {
+fn join_md_node(started: &Started<'_>) -> anyhow::Result<Node> {
+    let strategies = started.parameters.strategies;
+    let mut node = started.join(&roles::md::join(strategies, Memory::PLATFORM_STREAM_BYTES, started.wait))?;
+    if let Some(cpu) = started.options.wake_core {
         node.publisher().wake_from(cpu).with_context(|| {
             format!("cannot wake from CPU {cpu}\nhint: name a CPU that this process may use")
         })?;
@@ -169,83 +156,88 @@ fn join_md_node(arguments: &PipelineRoleArgs) -> anyhow::Result<Node> {
     Ok(node)
 }
 
-fn source(arguments: &PipelineRoleArgs) -> anyhow::Result<Source> {
-    if let Some(path) = &arguments.ticks {
-        let ticks = Arc::new(Ticks::read(path, &arguments.wire.symbols, arguments.wire.channel.as_deref())?);
-        return Ok(Source::Recorded { ticks, speed: arguments.speed });
+fn source(started: &Started<'_>) -> anyhow::Result<Source> {
+    let Started { parameters, options, .. } = *started;
+    if let Some(ticks) = &options.ticks {
+        let speed = Speed::parse(&ticks.speed).with_context(|| format!("{}: no speed", ticks.speed))?;
+        let ticks = Ticks::read(Path::new(&ticks.file), &options.symbols, options.channel.as_deref())?;
+        return Ok(Source::Recorded { ticks: Arc::new(ticks), speed });
     }
-    if let Some(path) = &arguments.scenario {
-        return Ok(Source::Simulated { scenario: Scenario::read(path)?, seed: SEED });
-    }
-    let scenario = Scenario::at_rate(arguments.strategies, arguments.rate_per_s, arguments.duration_s)
-        .context(
-            "cannot make a schedule from --strategies, --rate-per-s and --duration-s\nhint: use numbers above 0",
-        )?;
+    let scenario = match &options.scenario {
+        Some(path) => Scenario::read(Path::new(path))?,
+        None => Scenario::at_rate(parameters.strategies, parameters.rate_per_s, parameters.duration_s)
+            .context(
+                "cannot make a schedule from strategies, rate and duration\nhint: use numbers above 0",
+            )?,
+    };
     Ok(Source::Simulated { scenario, seed: SEED })
 }
 
-fn td(arguments: &PipelineRoleArgs) -> anyhow::Result<()> {
-    let (node, options) = join_td(arguments)?;
+fn td(started: &Started<'_>) -> anyhow::Result<()> {
+    let (node, options) = join_td(started)?;
     roles::td::run(node, &options)?;
     Ok(())
 }
 
-fn join_td(arguments: &PipelineRoleArgs) -> anyhow::Result<(Node, TdOptions)> {
-    let limits = Limits { price_deviation_max_per_mille: arguments.price_deviation, ..Limits::default() };
-    let asked = roles::td::join(Memory::PLATFORM_STREAM_BYTES, &limits, arguments.wait);
-    let node = Node::join(&arguments.master, &asked)?;
-    let rules = Rules { instruments: arguments.strategies, fills: 1, limits };
-    Ok((node, TdOptions { rules, gateway: arguments.wire.gateway }))
+fn join_td(started: &Started<'_>) -> anyhow::Result<(Node, TdOptions)> {
+    let Started { parameters, options, wait, .. } = *started;
+    let price_deviation_max_per_mille = options.price_deviation_max_per_mille;
+    let limits = Limits { price_deviation_max_per_mille, ..Limits::default() };
+    let gateway = options.gateway.as_deref().map(str::parse).transpose()?;
+    let node = started.join(&roles::td::join(Memory::PLATFORM_STREAM_BYTES, &limits, wait))?;
+    let rules = Rules { instruments: parameters.strategies, fills: 1, limits };
+    Ok((node, TdOptions { rules, gateway }))
 }
 
-fn platform(arguments: &PipelineRoleArgs) -> anyhow::Result<()> {
+fn platform(started: &Started<'_>) -> anyhow::Result<()> {
     // td last: the master counts the process as joined from then on.
-    let (md, market) = join_md(arguments)?;
-    let (td, exchange) = join_td(arguments)?;
+    let (md, market) = join_md(started)?;
+    let (td, exchange) = join_td(started)?;
     roles::platform::run(md, td, &market, &exchange)?;
     Ok(())
 }
 
-fn strategy(arguments: &PipelineRoleArgs) -> anyhow::Result<()> {
-    let number = arguments.instrument;
-    let name = format!("s{number}");
-    let own = [number];
-    let asked = roles::strategy::join(
-        &name,
-        "strategies",
-        Strategies::Only(own.to_vec()),
-        &own,
-        Memory::ORDERS_STREAM_BYTES,
-        arguments.wait,
-    );
-    let node = Node::join(&arguments.master, &roles::strategy::with_overrun(asked, arguments.overrun))?;
-    let mut strategy = built_in(arguments, number);
-    if let Some(store) = &arguments.store {
-        roles::strategy::restore(&node, number, store, &mut strategy)?;
+fn strategy(started: &Started<'_>) -> anyhow::Result<()> {
+    let number = started.number;
+    let node = join_strategies(started, ProcessRole::Strategies, &format!("s{number}"), &[number])?;
+    let mut strategy = built_in(started, number);
+    if let Some(store) = plan::store_in(started.options, started.socket) {
+        roles::strategy::restore(&node, number, &store, &mut strategy)?;
     }
     roles::strategy::run(node, number, &mut strategy)?;
     Ok(())
 }
 
+/// Joins with the orders of these strategies.
+fn join_strategies(
+    started: &Started<'_>,
+    role: ProcessRole,
+    name: &str,
+    numbers: &[u32],
+) -> anyhow::Result<Node> {
+    let capacity_bytes = match role {
+        ProcessRole::Host => Memory::PLATFORM_STREAM_BYTES,
+        _ => Memory::ORDERS_STREAM_BYTES,
+    };
+    let claimed = Strategies::Only(numbers.to_vec());
+    let asked = roles::strategy::join(name, role.name(), claimed, numbers, capacity_bytes, started.wait);
+    let overrun = match started.options.overrun {
+        QuoteOverrun::Gap => Overrun::Gap,
+        QuoteOverrun::Conflate => Overrun::Conflate,
+    };
+    started.join(&roles::strategy::with_overrun(asked, overrun))
+}
+
 /// The strategy of a run, with the work that was asked of it.
-fn built_in(arguments: &PipelineRoleArgs, number: u32) -> OnEachRecord {
-    let quotes_per_order = arguments.wire.quotes_per_order.unwrap_or(1);
-    let cost_ns = arguments.strategy_cost_ns;
+fn built_in(started: &Started<'_>, number: u32) -> OnEachRecord {
+    let quotes_per_order = started.options.quotes_per_order.unwrap_or(1);
+    let cost_ns = started.parameters.strategy_cost_ns;
     OnEachRecord { quotes_per_order, cost_ns, ..OnEachRecord::of(number) }
 }
 
-fn host(arguments: &PipelineRoleArgs) -> anyhow::Result<()> {
-    let numbers: Vec<u32> = (0..arguments.strategies).collect();
-    let claimed = Strategies::Only(numbers.clone());
-    let asked = roles::strategy::join(
-        "host",
-        "host",
-        claimed,
-        &numbers,
-        Memory::PLATFORM_STREAM_BYTES,
-        arguments.wait,
-    );
-    let node = Node::join(&arguments.master, &roles::strategy::with_overrun(asked, arguments.overrun))?;
+fn host(started: &Started<'_>) -> anyhow::Result<()> {
+    let numbers: Vec<u32> = (0..started.parameters.strategies).collect();
+    let node = join_strategies(started, ProcessRole::Host, ProcessRole::Host.name(), &numbers)?;
     // Long enough that a strategy that is displaced now and then stays, short enough that one that
     // delays the others does not.
     let queue_max = (HOST_RECORDS / numbers.len().max(1)).clamp(HOST_QUEUE_MIN, HOST_QUEUE_MAX);
@@ -253,7 +245,7 @@ fn host(arguments: &PipelineRoleArgs) -> anyhow::Result<()> {
     let mut host = StrategyHost::new(budget);
     // Without those that were already moved out before the restart.
     for number in node.strategies().to_vec() {
-        host.add(number, &[number], Box::new(built_in(arguments, number)))?;
+        host.add(number, &[number], Box::new(built_in(started, number)))?;
     }
     roles::host::run(node, &mut host, &mut |number| {
         output::talk(&format!("strategy {number} is being moved out"));
@@ -261,15 +253,16 @@ fn host(arguments: &PipelineRoleArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn cached(arguments: &PipelineRoleArgs) -> anyhow::Result<()> {
-    let node = Node::join(&arguments.master, &roles::cached::join())?;
-    let store = arguments.store.as_deref().context("missing --store FILE, the file of cached's state")?;
-    roles::cached::run(node, store, arguments.strategies, &mut |note| output::talk(note))?;
+fn cached(started: &Started<'_>) -> anyhow::Result<()> {
+    let node = started.join(&roles::cached::join())?;
+    let store =
+        plan::store_in(started.options, started.socket).context("cached has no file for its state")?;
+    roles::cached::run(node, &store, started.parameters.strategies, &mut |note| output::talk(note))?;
     Ok(())
 }
 
-fn follower(arguments: &PipelineRoleArgs) -> anyhow::Result<()> {
-    let node = Node::join(&arguments.master, &roles::follower::join(arguments.instrument))?;
+fn follower(started: &Started<'_>) -> anyhow::Result<()> {
+    let node = started.join(&roles::follower::join(started.number))?;
     roles::follower::run(node)?;
     Ok(())
 }

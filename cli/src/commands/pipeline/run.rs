@@ -3,7 +3,7 @@
 use super::{
     live::Live,
     now,
-    pins::{PinSource, Pins, RequestedRoles},
+    pins::{PinSource, RequestedRoles},
     room,
     scenario::{SCENARIO_HELP, ScenarioArguments, rate_and_duration},
     wire::WireArguments,
@@ -20,8 +20,8 @@ use clap::Args;
 use lowlat_host_run::Root;
 use lowlat_journal::record::{Options, Recorder};
 use lowlat_pipeline::{
-    Mode, PipelineDocument, PipelineOptions, PipelineParameters, PipelineRecord, QuoteOverrun, RecordedTicks,
-    WireRecord,
+    Mode, Pins, PipelineDocument, PipelineOptions, PipelineParameters, PipelineRecord, ProcessRole,
+    QuoteOverrun, RecordedTicks, WireRecord,
     check::{RoomFacts, admit},
 };
 use lowlat_pipeline_report::{pipeline_text, run_html};
@@ -221,7 +221,7 @@ fn parameters(arguments: &PipelineRunArgs) -> anyhow::Result<(PipelineParameters
 /// Rejects arguments that a feed or a gateway makes void.
 fn check_wire(arguments: &PipelineRunArgs, pins: &Pins) -> anyhow::Result<()> {
     let WireArguments { feed, gateway, .. } = &arguments.wire;
-    let has_platform = pins.contains_key(PipelineParameters::PLATFORM);
+    let has_platform = pins.contains_key(&ProcessRole::Platform);
     ensure!(
         !has_platform || (feed.is_none() && gateway.is_none()),
         "--pins platform=CPU runs md and td in one process, which has no feed and no gateway\nhint: pin md and td instead"
@@ -235,7 +235,7 @@ fn check_wire(arguments: &PipelineRunArgs, pins: &Pins) -> anyhow::Result<()> {
 
 /// Rejects arguments with which md has no threads.
 fn check_threads(arguments: &PipelineRunArgs, pins: &Pins) -> anyhow::Result<()> {
-    let has_platform = pins.contains_key(PipelineParameters::PLATFORM);
+    let has_platform = pins.contains_key(&ProcessRole::Platform);
     let other = [
         (has_platform, "--pins platform=CPU runs md and td in one loop"),
         (arguments.ticks.is_some(), "--ticks replays one file"),
@@ -442,7 +442,7 @@ mod tests {
         ];
         let of = parameters(&arguments(&words).unwrap()).unwrap().0;
         assert_eq!((of.strategies, of.rate_per_s, of.host_core), (8, 0.5, Some(3)));
-        assert_eq!((of.pins["md"].as_slice(), of.duration_s), ([0].as_slice(), 10.0));
+        assert_eq!((of.pins[&ProcessRole::Md].as_slice(), of.duration_s), ([0].as_slice(), 10.0));
         for words in
             [["--rate", "0"], ["--rate", "many"], ["--strategies", "0"], ["--pins", "0"], ["--mode", "quick"]]
         {
@@ -453,7 +453,7 @@ mod tests {
         let asked = |words: &[&str]| parameters(&arguments(words).unwrap()).map(|(parameters, _)| parameters);
         assert!(asked(&["--pins", "recorder=1"]).unwrap_err().to_string().contains("--record DIR"));
         let recorded = ["--record", "/x/monday", "--pins", "recorder=1"];
-        assert_eq!(asked(&recorded).unwrap().pins["recorder"], [1]);
+        assert_eq!(asked(&recorded).unwrap().pins[&ProcessRole::Recorder], [1]);
         assert_eq!(options(&arguments(&recorded).unwrap()).recording.as_deref(), Some("/x/monday"));
         assert!(asked(&["--pins", "strategies=0", "--host-core", "1"]).is_err());
         let words = ["--overrun", "conflate", "--cached", "/x/state", "--wake-core", "2", "--name", "main"];

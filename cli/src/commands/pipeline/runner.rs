@@ -4,7 +4,7 @@ use super::{beside, room};
 use anyhow::Context;
 use lowlat_host_run::{Root, control_group::Throttled};
 use lowlat_pipeline::{
-    PipelineOptions, PipelineParameters, PipelineRecord,
+    PipelineOptions, PipelineParameters, PipelineRecord, PipelineRequest,
     check::{RoomFacts, came_beside},
 };
 use lowlat_trade::{
@@ -53,7 +53,8 @@ impl Runner for ProcessRunner {
             progress(now);
         };
         let throttled = Throttled::read(&Root::live());
-        let programs = run::plan::programs(parameters, &self.options, &self.program);
+        let request = PipelineRequest { parameters: parameters.clone(), options: self.options.clone() };
+        let programs = run::plan::programs(&request, &self.program);
         let mut record = run::run(parameters, programs, &self.options, &mut tell, &self.stop)?;
         record.runs_beside = came.difference(&self.beside).cloned().collect();
         record.warnings.extend(came_beside(&record));

@@ -147,6 +147,7 @@ fn wanted(arguments: &PipelineSizeArgs) -> Wanted {
 mod tests {
     use super::*;
     use clap::{Command, FromArgMatches};
+    use lowlat_pipeline::ProcessRole;
 
     fn arguments(words: &[&str]) -> Result<PipelineSizeArgs, clap::Error> {
         let command = PipelineSizeArgs::augment_args(Command::new("size"));
@@ -175,7 +176,7 @@ mod tests {
         };
         let groups = [StrategyGroup { strategies: 10, rate_per_s: 10.0 }];
         let placement = lowlat_pipeline::size::place(&topology, &allocation, &groups);
-        assert_eq!(placement.pins["strategies"].len(), 10);
+        assert_eq!(placement.pins[&ProcessRole::Strategies].len(), 10);
         PreparedFile::prepare(&path, "--write-pins").unwrap().write_json_lines(&placement).unwrap();
         assert_eq!(super::super::pins::read(&path).unwrap(), placement.pins);
     }

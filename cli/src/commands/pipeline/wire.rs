@@ -1,4 +1,4 @@
-//! Arguments of a feed and a gateway, for a run and for the processes that it starts.
+//! Arguments of a feed and a gateway.
 
 use crate::arguments::bytes;
 use clap::Args;

@@ -1,6 +1,6 @@
 //! Run folders prepared by another user, and masters that run as another user.
 
-use super::pipeline::{PATIENCE, Pipeline, wait_for};
+use super::pipeline::{PATIENCE, Pipeline, request, wait_for};
 use crate::common::binary;
 use lowlat_ipc::passing;
 use rustix::{
@@ -283,8 +283,18 @@ fn a_node_sends_nothing_to_another_users_master() {
         if is_given {
             chown(&socket, Some(place.victim), Some(place.victim)).unwrap();
         }
-        let output =
-            as_victim(&place, &["pipeline", "role", "strategy", "--master", socket.to_str().unwrap()]);
+        let output = as_victim(
+            &place,
+            &[
+                "pipeline",
+                "role",
+                "strategies",
+                "--master",
+                socket.to_str().unwrap(),
+                "--run",
+                &request(None),
+            ],
+        );
         let said = String::from_utf8_lossy(&output.stderr);
         // Unblocks a master that nobody has joined.
         let fd = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap();
@@ -316,8 +326,8 @@ fn another_users_node_is_refused_before_its_message_is_read() {
             "cached",
             "--master",
             pipeline.socket().to_str().unwrap(),
-            "--store",
-            place.own.path().join("store").to_str().unwrap(),
+            "--run",
+            &request(Some(&place.own.path().join("store"))),
         ],
     );
     let said = String::from_utf8_lossy(&output.stderr).into_owned();

@@ -68,7 +68,7 @@ fn silent_connections_do_not_end_a_run_with_few_files() {
     let silent: Vec<_> = (0..200).filter_map(|_| knock(&pipeline, SocketFlags::NONBLOCK)).collect();
     assert!(silent.len() > 150, "they are accepted, or queued: {}", silent.len());
     // A genuine node still gets through.
-    let joined = role(&pipeline.socket(), &["strategy", "--instrument", "0"]);
+    let joined = role(&pipeline.socket(), &["strategies", "--number", "0"]);
     let said = String::from_utf8_lossy(&joined.stderr).into_owned();
     assert!(
         said.contains("the run starts node s0 itself"),
@@ -108,7 +108,7 @@ fn a_refused_join_shows_the_masters_reason_and_the_run_reports_its_name() {
     wait_for_md(&pipeline);
     // Repeated, because the order of the last writes on both sides is random.
     for _ in 0..8 {
-        let output = role(&pipeline.socket(), &["strategy", "--instrument", "999"]);
+        let output = role(&pipeline.socket(), &["strategies", "--number", "999"]);
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(!output.status.success(), "{said}");
         assert!(said.contains("refuses node s999") && said.contains("its keys are 0 to 1"), "{said}");

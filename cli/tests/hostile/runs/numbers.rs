@@ -6,7 +6,7 @@ use super::pipeline::{Pipeline, role, warnings};
 #[test]
 fn a_strategy_number_of_the_run_is_refused_and_answers_reach_its_owner() {
     let pipeline = Pipeline::start(&["--duration", "4s"]);
-    let attack = role(&pipeline.socket(), &["host", "--strategies", "2"]);
+    let attack = role(&pipeline.socket(), &["host"]);
     let said = String::from_utf8_lossy(&attack.stderr).into_owned();
     assert_ne!(attack.status.code(), Some(0), "{said}");
     assert!(said.contains("strategy 0 belongs to"), "{said}");

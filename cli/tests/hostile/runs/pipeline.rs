@@ -1,7 +1,7 @@
 //! A pipeline under attack.
 
 use crate::common::binary;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::{
     fs,
     os::unix::fs::MetadataExt,
@@ -81,10 +81,23 @@ impl Drop for Pipeline {
     }
 }
 
+/// The run of two strategies that a role is started with.
+pub fn request(cached_store: Option<&Path>) -> String {
+    json!({
+        "parameters": {
+            "strategies": 2, "rate_per_s": 1.0, "mode": "parked", "duration_s": 1.0, "pins": {},
+            "may_use_huge_pages": false,
+        },
+        "options": {"overrun": "gap", "cached_store": cached_store},
+    })
+    .to_string()
+}
+
 /// Runs one role against a master, as an attacker may. Returns its output.
 pub fn role(socket: &Path, arguments: &[&str]) -> Output {
     let mut command = Command::new(binary());
     command.args(["pipeline", "role"]).args(arguments).arg("--master").arg(socket);
+    command.args(["--run", &request(None)]);
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap().wait_with_output().unwrap()
 }
 

@@ -5,17 +5,17 @@
 //! measured.
 
 use super::{Point, Room, RoomFacts, judge::unknown};
-use crate::{Mode, PipelineParameters};
+use crate::{Mode, PipelineParameters, ProcessRole};
 use lowlat_host::CpuId;
 use std::{
     cmp::Ordering,
     collections::{BTreeMap, BTreeSet},
 };
 
-/// Processes with the same name.
+/// Processes with the same role.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Processes {
-    name: String,
+    role: ProcessRole,
     count: u32,
     spins: bool,
     /// CPU of each process in turn; empty if the kernel places them.
@@ -31,48 +31,45 @@ impl Processes {
 
     /// Returns "md" or "3 strategies".
     fn words(&self, count: usize) -> String {
-        match count {
-            _ if self.name != STRATEGIES => self.name.clone(),
-            1 => "1 strategy".to_owned(),
-            _ => format!("{count} {}", self.name),
+        match (self.role, count) {
+            (ProcessRole::Host, _) => "strategy host".to_owned(),
+            (ProcessRole::Strategies, 1) => "1 strategy".to_owned(),
+            (ProcessRole::Strategies, _) => format!("{count} strategies"),
+            (role, _) => role.to_string(),
         }
     }
 
     /// True if it uses enough CPU time to delay others: the processes on the way from a quote to its order, and a
     /// recorder, which inspects every stream all the time.
     fn weighs(&self) -> bool {
-        !matches!(self.name.as_str(), "master" | "cached")
+        !matches!(self.role, ProcessRole::Master | ProcessRole::Cached)
     }
 }
 
-const STRATEGIES: &str = "strategies";
-
-/// Returns the number of processes of a run that never sleep: md with [`Mode::Fast`], [`Mode::Mixed`] and
-/// [`Mode::PlatformFast`] unless it has a thread for each instrument, td with the first and the last of them,
-/// strategies with [`Mode::Fast`], and always a strategy host, which has a dedicated CPU for that.
+/// Returns the number of processes of a run that never sleep ([`ProcessRole::spins`]).
 pub fn spinning(parameters: &PipelineParameters) -> u32 {
     processes(parameters).iter().filter(|of| of.spins).map(|of| of.count).sum()
 }
 
 fn processes(parameters: &PipelineParameters) -> Vec<Processes> {
-    let PipelineParameters { mode, strategies, host_core, pins, .. } = parameters;
-    let pinned = |role: &str| pins.get(role).cloned().unwrap_or_default();
-    let one = |role: &str, spins| Processes { name: role.to_owned(), count: 1, spins, cpus: pinned(role) };
-    let md_spins =
-        matches!(mode, Mode::Fast | Mode::Mixed | Mode::PlatformFast) && !parameters.has_md_threads;
-    let td_spins = matches!(mode, Mode::Fast | Mode::PlatformFast);
+    let PipelineParameters { strategies, host_core, pins, .. } = parameters;
+    let of = |role: ProcessRole| Processes {
+        role,
+        count: 1,
+        spins: role.spins(parameters),
+        cpus: pins.get(&role).cloned().unwrap_or_default(),
+    };
     let traders = match host_core {
-        Some(cpu) => Processes { name: "strategy host".to_owned(), count: 1, spins: true, cpus: vec![*cpu] },
-        None => Processes { count: *strategies, ..one(STRATEGIES, *mode == Mode::Fast) },
+        Some(cpu) => Processes { cpus: vec![*cpu], ..of(ProcessRole::Host) },
+        None => Processes { count: *strategies, ..of(ProcessRole::Strategies) },
     };
-    let platform = if pins.contains_key(PipelineParameters::PLATFORM) {
-        vec![one(PipelineParameters::PLATFORM, md_spins)]
+    let platform: &[ProcessRole] = if pins.contains_key(&ProcessRole::Platform) {
+        &[ProcessRole::Platform]
     } else {
-        vec![one("md", md_spins), one("td", td_spins)]
+        &[ProcessRole::Md, ProcessRole::Td]
     };
-    // master, cached, a recorder and followers sleep whatever the mode.
-    let beside = ["master", "cached", "recorder"].map(|role| one(role, false));
-    [beside.to_vec(), platform, vec![traders]].concat()
+    let beside = [ProcessRole::Master, ProcessRole::Cached, ProcessRole::Recorder];
+    beside.iter().chain(platform).map(|role| of(*role)).chain([traders]).collect()
 }
 
 /// Pinned processes by CPU, with their number there.
@@ -183,7 +180,7 @@ pub(super) fn pins(parameters: &PipelineParameters, _: &RoomFacts) -> Option<Poi
         let (spins, sleeps): (Vec<_>, Vec<_>) =
             here.iter().copied().filter(|(of, _)| of.weighs()).partition(|(of, _)| of.spins);
         // Strategies take turns among themselves, as requested.
-        let names: BTreeSet<&str> = sleeps.iter().map(|(of, _)| of.name.as_str()).collect();
+        let roles: BTreeSet<ProcessRole> = sleeps.iter().map(|(of, _)| of.role).collect();
         let spinning: usize = spins.iter().map(|(_, count)| count).sum();
         if spinning == 1 && !sleeps.is_empty() {
             found.push(format!(
@@ -191,7 +188,7 @@ pub(super) fn pins(parameters: &PipelineParameters, _: &RoomFacts) -> Option<Poi
                 list(&sleeps),
                 list(&spins)
             ));
-        } else if spins.is_empty() && names.len() > 1 {
+        } else if spins.is_empty() && roles.len() > 1 {
             found.push(format!("{} take turns on CPU {cpu}", list(&sleeps)));
         }
     }
@@ -205,17 +202,17 @@ pub(super) fn pins(parameters: &PipelineParameters, _: &RoomFacts) -> Option<Poi
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{ProcessRole::*, *};
     use crate::{check::doubts, check::hindrances, check::judge, matrix, matrix::MatrixPins};
     use lowlat_host::{CpuSet, Reading, Topology};
 
-    fn parameters(mode: Mode, pins: &[(&str, u32)]) -> PipelineParameters {
+    fn parameters(mode: Mode, pins: &[(ProcessRole, u32)]) -> PipelineParameters {
         PipelineParameters {
             strategies: 80,
             rate_per_s: 800.0,
             mode,
             duration_s: 10.0,
-            pins: pins.iter().map(|(role, cpu)| ((*role).to_owned(), vec![*cpu])).collect(),
+            pins: pins.iter().map(|(role, cpu)| (*role, vec![*cpu])).collect(),
             host_core: None,
             may_use_huge_pages: false,
             has_md_threads: false,
@@ -223,7 +220,7 @@ mod tests {
         }
     }
 
-    fn with_host(mode: Mode, cpu: CpuId, pins: &[(&str, u32)]) -> PipelineParameters {
+    fn with_host(mode: Mode, cpu: CpuId, pins: &[(ProcessRole, u32)]) -> PipelineParameters {
         PipelineParameters { host_core: Some(cpu), ..parameters(mode, pins) }
     }
 
@@ -251,7 +248,7 @@ mod tests {
 
     #[test]
     fn who_sleeps_does_not_count_against_cpus() {
-        let platform = [("master", 0), ("cached", 0), ("md", 0), ("td", 1)];
+        let platform = [(Master, 0), (Cached, 0), (Md, 0), (Td, 1)];
         let mixed = of(&parameters(Mode::Mixed, &platform), 2, "spinners");
         assert!(
             mixed.room == Room::Fine && mixed.found == "1 process spins (md on CPU 0) on 2 CPUs",
@@ -278,40 +275,37 @@ mod tests {
 
     #[test]
     fn two_that_spin_on_one_cpu_are_refused_by_name() {
-        let both = of(&parameters(Mode::Fast, &[("md", 1), ("td", 1)]), 4, "spinners");
+        let both = of(&parameters(Mode::Fast, &[(Md, 1), (Td, 1)]), 4, "spinners");
         assert_eq!(both.room, Room::Pointless);
         assert!(both.found.starts_with("md and td spin on CPU 1"), "{}", both.found);
-        let host = of(&with_host(Mode::Fast, 1, &[("md", 0), ("td", 1)]), 4, "spinners");
+        let host = of(&with_host(Mode::Fast, 1, &[(Md, 0), (Td, 1)]), 4, "spinners");
         assert!(host.found.starts_with("td and strategy host spin on CPU 1"), "{}", host.found);
         let unknown = RoomFacts { cpus: Reading::Denied, ..RoomFacts::default() };
-        let points = judge(&with_host(Mode::Fast, 1, &[("td", 1)]), &unknown);
+        let points = judge(&with_host(Mode::Fast, 1, &[(Td, 1)]), &unknown);
         assert_eq!(hindrances(&points, false).len(), 1, "known without the host");
         let mut pinned = parameters(Mode::Fast, &[]);
-        (pinned.strategies, pinned.pins) = (3, [("strategies".to_owned(), vec![2, 3])].into());
+        (pinned.strategies, pinned.pins) = (3, [(Strategies, vec![2, 3])].into());
         assert!(of(&pinned, 8, "spinners").found.starts_with("2 strategies spin on CPU 2"));
     }
 
     #[test]
     fn sleepers_beside_others_make_figures_doubtful() {
-        let under = of(&with_host(Mode::Parked, 1, &[("md", 0), ("td", 1)]), 4, "pins");
+        let under = of(&with_host(Mode::Parked, 1, &[(Md, 0), (Td, 1)]), 4, "pins");
         assert_eq!(under.room, Room::Doubtful);
         assert!(under.found.starts_with("td must take CPU 1 from strategy host"), "{}", under.found);
-        let beside = of(&parameters(Mode::Parked, &[("md", 1), ("td", 1)]), 4, "pins");
+        let beside = of(&parameters(Mode::Parked, &[(Md, 1), (Td, 1)]), 4, "pins");
         assert!(beside.found.starts_with("md and td take turns on CPU 1"), "{}", beside.found);
-        assert_eq!(
-            of(&parameters(Mode::Fast, &[("master", 0), ("cached", 0)]), 400, "pins").room,
-            Room::Fine
-        );
+        assert_eq!(of(&parameters(Mode::Fast, &[(Master, 0), (Cached, 0)]), 400, "pins").room, Room::Fine);
     }
 
     #[test]
     fn a_platform_in_one_process_is_one_spinner() {
-        let one = with_host(Mode::Fast, 1, &[("platform", 0)]);
+        let one = with_host(Mode::Fast, 1, &[(Platform, 0)]);
         assert_eq!(spinning(&one), 2);
         let point = of(&one, 2, "spinners");
         assert_eq!(point.room, Room::Doubtful);
         assert!(point.found.contains("(platform on CPU 0, strategy host on CPU 1)"), "{}", point.found);
-        assert_eq!(of(&with_host(Mode::Fast, 1, &[("platform", 1)]), 2, "spinners").room, Room::Pointless);
+        assert_eq!(of(&with_host(Mode::Fast, 1, &[(Platform, 1)]), 2, "spinners").room, Room::Pointless);
     }
 
     #[test]

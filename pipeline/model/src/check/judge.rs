@@ -232,7 +232,7 @@ pub fn came_beside(record: &PipelineRecord) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Mode;
+    use crate::{Mode, ProcessRole};
     use crate::{check::GroupLimits, check::doubts, check::hindrances};
     use std::collections::BTreeMap;
 
@@ -296,7 +296,7 @@ mod tests {
 
     #[test]
     fn pins_outside_the_allowed_cpus_are_refused() {
-        let pins = [("md".to_owned(), vec![9])].into();
+        let pins = [(ProcessRole::Md, vec![9])].into();
         let point = of(&PipelineParameters { pins, ..parameters(Mode::Parked) }, &facts(4), "pinned CPUs");
         assert!(point.room == Room::Impossible && point.found.contains("CPU 9"), "{point:?}");
     }

@@ -15,7 +15,7 @@ pub use groups::{FOLLOWERS, GROUPS, Group, PLATFORM_PROCESSES, Pinning, RATES_PE
 pub use pins::{MatrixPins, PlatformPins, platform_pins};
 pub use summary::{RowFigures, StageRange};
 
-use super::PipelineParameters;
+use super::{PipelineParameters, ProcessRole};
 
 /// A scenario in a group.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -64,11 +64,11 @@ impl Row {
     pub fn parameters(&self, duration_s: f64, pins: &MatrixPins<'_>) -> PipelineParameters {
         let group = self.group;
         let mut of_group = pins.of(group).unwrap_or_default();
-        if group.is_colocated && !of_group.contains_key(PipelineParameters::PLATFORM) {
-            of_group.remove("td");
+        if group.is_colocated && !of_group.contains_key(&ProcessRole::Platform) {
+            of_group.remove(&ProcessRole::Td);
             // Without pins it is one process too.
-            let cpus = of_group.remove("md").unwrap_or_default();
-            of_group.insert(PipelineParameters::PLATFORM.to_owned(), cpus);
+            let cpus = of_group.remove(&ProcessRole::Md).unwrap_or_default();
+            of_group.insert(ProcessRole::Platform, cpus);
         }
         PipelineParameters {
             strategies: self.strategies,
@@ -162,12 +162,15 @@ mod tests {
         let (a, d, host) = (of("A10"), of("D11"), of("H12"));
         assert!(a.pins.is_empty() && !a.may_use_huge_pages && a.host_core.is_none());
         assert_eq!(
-            (d.pins["md"].as_slice(), d.may_use_huge_pages, d.rate_per_s),
+            (d.pins[&ProcessRole::Md].as_slice(), d.may_use_huge_pages, d.rate_per_s),
             ([6].as_slice(), true, 800.0)
         );
         assert!(host.host_core.is_some_and(|cpu| !host.pins.values().flatten().any(|pinned| *pinned == cpu)));
         let (near, loose) = (of("K10"), of("J10"));
-        assert!(near.pins["platform"] != near.pins["strategies"] && near.pins["strategies"].len() == 1);
-        assert_eq!(loose.pins, [("platform".to_owned(), Vec::new())].into(), "one process without a CPU");
+        assert!(
+            near.pins[&ProcessRole::Platform] != near.pins[&ProcessRole::Strategies]
+                && near.pins[&ProcessRole::Strategies].len() == 1
+        );
+        assert_eq!(loose.pins, [(ProcessRole::Platform, Vec::new())].into(), "one process without a CPU");
     }
 }

@@ -2,17 +2,14 @@
 
 use super::{Group, Pinning};
 use crate::{
-    PipelineParameters,
+    Pins, ProcessRole,
     size::{SAME_LLC, nearness},
 };
 use lowlat_host::{CpuId, CpuSet, Topology};
-use std::collections::BTreeMap;
-
-type Pins = BTreeMap<String, Vec<CpuId>>;
 
 /// CPUs of master, cached, md and td in the report.
 const REPORT: [CpuId; 4] = [0, 1, 6, 8];
-const ROLES: [&str; 4] = ["master", "cached", "md", "td"];
+const ROLES: [ProcessRole; 4] = [ProcessRole::Master, ProcessRole::Cached, ProcessRole::Md, ProcessRole::Td];
 
 /// The platform's CPUs on a host.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,7 +46,7 @@ pub fn platform_pins(cpus: &CpuSet) -> Result<PlatformPins, String> {
         }
     };
     let pins_of = |cpus: [CpuId; 4]| -> Pins {
-        ROLES.iter().zip(cpus).map(|(role, cpu)| ((*role).to_owned(), vec![cpu])).collect()
+        ROLES.into_iter().zip(cpus).map(|(role, cpu)| (role, vec![cpu])).collect()
     };
     // A spinning host does not share its CPU: with fewer than four CPUs, the platform gets the others.
     let beside_host = match all.as_slice() {
@@ -113,7 +110,7 @@ impl<'a> MatrixPins<'a> {
         };
         let mut pins = beside.clone();
         if !strategies.is_empty() {
-            pins.insert("strategies".to_owned(), strategies.iter().collect());
+            pins.insert(ProcessRole::Strategies, strategies.iter().collect());
         }
         Ok(pins)
     }
@@ -131,7 +128,7 @@ impl<'a> MatrixPins<'a> {
             1 => return Err("its CPUs are on one NUMA node, so nothing crosses nodes".to_owned()),
             _ => {}
         }
-        let md = platform.get("md").and_then(|cpus| cpus.first()).copied();
+        let md = platform.get(&ProcessRole::Md).and_then(|cpus| cpus.first()).copied();
         let of_md = nodes.into_iter().find(|cpus| md.is_some_and(|md| cpus.contains(md)));
         of_md.ok_or_else(|| "the NUMA node of md's CPU is not known".to_owned())
     }
@@ -156,12 +153,10 @@ impl<'a> MatrixPins<'a> {
                 .filter(|cpu| distance(writer, *cpu) > SAME_LLC)
                 .ok_or("its CPUs share one last-level cache, so none are far from each other")?;
         }
-        let mut pins = Pins::from([
-            (PipelineParameters::PLATFORM.to_owned(), vec![writer]),
-            ("strategies".to_owned(), vec![reader]),
-        ]);
+        let mut pins =
+            Pins::from([(ProcessRole::Platform, vec![writer]), (ProcessRole::Strategies, vec![reader])]);
         if let Some(rest) = other(writer).find(|cpu| *cpu != reader) {
-            pins.extend(["master", "cached"].map(|role| (role.to_owned(), vec![rest])));
+            pins.extend([ProcessRole::Master, ProcessRole::Cached].map(|role| (role, vec![rest])));
         }
         Ok(pins)
     }
@@ -175,7 +170,7 @@ mod tests {
 
     fn chosen(list: &str) -> Vec<CpuId> {
         let pins = platform_pins(&CpuSet::parse_list(list).unwrap()).unwrap();
-        ROLES.iter().map(|role| pins.pins[*role][0]).chain([pins.host_core]).collect()
+        ROLES.iter().map(|role| pins.pins[role][0]).chain([pins.host_core]).collect()
     }
 
     #[test]
@@ -227,14 +222,14 @@ mod tests {
     fn findings_pin_strategies_on_the_report_s_host() {
         let (cpus, topology) = (CpuSet::first(12), two_nodes());
         let pins = |letter| of(letter, &cpus, &topology).unwrap();
-        let strategies = |letter| pins(letter).get("strategies").cloned().unwrap_or_default();
+        let strategies = |letter| pins(letter).get(&ProcessRole::Strategies).cloned().unwrap_or_default();
         assert_eq!(strategies('O'), [2, 3, 4, 5, 7, 9, 10, 11]);
-        assert_eq!((strategies('Q').len(), pins('Q')["md"].as_slice()), (0, [6].as_slice()));
+        assert_eq!((strategies('Q').len(), pins('Q')[&ProcessRole::Md].as_slice()), (0, [6].as_slice()));
         assert_eq!(strategies('X'), strategies('O'), "both nodes have CPUs left");
         assert_eq!(strategies('Y'), [6, 7, 8, 9, 10, 11], "md's node, with md and td");
-        let pair = |letter| (pins(letter)["platform"][0], strategies(letter)[0]);
+        let pair = |letter| (pins(letter)[&ProcessRole::Platform][0], strategies(letter)[0]);
         assert_eq!((pair('K'), pair('L')), ((0, 1), (0, 11)));
-        assert_eq!(pins('K')["master"], [2]);
+        assert_eq!(pins('K')[&ProcessRole::Master], [2]);
     }
 
     #[test]
@@ -242,12 +237,20 @@ mod tests {
         let cpus = CpuSet::first(2);
         let mut topology = two_nodes();
         let pins = |letter, topology: &Topology| of(letter, &cpus, topology);
-        assert_eq!(pins('O', &topology).unwrap()["strategies"], [1], "the platform shares the other");
-        assert_eq!(pins('O', &topology).unwrap()["td"], [0]);
+        assert_eq!(
+            pins('O', &topology).unwrap()[&ProcessRole::Strategies],
+            [1],
+            "the platform shares the other"
+        );
+        assert_eq!(pins('O', &topology).unwrap()[&ProcessRole::Td], [0]);
         assert!(pins('X', &topology).unwrap_err().contains("one NUMA node"));
         assert!(pins('L', &topology).unwrap_err().contains("one last-level cache"));
         let pair = pins('K', &topology).unwrap();
-        assert!(pair["platform"] == [0] && pair["strategies"] == [1] && !pair.contains_key("master"));
+        assert!(
+            pair[&ProcessRole::Platform] == [0]
+                && pair[&ProcessRole::Strategies] == [1]
+                && !pair.contains_key(&ProcessRole::Master)
+        );
         topology.nodes.clear();
         topology.caches.clear();
         assert!(pins('Y', &topology).unwrap_err().contains("not known"));

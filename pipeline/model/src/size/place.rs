@@ -1,8 +1,8 @@
 //! Proposes CPUs for the processes of a run.
 
+use crate::{Pins, ProcessRole};
 use lowlat_host::{Allocation, CpuId, CpuSet, Topology};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 
 /// Group of strategies with one rate.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -25,7 +25,7 @@ pub struct PlacedGroup {
 pub struct Placement {
     /// CPUs by role, as in [`crate::PipelineParameters::pins`]; of `strategies` one for each, in the order of
     /// the groups.
-    pub pins: BTreeMap<String, Vec<CpuId>>,
+    pub pins: Pins,
     #[serde(default)]
     pub groups: Vec<PlacedGroup>,
     /// Decisions with their reasons, one sentence each.
@@ -56,9 +56,9 @@ pub fn place(topology: &Topology, allocation: &Allocation, groups: &[StrategyGro
     if let Some(master) = housekeeping.first() {
         let cached =
             if allocation.housekeeping.len() > 1 { housekeeping.last() } else { None }.unwrap_or(master);
-        placement.pin("master", vec![*master]);
-        placement.pin("cached", vec![*cached]);
-        placement.pin("recorder", vec![*cached]);
+        placement.pin(ProcessRole::Master, vec![*master]);
+        placement.pin(ProcessRole::Cached, vec![*cached]);
+        placement.pin(ProcessRole::Recorder, vec![*cached]);
     }
     let Some((md, td)) = platform(topology, allocation, &cores) else {
         placement.warnings.push(
@@ -68,8 +68,8 @@ pub fn place(topology: &Topology, allocation: &Allocation, groups: &[StrategyGro
             groups.iter().map(|group| PlacedGroup { group: *group, cpus: CpuSet::default() }).collect();
         return placement;
     };
-    placement.pin("md", vec![md]);
-    placement.pin("td", vec![td]);
+    placement.pin(ProcessRole::Md, vec![md]);
+    placement.pin(ProcessRole::Td, vec![td]);
     placement
         .steps
         .push(format!("md on CPU {md} and td on CPU {td}: {}.", nearness_words(nearness(topology, md, td))));
@@ -86,8 +86,8 @@ pub fn place(topology: &Topology, allocation: &Allocation, groups: &[StrategyGro
 }
 
 impl Placement {
-    fn pin(&mut self, role: &str, cpus: Vec<CpuId>) {
-        self.pins.insert(role.to_owned(), cpus);
+    fn pin(&mut self, role: ProcessRole, cpus: Vec<CpuId>) {
+        self.pins.insert(role, cpus);
     }
 
     /// Shares the CPUs, nearest first, among the groups.
@@ -132,7 +132,7 @@ impl Placement {
                     cpus.iter().copied().cycle().take(count)
                 })
                 .collect();
-            self.pin("strategies", in_turn);
+            self.pin(ProcessRole::Strategies, in_turn);
         }
         let cpus: Vec<CpuSet> = cpus.into_iter().map(|cpus| cpus.into_iter().collect()).collect();
         for (group, cpus) in groups.iter().zip(&cpus).filter(|(_, cpus)| !cpus.is_empty()) {
@@ -291,10 +291,13 @@ mod tests {
     #[test]
     fn the_platform_is_together_and_near_the_nics() {
         let placement = place(&topology(), &allocation("0,8", "1-7,9-15", "9-15"), &GROUPS);
-        assert_eq!((placement.pins["master"][0], placement.pins["cached"][0]), (0, 8));
-        assert_eq!(placement.pins["recorder"], [8], "beside cached");
         assert_eq!(
-            (placement.pins["md"][0], placement.pins["td"][0]),
+            (placement.pins[&ProcessRole::Master][0], placement.pins[&ProcessRole::Cached][0]),
+            (0, 8)
+        );
+        assert_eq!(placement.pins[&ProcessRole::Recorder], [8], "beside cached");
+        assert_eq!(
+            (placement.pins[&ProcessRole::Md][0], placement.pins[&ProcessRole::Td][0]),
             (12, 13),
             "a cluster, and room beside it"
         );
@@ -304,7 +307,7 @@ mod tests {
             "the fastest strategies are nearest: {:?}",
             placement.groups
         );
-        assert_eq!(placement.pins["strategies"].len(), 80);
+        assert_eq!(placement.pins[&ProcessRole::Strategies].len(), 80);
         assert!(placement.warnings.is_empty());
     }
 
@@ -318,8 +321,12 @@ mod tests {
             ["0-3", "4-7", "8-11", "12-15"].map(|list| Group { id: 0, cpus: set(list) }).into();
         let few = [StrategyGroup { strategies: 7, rate_per_s: 10.0 }];
         let placement = place(&topology, &allocation("0", "1-15", ""), &few);
-        assert_eq!((placement.pins["md"][0], placement.pins["td"][0]), (1, 2));
-        assert_eq!(placement.pins["strategies"], [4, 8, 12, 5, 9, 13, 3], "md and td count in their cluster");
+        assert_eq!((placement.pins[&ProcessRole::Md][0], placement.pins[&ProcessRole::Td][0]), (1, 2));
+        assert_eq!(
+            placement.pins[&ProcessRole::Strategies],
+            [4, 8, 12, 5, 9, 13, 3],
+            "md and td count in their cluster"
+        );
         assert!(placement.steps[1].contains("each cluster"), "{:?}", placement.steps);
     }
 
@@ -336,10 +343,13 @@ mod tests {
         let of = |isolated: &str| place(&topology(), &allocation("0", isolated, ""), &GROUPS);
         assert!(of("1").warnings[0].contains("Fewer than two cores"));
         assert!(of("1-2").warnings[0].contains("md and td take every core"));
-        assert!(of("1-2").pins.contains_key("td") && !of("1-2").pins.contains_key("strategies"));
+        assert!(
+            of("1-2").pins.contains_key(&ProcessRole::Td)
+                && !of("1-2").pins.contains_key(&ProcessRole::Strategies)
+        );
         let shared = of("1-3");
         assert!(shared.warnings[0].contains("2 groups share 1 CPUs"), "{:?}", shared.warnings);
-        assert_eq!(shared.pins["strategies"].len(), 80);
+        assert_eq!(shared.pins[&ProcessRole::Strategies].len(), 80);
     }
 
     proptest! {
@@ -353,9 +363,9 @@ mod tests {
             let groups: Vec<StrategyGroup> =
                 groups.into_iter().map(|(strategies, rate_per_s)| StrategyGroup { strategies, rate_per_s }).collect();
             let placement = place(&topology(), &allocation, &groups);
-            let pinned = |role: &str| placement.pins.get(role).cloned().unwrap_or_default();
-            let platform: CpuSet = pinned("md").into_iter().chain(pinned("td")).collect();
-            let strategies: CpuSet = pinned("strategies").into_iter().collect();
+            let pinned = |role| placement.pins.get(&role).cloned().unwrap_or_default();
+            let platform: CpuSet = pinned(ProcessRole::Md).into_iter().chain(pinned(ProcessRole::Td)).collect();
+            let strategies: CpuSet = pinned(ProcessRole::Strategies).into_iter().collect();
             prop_assert!(platform.is_disjoint(&strategies));
             prop_assert!(platform.is_empty() || platform.len() == 2);
             if isolated.len() >= groups.len() + 2 {

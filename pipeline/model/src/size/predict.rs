@@ -1,7 +1,7 @@
 //! Tick to order out of costs, load and CPUs.
 
 use super::Costs;
-use crate::{Mode, PipelineParameters};
+use crate::{Mode, PipelineParameters, ProcessRole};
 use serde::{Deserialize, Serialize};
 
 /// Approximate time that an adaptive process spins before it sleeps: one that gets records more often never does.
@@ -30,8 +30,9 @@ pub struct Load {
 impl Load {
     /// The load of a run on a host of so many CPUs.
     pub fn of(parameters: &PipelineParameters, cpus: u32) -> Self {
-        let is_pinned = ["md", "td"].iter().all(|role| parameters.pins.contains_key(*role));
-        let strategies_pinned = parameters.pins.get("strategies").map(|cpus| {
+        let is_pinned =
+            [ProcessRole::Md, ProcessRole::Td].iter().all(|role| parameters.pins.contains_key(role));
+        let strategies_pinned = parameters.pins.get(&ProcessRole::Strategies).map(|cpus| {
             let distinct: std::collections::BTreeSet<_> = cpus.iter().collect();
             u32::try_from(distinct.len()).unwrap_or(u32::MAX)
         });
@@ -181,9 +182,12 @@ mod tests {
     fn pins_make_a_load() {
         let mut parameters = crate::testing::run(1, 1).parameters;
         assert_eq!(Load::of(&parameters, 12).cores, Cores::Shared { cpus: 12 });
-        parameters.pins = [("md", vec![1]), ("td", vec![2]), ("strategies", vec![3, 4, 3, 4])]
-            .map(|(role, cpus)| (role.to_owned(), cpus))
-            .into();
+        parameters.pins = [
+            (ProcessRole::Md, vec![1]),
+            (ProcessRole::Td, vec![2]),
+            (ProcessRole::Strategies, vec![3, 4, 3, 4]),
+        ]
+        .into();
         assert_eq!(Load::of(&parameters, 12).cores, Cores::Own { strategy_cpus: 2 });
     }
 

@@ -3,7 +3,7 @@
 use super::MeasuredRow;
 use lowlat_host::CpuSet;
 use lowlat_pipeline::{
-    PipelineParameters,
+    PipelineParameters, ProcessRole,
     matrix::{FINDINGS, ReportFinding, SpeedVerdict, compare},
 };
 
@@ -78,15 +78,15 @@ fn sentence(one: &MeasuredRow<'_>, other: &MeasuredRow<'_>) -> String {
 /// The CPUs of what lies on the way from a quote to its order, such as " (md on CPU 0, td on CPU 1)"; empty if nothing
 /// is pinned.
 pub fn cpus(parameters: &PipelineParameters) -> String {
-    let name = |role: &'static str| match role {
-        "strategies" if parameters.strategies == 1 => "strategy",
-        _ => role,
+    let name = |role: ProcessRole| match role {
+        ProcessRole::Strategies if parameters.strategies == 1 => "strategy",
+        _ => role.name(),
     };
-    let of = |role: &'static str| {
-        let cpus: CpuSet = parameters.pins.get(role)?.iter().copied().collect();
+    let of = |role: ProcessRole| {
+        let cpus: CpuSet = parameters.pins.get(&role)?.iter().copied().collect();
         (!cpus.is_empty()).then(|| format!("{} on {cpus:#}", name(role)))
     };
-    let roles = ["md", "td", PipelineParameters::PLATFORM, "strategies"];
+    let roles = [ProcessRole::Md, ProcessRole::Td, ProcessRole::Platform, ProcessRole::Strategies];
     let said: Vec<String> = roles.into_iter().filter_map(of).collect();
     if said.is_empty() { String::new() } else { format!(" ({})", said.join(", ")) }
 }

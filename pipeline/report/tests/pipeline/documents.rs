@@ -3,6 +3,7 @@
 use lowlat_host::{CpuSet, Topology, topology::Node};
 use lowlat_pipeline::{
     MatrixDocument, MatrixRow, Mode, PipelineDocument, PipelineOptions, PipelineParameters, PipelineRecord,
+    ProcessRole,
     matrix::{self, MatrixPins},
     size::{
         Answer, Capacity, CapacityGoal, CapacityLimit, CheckedPoint, Cores, Costs, Fit, HugePages, Load,
@@ -10,12 +11,11 @@ use lowlat_pipeline::{
     },
     testing,
 };
-use std::{collections::BTreeMap, sync::LazyLock};
+use std::sync::LazyLock;
 
 /// One run of 80 strategies.
 pub fn run() -> PipelineDocument {
-    let pins: BTreeMap<String, Vec<u32>> =
-        [("md", vec![0]), ("td", vec![1])].map(|(role, cpus)| (role.to_owned(), cpus)).into();
+    let pins = [(ProcessRole::Md, vec![0]), (ProcessRole::Td, vec![1])].into();
     let parameters = PipelineParameters { pins, ..testing::run(1, 1).parameters };
     document(testing::run_of(parameters, 20_000, 38_000))
 }
@@ -187,12 +187,12 @@ pub fn size() -> SizeDocument {
     let answer = Answer::of(&checked, &goal, &capacity, None);
     let group = StrategyGroup { strategies: capacity.strategies, rate_per_s: 100.0 };
     let pins = [
-        ("master", vec![0]),
-        ("cached", vec![1]),
-        ("recorder", vec![1]),
-        ("md", vec![4]),
-        ("td", vec![5]),
-        ("strategies", vec![6, 7, 8, 9, 10, 11]),
+        (ProcessRole::Master, vec![0]),
+        (ProcessRole::Cached, vec![1]),
+        (ProcessRole::Recorder, vec![1]),
+        (ProcessRole::Md, vec![4]),
+        (ProcessRole::Td, vec![5]),
+        (ProcessRole::Strategies, vec![6, 7, 8, 9, 10, 11]),
     ];
     SizeDocument {
         document: SizeDocument::DOCUMENT.into(),
@@ -217,7 +217,7 @@ pub fn size() -> SizeDocument {
             ..HugePages::default()
         }),
         placement: Placement {
-            pins: pins.map(|(role, cpus)| (role.to_owned(), cpus)).into(),
+            pins: pins.into(),
             groups: vec![PlacedGroup { group, cpus: CpuSet::parse_list("6-11").unwrap() }],
             steps: vec!["md on CPU 4 and td on CPU 5: cores under one last-level cache.".into()],
             warnings: Vec::new(),

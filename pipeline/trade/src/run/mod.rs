@@ -20,7 +20,7 @@ mod uses;
 mod watch;
 
 use crate::{
-    address::{RunFolder, holder, is_name},
+    address::{RunFolder, holder},
     master::Program,
     refusal::Refusal,
 };
@@ -112,10 +112,7 @@ fn check(parameters: &PipelineParameters) -> Result<(), Refusal> {
             return wrong(name, &value, "a number above 0");
         }
     }
-    match parameters.pins.keys().find(|name| !is_name(name)) {
-        Some(name) => wrong("pins", name, "names of roles"),
-        None => Ok(()),
-    }
+    Ok(())
 }
 
 /// Folder of the current run, for code that ends the process without unwinding.

@@ -7,8 +7,8 @@ use crate::{
 };
 use lowlat_ipc::region::Heap;
 use lowlat_pipeline::{
-    Balance, Delivered, Mode, PipelineOptions, PipelineParameters, PipelineRecord, ProcessUse, SentOrders,
-    Stages, findings,
+    Balance, Delivered, Mode, PipelineOptions, PipelineParameters, PipelineRecord, PipelineRequest,
+    ProcessUse, SentOrders, Stages, findings,
 };
 use std::{collections::BTreeMap, sync::atomic::AtomicBool};
 
@@ -110,7 +110,6 @@ fn invalid_parameters_are_refused() {
     refused(|parameters| parameters.strategies = 0, "strategies: found 0, expected 1 to");
     refused(|parameters| parameters.rate_per_s = f64::NAN, "rate_per_s: found NaN");
     refused(|parameters| parameters.duration_s = 0.0, "duration_s: found 0");
-    refused(|parameters| _ = parameters.pins.insert("a b".to_owned(), vec![]), "pins: found a b");
 }
 
 #[test]
@@ -119,7 +118,7 @@ fn a_process_that_fails_at_its_start_ends_the_run_with_its_output() {
         name: "md".to_owned(),
         role: "md".to_owned(),
         program: "/bin/sh".into(),
-        arguments: vec!["-c".to_owned(), "echo no feed at {master} >&2; exit 3".to_owned()],
+        arguments: ["-c", "echo no feed at $0 >&2; exit 3", plan::MASTER].map(str::to_owned).to_vec(),
         ..Program::default()
     };
     let (options, stop) = (PipelineOptions::default(), AtomicBool::new(false));
@@ -141,7 +140,8 @@ fn a_name_has_one_master() {
     let folder = RunFolder::named(&name).unwrap();
     let first = Master::open(Options::new(folder.clone())).unwrap();
     let options = PipelineOptions { name: Some(name), ..PipelineOptions::default() };
-    let programs = || plan::programs(&parameters(), &options, std::path::Path::new("/bin/true"));
+    let request = PipelineRequest { parameters: parameters(), options: options.clone() };
+    let programs = || plan::programs(&request, std::path::Path::new("/bin/true"));
     let stop = AtomicBool::new(false);
     let error = run(&parameters(), programs(), &options, &mut |_| (), &stop).unwrap_err().to_string();
     let said = format!("process {} is its master\nhint: end it, or use another name", std::process::id());

@@ -2,7 +2,7 @@
 
 use super::{
     LOG_LINES, Phase, Progress, outcome,
-    plan::{FOLDER, MASTER, is_beside, moved_out},
+    plan::{MASTER, is_beside, moved_out},
     uses::{self, Idle, Private, Uses},
 };
 use crate::{
@@ -15,7 +15,7 @@ use crate::{
     stages::{Stage, StageRecorder},
 };
 use lowlat_host::statistics::carries_quantile;
-use lowlat_pipeline::{PipelineOptions, PipelineParameters, PipelineRecord, QuoteOverrun};
+use lowlat_pipeline::{PipelineOptions, PipelineParameters, PipelineRecord, ProcessRole, QuoteOverrun};
 use std::{
     collections::BTreeSet,
     fs::File,
@@ -144,26 +144,26 @@ impl Watch<'_> {
     ) -> Result<(), Refusal> {
         let started_ns = now_ns();
         let socket = self.master.folder().socket().display().to_string();
-        let folder = self.master.folder().path().display().to_string();
         for mut program in programs {
-            for argument in &mut program.arguments {
-                *argument = argument.replace(MASTER, &socket).replace(FOLDER, &folder);
+            for argument in program.arguments.iter_mut().filter(|argument| *argument == MASTER) {
+                argument.clone_from(&socket);
             }
             for (_, value) in &mut program.environment {
                 *value = value.replace(MASTER, &socket);
             }
-            if program.role == "host" {
+            if program.role == ProcessRole::Host.name() {
                 self.hosts.push(program.clone());
             }
             // A process costs least to start before the master has the memory of others.
-            let until = Instant::now() + if program.role == "strategies" { interval } else { Duration::ZERO };
+            let until = Instant::now()
+                + if program.role == ProcessRole::Strategies.name() { interval } else { Duration::ZERO };
             self.master.start(program)?;
             while Instant::now() < until && !self.is_stopped() {
                 self.turn(TURN.min(interval))?;
                 self.tell(Phase::Joining, false);
             }
         }
-        self.master.pin_this_thread(parameters.pins.get("master").map_or(&[], Vec::as_slice))?;
+        self.master.pin_this_thread(parameters.pins.get(&ProcessRole::Master).map_or(&[], Vec::as_slice))?;
         let count = u64::try_from(self.names.len()).unwrap_or(u64::MAX);
         let limit_ns = JOIN_NS_MAX + JOIN_NS_EACH * count;
         let until_ns = now_ns() + limit_ns;
@@ -340,7 +340,10 @@ impl Watch<'_> {
 
     /// True for the node of one strategy, without which the others continue.
     fn is_strategy(&self, name: &str) -> bool {
-        self.master.nodes().iter().any(|node| node.name == name && node.is_sender && node.role != "host")
+        self.master
+            .nodes()
+            .iter()
+            .any(|node| node.name == name && node.is_sender && node.role != ProcessRole::Host.name())
     }
 
     /// Keeps a sentence for the record, once, up to a limit.

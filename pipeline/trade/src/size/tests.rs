@@ -3,6 +3,7 @@
 use super::*;
 use crate::run::testing::Fake;
 use lowlat_host::{CpuSet, Reading};
+use lowlat_pipeline::ProcessRole;
 use std::sync::Arc;
 
 fn wanted() -> Wanted {
@@ -65,7 +66,10 @@ fn costs_are_measured_then_points_checked_then_cpus_proposed() {
     assert_eq!(asked, [parked(1), (1, Mode::Fast), parked(10), parked(40), parked(80)]);
     assert_eq!(document.checked.len(), 3);
     assert!(document.capacity.strategies > 0 && document.fit.points == 3, "{:?}", document.fit);
-    assert_eq!(document.placement.pins["strategies"].len(), document.capacity.strategies as usize);
+    assert_eq!(
+        document.placement.pins[&ProcessRole::Strategies].len(),
+        document.capacity.strategies as usize
+    );
     let read: SizeDocument = serde_json::from_value(serde_json::to_value(&document).unwrap()).unwrap();
     assert_eq!(read.placement, document.placement);
 }

@@ -1,8 +1,7 @@
 //! One cell: a load and a way to wait, and what that means for each contestant.
 
-use lowlat_pipeline::{Mode, PipelineParameters};
+use lowlat_pipeline::{Mode, Pins, PipelineParameters, ProcessRole};
 use serde::Serialize;
-use std::collections::BTreeMap;
 
 /// Program or model that takes part in the comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -109,7 +108,7 @@ impl Cell {
             rate_per_s: self.rate_per_s,
             mode,
             duration_s,
-            pins: if self.is_pinned { pins(cpus, contestant, is_hosted) } else { BTreeMap::new() },
+            pins: if self.is_pinned { pins(cpus, contestant, is_hosted) } else { Pins::new() },
             host_core: if is_hosted { cpus.last().copied() } else { None },
             may_use_huge_pages: true,
             has_md_threads: false,
@@ -119,22 +118,22 @@ impl Cell {
 }
 
 /// The platform on the first CPUs, strategies on the rest.
-fn pins(cpus: &[u32], contestant: Contestant, is_hosted: bool) -> BTreeMap<String, Vec<u32>> {
+fn pins(cpus: &[u32], contestant: Contestant, is_hosted: bool) -> Pins {
     let at = |place: usize| cpus.get(place).copied().into_iter().collect::<Vec<_>>();
     let (md, td, others, rest) = match cpus.len() {
-        0 | 1 => return BTreeMap::new(),
+        0 | 1 => return Pins::new(),
         2 => (at(0), at(0), at(0), 1),
         3 => (at(0), at(1), at(0), 2),
         _ => (at(0), at(1), at(2), 3),
     };
-    let mut pins = BTreeMap::from([("md".to_owned(), md), ("td".to_owned(), td)]);
+    let mut pins = Pins::from([(ProcessRole::Md, md), (ProcessRole::Td, td)]);
     // A host has a dedicated CPU.
     if !is_hosted {
-        pins.insert("strategies".to_owned(), cpus.get(rest..).unwrap_or_default().to_vec());
+        pins.insert(ProcessRole::Strategies, cpus.get(rest..).unwrap_or_default().to_vec());
     }
     if contestant != Contestant::IpcStar {
-        pins.insert("master".to_owned(), others.clone());
-        pins.insert("cached".to_owned(), others);
+        pins.insert(ProcessRole::Master, others.clone());
+        pins.insert(ProcessRole::Cached, others);
     }
     pins
 }
@@ -171,7 +170,11 @@ mod tests {
     fn platform_and_strategies_have_cpus_of_their_own() {
         let pins = cell(8, Waiting::Parked).parameters(Contestant::KungfuModel, &[0, 1, 2, 3, 4], 1.0).pins;
         assert_eq!(
-            (&pins["td"][..], &pins["strategies"][..], &pins["master"][..]),
+            (
+                &pins[&ProcessRole::Td][..],
+                &pins[&ProcessRole::Strategies][..],
+                &pins[&ProcessRole::Master][..]
+            ),
             (&[1][..], &[3, 4][..], &[2][..])
         );
     }

@@ -4,8 +4,8 @@ use super::{Scene, Subject, post::Post};
 use crate::ipc::{handover, kungfu, star};
 use anyhow::{Context, ensure};
 use lowlat_ipc::region::{Access, Memfd};
-use lowlat_pipeline::{Mode, PipelineParameters};
-use std::{collections::BTreeMap, path::PathBuf};
+use lowlat_pipeline::{Mode, PipelineParameters, ProcessRole};
+use std::path::PathBuf;
 
 /// How processes wait, for the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -45,7 +45,7 @@ pub struct Arguments {
     mode: ModeArgument,
     /// CPUs of a role (master, cached, md, td, strategies), such as md=0 or strategies=1,3; can be given again
     #[arg(long, value_name = "ROLE=CPUS", value_parser = pin)]
-    pin: Vec<(String, Vec<u32>)>,
+    pin: Vec<(ProcessRole, Vec<u32>)>,
     /// Runs all strategies in one process that spins on this CPU (ipc-star alone)
     #[arg(long, value_name = "CPU")]
     host_cpu: Option<u32>,
@@ -58,7 +58,7 @@ impl Arguments {
             rate_per_s: self.rate,
             mode: self.mode.into(),
             duration_s: self.seconds,
-            pins: self.pin.iter().cloned().collect::<BTreeMap<_, _>>(),
+            pins: self.pin.iter().cloned().collect(),
             host_core: self.host_cpu,
             may_use_huge_pages: true,
             has_md_threads: false,
@@ -67,15 +67,16 @@ impl Arguments {
     }
 }
 
-fn pin(text: &str) -> Result<(String, Vec<u32>), String> {
-    const ROLES: [&str; 5] = ["master", "cached", "md", "td", "strategies"];
+fn pin(text: &str) -> Result<(ProcessRole, Vec<u32>), String> {
+    const ROLES: [ProcessRole; 5] =
+        [ProcessRole::Master, ProcessRole::Cached, ProcessRole::Md, ProcessRole::Td, ProcessRole::Strategies];
     let (role, cpus) = text.split_once('=').ok_or_else(|| format!("found {text:?}, expected ROLE=CPUS"))?;
-    if !ROLES.contains(&role) {
-        return Err(format!("found role {role:?}, expected one of {}", ROLES.join(", ")));
-    }
+    let role = ROLES.into_iter().find(|known| known.name() == role).ok_or_else(|| {
+        format!("found role {role:?}, expected one of {}", ROLES.map(ProcessRole::name).join(", "))
+    })?;
     let cpus = cpus.split(',').map(str::parse).collect::<Result<Vec<_>, _>>();
     let cpus = cpus.map_err(|_| format!("found CPUs in {text:?}, expected numbers such as 1 or 1,3"))?;
-    Ok((role.to_owned(), cpus))
+    Ok((role, cpus))
 }
 
 /// One process of a trial.
@@ -131,11 +132,11 @@ pub fn pin_to(cpus: &[u32]) -> anyhow::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::pin;
+    use super::{ProcessRole, pin};
 
     #[test]
     fn pins_are_read() {
-        assert_eq!(pin("strategies=1,3"), Ok(("strategies".to_owned(), vec![1, 3])));
+        assert_eq!(pin("strategies=1,3"), Ok((ProcessRole::Strategies, vec![1, 3])));
         for wrong in ["md", "md=", "md=x", "ledger=1"] {
             assert!(pin(wrong).is_err(), "{wrong}");
         }

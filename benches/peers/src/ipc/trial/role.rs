@@ -1,7 +1,7 @@
 //! Roles of the processes of a trial.
 
 use anyhow::{bail, ensure};
-use lowlat_pipeline::{Mode, PipelineParameters};
+use lowlat_pipeline::{Mode, PipelineParameters, ProcessRole};
 
 /// What is tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -29,21 +29,25 @@ pub enum Role {
 }
 
 impl Role {
-    /// Returns its name in pins and figures.
-    pub fn name(self) -> &'static str {
+    /// Returns its role in pins and figures.
+    fn role(self) -> ProcessRole {
         match self {
-            Self::Master => "master",
-            Self::Cached => "cached",
-            Self::Md => "md",
-            Self::Td => "td",
-            Self::Strategy(_) => "strategies",
-            Self::Host => "host",
+            Self::Master => ProcessRole::Master,
+            Self::Cached => ProcessRole::Cached,
+            Self::Md => ProcessRole::Md,
+            Self::Td => ProcessRole::Td,
+            Self::Strategy(_) => ProcessRole::Strategies,
+            Self::Host => ProcessRole::Host,
         }
+    }
+
+    pub fn name(self) -> &'static str {
+        self.role().name()
     }
 
     /// The CPUs of the role; empty if it is not pinned.
     pub fn cpus(self, parameters: &PipelineParameters) -> Vec<u32> {
-        let pinned = parameters.pins.get(self.name()).map(Vec::as_slice).unwrap_or_default();
+        let pinned = parameters.pins.get(&self.role()).map(Vec::as_slice).unwrap_or_default();
         match self {
             Self::Host => parameters.host_core.into_iter().collect(),
             // Strategies take the CPUs of their list in turn.

@@ -1,15 +1,15 @@
 //! Number of strategies that a host carries, as text.
 
 use crate::pipeline::terminal::{add_headline, add_warnings, range, size_answer, trimmed, whole};
-use lowlat_host::{CpuId, CpuSet};
+use lowlat_host::CpuSet;
 use lowlat_pipeline::{
+    ProcessRole,
     matrix::SpeedVerdict,
     size::{CheckedPoint, Costs, HugePages, SizeDocument},
 };
 use lowlat_text::columns::Table;
 use lowlat_text::text::{YELLOW, add_detail, add_field, add_heading, add_wrapped, paint, usable};
 use lowlat_text::units::{clean, count, duration, size};
-use std::collections::BTreeMap;
 
 const LABEL_WIDTH: usize = 12;
 
@@ -44,14 +44,15 @@ pub fn size_text(document: &SizeDocument, width: usize) -> String {
         }
     }
     add_heading(&mut out, "Placement");
-    for (role, cpus) in in_order(&document.placement.pins) {
+    let pins = &document.placement.pins;
+    for (role, cpus) in ORDER.iter().filter_map(|role| pins.get_key_value(role)) {
         let set: CpuSet = cpus.iter().copied().collect();
-        add_field(&mut out, role, &format!("{set:#}"), LABEL_WIDTH, width);
+        add_field(&mut out, role.name(), &format!("{set:#}"), LABEL_WIDTH, width);
     }
     for step in &document.placement.steps {
         add_detail(&mut out, step, width);
     }
-    if document.placement.pins.contains_key("md") {
+    if pins.contains_key(&ProcessRole::Md) {
         let use_it = "To use it, write it with --write-pins FILE and run lowlat pipeline run --pins FILE.";
         add_detail(&mut out, use_it, width);
     }
@@ -85,13 +86,15 @@ fn huge_pages(tried: &HugePages) -> Vec<String> {
 }
 
 /// The roles on the path from quote to order, then the others.
-const ORDER: [&str; 7] = ["md", "td", "platform", "strategies", "master", "cached", "recorder"];
-
-fn in_order(pins: &BTreeMap<String, Vec<CpuId>>) -> Vec<(&String, &Vec<CpuId>)> {
-    let mut pins: Vec<_> = pins.iter().collect();
-    pins.sort_by_key(|(role, _)| ORDER.iter().position(|of| of == role).unwrap_or(ORDER.len()));
-    pins
-}
+const ORDER: [ProcessRole; 7] = [
+    ProcessRole::Md,
+    ProcessRole::Td,
+    ProcessRole::Platform,
+    ProcessRole::Strategies,
+    ProcessRole::Master,
+    ProcessRole::Cached,
+    ProcessRole::Recorder,
+];
 
 fn costs(costs: &Costs, work_ns: u64) -> Vec<(&'static str, String)> {
     let ns = |ns: f64| duration(whole(ns));
