@@ -43,13 +43,46 @@ fn what_cannot_be_measured_is_an_error_with_a_hint() {
     }
 }
 
+/// The record of a printed document with one measurement.
+fn record(output: &std::process::Output) -> Value {
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(document["measurements"].as_array().unwrap().len(), 1, "{document}");
+    document["measurements"][0]["record"].clone()
+}
+
+#[test]
+fn a_stored_measurement_is_shown_as_it_was_printed_and_has_a_page() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let memory = ["memory", "--buffer", "8M", "--largest", "8M", "--rounds", "1", "--curves"];
+    let mut runs =
+        vec![(&memory[..], "A load from memory takes"), (&["clock", "--duration", "200ms"], "MHz")];
+    if lowlat_host_run::affinity::current().unwrap().len() > 1 {
+        runs.push((&["false-sharing", "--rounds", "2"], "one value"));
+    }
+    for (arguments, said) in runs {
+        let (page, result) = (at("page.html"), at("result.json"));
+        let files = ["--report", &page, "--result", &result, "--title", "of a test"];
+        let output = common::lowlat(&[&["cache"], arguments, &files].concat());
+        let printed = text(&output.stdout);
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        assert!(printed.contains(said), "{printed}");
+        assert_eq!(text(&common::lowlat(&["report", "render", &result]).stdout), printed);
+        let page = std::fs::read_to_string(page).unwrap();
+        assert!(
+            page.contains("of a test") && page.contains("<table") && page.contains(said),
+            "{arguments:?}"
+        );
+    }
+}
+
 #[test]
 fn memory_is_measured_with_a_small_buffer() {
     let small =
         ["cache", "memory", "--buffer", "8M", "--largest", "8M", "--rounds", "3", "--curves", "--json"];
     let output = common::lowlat(&small);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    let record: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let record = record(&output);
     assert_eq!(record["plan"]["chased_bytes"], 4 << 20);
     for path in record["paths"].as_array().unwrap() {
         assert!(path["rounds"][2]["idle"]["ns"].as_f64().unwrap() > 0.0, "{path}");
@@ -70,7 +103,7 @@ fn a_captured_host_gets_a_plan_beyond_all_its_caches() {
     let plan = |arguments: &[&str]| {
         let output = common::lowlat(&[&["cache", "memory", "--root", host, "--json"], arguments].concat());
         assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-        serde_json::from_slice::<Value>(&output.stdout).unwrap()["plan"].clone()
+        record(&output)["plan"].clone()
     };
     let all = plan(&[]);
     for node in all["nodes"].as_array().unwrap() {
@@ -101,12 +134,15 @@ fn a_measurement_stays_on_the_cpus_that_it_was_bound_to() {
             .unwrap()
     };
     let output = bound(&["memory", "--buffer", "8M", "--largest", "8M", "--rounds", "1", "--json"]);
-    let record: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let record = record(&output);
     assert_eq!(record["paths"][0]["cpus"], cpu.to_string(), "{}", text(&output.stderr));
     let output = bound(&["clock", "--duration", "100ms", "--json"]);
-    let record: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let cpus: Vec<u64> =
-        record["cpus"].as_array().unwrap().iter().map(|of| of["cpu"].as_u64().unwrap()).collect();
+    let cpus: Vec<u64> = self::record(&output)["cpus"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|of| of["cpu"].as_u64().unwrap())
+        .collect();
     assert_eq!(cpus, [u64::from(cpu)]);
     for two in ["c2c", "false-sharing"] {
         let output = bound(&[two]);

@@ -87,8 +87,27 @@ fn pages_have_no_english_sentences_left() {
             [arguments(&["report", command]), results.clone(), arguments(&["--report", &page])].concat(),
         );
     }
+    let mut measured = vec![
+        &["clock", "--duration", "50ms"][..],
+        &["memory", "--buffer", "8M", "--largest", "8M", "--rounds", "1", "--curves"],
+    ];
+    if std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() > 1) {
+        measured.push(&["false-sharing", "--rounds", "1"]);
+    }
     let chinese = lowlat_lang::chinese();
     let mut missing = BTreeSet::new();
+    for command in measured {
+        let run = lowlat(&[&["cache"], command, &["--report", &page]].concat());
+        assert_eq!(run.status.code(), Some(0), "{command:?}: {}", text(&run.stderr));
+        let english = std::fs::read_to_string(&page).expect("a page");
+        // Of this host, only the section of the measurement.
+        let section = english.split_once(&format!("<section id=\"{}\"", command[0])).expect("a section").1;
+        let section = section.split_once("</section>").expect("its end").0;
+        let mut texts = lowlat_lang::misses(&format!("<section{section}</section>"), &chinese);
+        // Sentences with figures differ from run to run.
+        texts.retain(|text| !text.contains(char::is_numeric));
+        missing.extend(texts);
+    }
     for arguments in &pages {
         let run = lowlat(arguments);
         assert!(matches!(run.status.code(), Some(0 | 1)), "{arguments:?}: {}", text(&run.stderr));

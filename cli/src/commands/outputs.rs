@@ -2,6 +2,7 @@
 
 use crate::{
     arguments::PageArgs,
+    labels::{Labelled, host_name},
     output::{self, json_line},
     results::{PreparedFile, write_all},
 };
@@ -9,6 +10,7 @@ use anyhow::bail;
 use clap::Args;
 use jiff::Timestamp;
 use lowlat_host::Labels;
+use lowlat_host_run::Root;
 use lowlat_results::{ResultDocument, hlog};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -151,17 +153,45 @@ pub struct OutputArgs {
 /// Requested outputs, with their files checked.
 pub struct Outputs {
     is_json: bool,
-    files: RunFiles,
+    pub files: RunFiles,
 }
 
 impl OutputArgs {
     /// Checks the files before the run.
     pub fn prepare(&self) -> anyhow::Result<Outputs> {
-        Ok(Outputs { is_json: self.json, files: self.files.prepare(None)? })
+        self.prepare_with(None)
+    }
+
+    /// Checks the files before the run, with that of --hlog.
+    pub fn prepare_with(&self, hlog: Option<&Path>) -> anyhow::Result<Outputs> {
+        Ok(Outputs { is_json: self.json, files: self.files.prepare(hlog)? })
+    }
+
+    /// Labels the document of this host.
+    pub fn label<D: Labelled>(&self, document: D) -> D {
+        self.files.language.labels.label_new(document, host_name(&Root::live(), false))
     }
 }
 
 impl Outputs {
+    /// True if JSON goes to stdout.
+    pub fn is_json(&self) -> bool {
+        self.is_json
+    }
+
+    /// Prints any document, then writes its files.
+    pub fn write_as<D: Serialize>(
+        &self,
+        document: &D,
+        labels: &Labels,
+        text: fn(&D, usize) -> String,
+        page: fn(&D) -> String,
+        log: impl Fn() -> anyhow::Result<String>,
+    ) -> anyhow::Result<()> {
+        let printed = output::print_as(self.is_json, document, |width| text(document, width));
+        printed.and(self.files.write_as(document, labels, || page(document), log))
+    }
+
     /// Prints, then writes the files. `text` is the document for people.
     pub fn write(&self, document: &ResultDocument, text: &str) -> anyhow::Result<()> {
         let printed = if self.is_json { output::print_json(document) } else { output::print(text) };

@@ -100,7 +100,8 @@ fn a_command_is_watched_with_its_children_and_runs_to_its_end() {
     }
     assert!(said.ends_with("right\n"), "{said}");
     assert_eq!(output.status.code(), Some(1), "{said}");
-    let record: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let record = &document["measurements"][0]["record"]["program"];
     assert_eq!(record["processes"].as_array().map(Vec::len), Some(2), "{record}");
     assert!(record["counts"].as_array().is_some_and(|counts| !counts.is_empty()), "{record}");
     assert!(

@@ -162,6 +162,6 @@ fn a_mode_is_chosen_and_the_document_shown_again() {
         assert!(text.contains(part), "{part}: {text}");
     }
     let page = std::fs::read_to_string(report).unwrap();
-    assert!(page.contains("Choice of a waiting mode") && page.contains("(chosen)"));
+    assert!(page.contains("Choice of a waiting mode") && page.contains("&gt; "));
     assert_eq!(common::text(&common::lowlat(&["report", "render", &result]).stdout), text);
 }

@@ -13,6 +13,11 @@ const FIGURES_MIN: usize = 10;
 /// The steps in which firmware takes limits of the clock.
 const LIMIT_STEP_MHZ: f64 = 25.0;
 
+lowlat_host::measurement! {
+    /// Clocks of a host.
+    ClockMeasurement { record: ClockRecord, kind: "clock", command: "cache clock" }
+}
+
 /// The clocks of the measured CPUs.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ClockRecord {

@@ -3,7 +3,7 @@
 use anstyle::Style;
 use lowlat_cache::c2c::{C2cRecord, Level, differences, partitions};
 use lowlat_host::{CpuId, CpuSet, topology::Topology};
-use lowlat_text::columns::{NONE, Table};
+use lowlat_text::columns::{self, Column, NONE, Table};
 use lowlat_text::text::{
     BLUE, DIM, GREEN, RED, YELLOW, add_detail, add_result, add_sentences, paint, usable,
 };
@@ -30,7 +30,7 @@ pub fn c2c_text(record: &C2cRecord, topology: &Topology, width: usize) -> String
         out.push('\n');
         out.push_str(&map(record, topology));
         out.push('\n');
-        out.push_str(&levels(record, topology, width));
+        out.push_str(&columns::table(levels(record, topology), width));
     }
     for (head, sentences) in notes(record, topology) {
         add_sentences(&mut out, (YELLOW, head), &sentences, width);
@@ -143,16 +143,17 @@ pub(super) fn darkness(record: &C2cRecord, ns: f64, shades: usize) -> usize {
     nearest * shades.saturating_sub(1) / last
 }
 
-fn levels(record: &C2cRecord, topology: &Topology, width: usize) -> String {
+pub(super) fn levels(record: &C2cRecord, topology: &Topology) -> Vec<Column> {
     let levels: Vec<(usize, &Level)> = record.levels.iter().enumerate().collect();
     Table::of(&levels)
         .words("level", 0, |(place, _)| name(record, topology, *place))
         .figures("median", 0, |(_, level)| duration_fine(level.median_ns))
+        .strong()
         .figures("range", 2, |(_, level)| format!("{}-{}", short(level.min_ns), short(level.max_ns)))
         .figures("spread", 2, |(_, level)| spread(level))
         .figures("pairs", 3, |(_, level)| count(level.pairs))
         .words("groups", 1, |(_, level)| groups(level))
-        .text(width)
+        .into_columns()
 }
 
 /// Half the distance between the quartiles of one pair: "+-4 %"; nothing where they are not known apart.

@@ -1,16 +1,13 @@
-//! The clock of each core under load, as text.
+//! The clock of each core under load.
 
-use lowlat_cache::clock::{ClockRange, ClockRecord, CpuClock};
+use lowlat_cache::clock::{ClockMeasurement, ClockRange, ClockRecord, CpuClock};
 use lowlat_host::CpuSet;
+use lowlat_text::article::Article;
 use lowlat_text::columns::Table;
-use lowlat_text::text::{BOLD, add_detail, add_result, add_sentences, usable};
 use lowlat_text::units::{count, duration, plural, span};
 
-/// Formats a measurement of clocks.
-pub fn clock_text(record: &ClockRecord, width: usize) -> String {
-    let width = usable(width);
-    let mut out = String::new();
-    add_result(&mut out, &headline(record), width);
+/// A measurement of clocks.
+pub fn clock_article(record: &ClockRecord) -> Article {
     let measured = plural(record.cpus.len(), "CPU");
     let set_up = format!(
         "{measured} busy at once for {}, with additions that each need the one before: one a cycle, whole numbers only. A \
@@ -18,14 +15,11 @@ pub fn clock_text(record: &ClockRecord, width: usize) -> String {
         span(record.duration_ns),
         duration(record.interval_ns)
     );
-    add_detail(&mut out, &set_up, width);
-    if !record.cpus.is_empty() {
-        out.push('\n');
-        out.push_str(&table(record, width));
-    }
-    add_sentences(&mut out, (BOLD, "What it means"), &meaning(record), width);
-    add_sentences(&mut out, (BOLD, "Not measured"), &record.left_out, width);
-    out
+    Article::new(ClockMeasurement::KIND, "Clocks under load", headline(record))
+        .detail(set_up)
+        .table("Clock of each CPU in MHz", table(record))
+        .sentences("What it means", meaning(record))
+        .sentences("Not measured", record.left_out.clone())
 }
 
 fn headline(record: &ClockRecord) -> String {
@@ -53,7 +47,7 @@ fn whole(mhz: f64) -> String {
     count(mhz.max(0.0).round() as u64)
 }
 
-fn table(record: &ClockRecord, width: usize) -> String {
+fn table(record: &ClockRecord) -> Table<'_, CpuClock> {
     let of = |cell: fn(ClockRange) -> String| move |cpu: &CpuClock| cpu.range().map(cell);
     Table::of(&record.cpus)
         .figures("CPU", 0, |cpu| cpu.cpu.to_string())
@@ -63,7 +57,6 @@ fn table(record: &ClockRecord, width: usize) -> String {
         .figures("spread", 0, of(|range| format!("{:.1} %", range.spread_percent())))
         .figures("driver's maximum", 1, |cpu| cpu.hardware_mhz_max.map(whole))
         .figures("figures", 2, |cpu| cpu.mhz.len().to_string())
-        .text(width)
 }
 
 fn meaning(record: &ClockRecord) -> Vec<String> {
@@ -105,18 +98,18 @@ mod tests {
 
     #[test]
     fn a_clock_that_moves_gets_a_limit() {
-        let text = clock_text(&record(&[3_812.0, 3_897.0, 3_899.0]), 80);
+        let text = clock_article(&record(&[3_812.0, 3_897.0, 3_899.0])).to_text(80);
         insta::assert_snapshot!(anstream::adapter::strip_str(&text).to_string());
     }
 
     #[test]
     fn a_steady_clock_needs_none() {
-        let few = clock_text(&record(&[3_885.0, 3_886.0]), 80);
+        let few = clock_article(&record(&[3_885.0, 3_886.0])).to_text(80);
         assert!(few.contains("too few to show") && !few.contains("would change nothing"), "{few}");
         let mut record = record(&[3_885.0; 10]);
         record.cpus[0].mhz = vec![3_895.0; 10];
-        let text = clock_text(&record, 80);
+        let text = clock_article(&record).to_text(80);
         assert!(text.contains("no clock moved") && text.contains("would change nothing"), "{text}");
-        assert!(clock_text(&ClockRecord::default(), 80).contains("Nothing was measured."));
+        assert!(clock_article(&ClockRecord::default()).to_text(80).contains("Nothing was measured."));
     }
 }

@@ -206,7 +206,7 @@ pub(super) fn table<'a>(record: &ClustersRecord, figures: &'a [FillFigures]) -> 
         .figures(if is_interval { "95 %" } else { "range" }, 0, |row| {
             format!("{:.2}-{:.2}", row.factor.low, row.factor.high)
         })
-        .words("", 2, |row| words(row.verdict()).to_owned())
+        .words("verdict", 2, |row| words(row.verdict()).to_owned())
 }
 
 fn words(verdict: Verdict) -> &'static str {

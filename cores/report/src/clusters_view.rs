@@ -3,13 +3,10 @@
 use super::clusters;
 use lowlat_cache::clusters::{ClustersMeasurement, ClustersRecord, kernel_view};
 use lowlat_host::HostSnapshot;
-use lowlat_text::page::{Section, facts, micro, section, tile};
+use lowlat_text::page::{Section, columns_table, facts, micro, section, tile};
 use lowlat_text::units::clean;
 use lowlat_text::view::{PageHead, View};
 use maud::{Markup, html};
-
-/// Width of the table on the page, in characters.
-const TABLE_CHARS: usize = 120;
 
 struct ClustersView<'a> {
     host: &'a HostSnapshot,
@@ -58,7 +55,7 @@ impl View for ClustersView<'_> {
             (facts(clusters::facts(host)))
             p { b { (clusters::compared(record)) "." } " " (micro(&clusters::set_up(record))) }
             @if !figures.is_empty() {
-                pre { (clusters::table(record, &figures).lines(TABLE_CHARS).join("\n")) }
+                (columns_table("Packed and spread copies", &clusters::table(record, &figures).into_columns()))
             }
             @for doubt in clusters::doubts(record) { p { (micro(&clean(&doubt))) } }
             @for (why, command) in clusters::placement(record, host) {

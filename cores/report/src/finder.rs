@@ -1,11 +1,13 @@
-//! Lines that threads of a program share, as text.
+//! Lines that threads of a program share.
 
+use lowlat_cache::FalseSharingMeasurement;
 use lowlat_cache::finder::{
     AccessRate, End, Field, FinderRecord, LINE_BYTES, SharedLine, Sharing, Suspect, UnwatchedKind, User,
     plain,
 };
+use lowlat_text::article::Article;
 use lowlat_text::columns::{NONE, Table};
-use lowlat_text::text::{add_detail, add_heading, add_result, add_wrapped, cut, usable};
+use lowlat_text::text::cut;
 use lowlat_text::units::{clean, count, duration, percent, plural, rate, size};
 
 /// Lines shown of each kind.
@@ -17,14 +19,13 @@ const THREAD_CHARS: usize = 15;
 /// Threads named of a suspected place.
 const TIDS_MAX: usize = 4;
 
-/// Formats what was found in a program.
-pub fn finder_text(record: &FinderRecord, width: usize) -> String {
-    let width = usable(width);
+/// What was found in a program.
+pub fn finder_article(record: &FinderRecord) -> Article {
     let (findings, suspects) = (record.findings(), record.suspects());
-    let mut out = String::new();
-    add_result(&mut out, &headline(record, &findings, &suspects), width);
+    let headline = headline(record, &findings, &suspects);
+    let mut article = Article::new(FalseSharingMeasurement::KIND, "False sharing in a program", headline);
     for sentence in circumstances(record) {
-        add_detail(&mut out, &sentence, width);
+        article = article.detail(sentence);
     }
     for (sharing, title) in [
         (Sharing::False, "False sharing: threads use different fields of one line, and write there"),
@@ -32,27 +33,22 @@ pub fn finder_text(record: &FinderRecord, width: usize) -> String {
         (Sharing::True, "True sharing: threads use the same fields"),
     ] {
         let of: Vec<&SharedLine> = findings.iter().filter(|finding| finding.sharing == sharing).collect();
-        if of.is_empty() {
-            continue;
+        if !of.is_empty() {
+            article = article.heading(title);
         }
-        add_heading(&mut out, title);
         for finding in of.iter().take(SHOWN_MAX) {
-            out.push_str(&table(record, finding, width));
+            let users = users(finding);
+            article = article.table("Fields of a line and their threads", table(record, finding, &users));
             if let Some(advice) = advice(record, finding) {
-                add_wrapped(&mut out, &clean(&advice), 4, width);
+                article = article.text(advice);
             }
         }
         if of.len() > SHOWN_MAX {
-            add_wrapped(&mut out, &format!("{} more: see --json.", of.len() - SHOWN_MAX), 2, width);
+            article = article.text(format!("{} more: see --json.", of.len() - SHOWN_MAX));
         }
     }
-    if !suspects.is_empty() {
-        add_heading(&mut out, "Suspected: a line that is hot for moments");
-    }
-    for suspect in suspects.iter().take(SHOWN_MAX) {
-        add_wrapped(&mut out, &suspicion(record, suspect), 2, width);
-    }
-    out
+    let suspicions = suspects.iter().take(SHOWN_MAX).map(|suspect| suspicion(record, suspect)).collect();
+    article.sentences("Suspected: a line that is hot for moments", suspicions)
 }
 
 /// "false sharing in 3 cache lines". "No false sharing" only if everything was checked.
@@ -124,14 +120,20 @@ fn circumstances(record: &FinderRecord) -> Vec<String> {
     all
 }
 
-fn table(record: &FinderRecord, finding: &SharedLine, width: usize) -> String {
-    let rows: Vec<(&Field, &User)> =
-        finding.fields.iter().flat_map(|field| field.users.iter().map(move |user| (field, user))).collect();
+fn users(finding: &SharedLine) -> Vec<(&Field, &User)> {
+    finding.fields.iter().flat_map(|field| field.users.iter().map(move |user| (field, user))).collect()
+}
+
+fn table<'a>(
+    record: &FinderRecord,
+    finding: &SharedLine,
+    users: &'a [(&Field, &User)],
+) -> Table<'a, (&'a Field, &'a User)> {
     let first = |field: &Field, user: &User, text: String| {
         if field.users.first() == Some(user) { text } else { String::new() }
     };
     let kind = |user: &User| if user.is_writer { "writes" } else { "reads" };
-    Table::of(&rows)
+    Table::of(users)
         .words(&format!("{:x}", plain(finding.line)), 0, |(field, user)| {
             first(field, user, format!("+{}", field.address - finding.line))
         })
@@ -145,7 +147,6 @@ fn table(record: &FinderRecord, finding: &SharedLine, width: usize) -> String {
             None => kind(user).to_owned(),
         })
         .words("code", 2, |(_, user)| cut(&code(record, user.code), CODE_CHARS))
-        .text(width)
 }
 
 fn name(record: &FinderRecord, field: &Field) -> String {
@@ -258,7 +259,7 @@ mod tests {
     }
 
     fn flat(record: &FinderRecord) -> String {
-        let text = anstream::adapter::strip_str(&finder_text(record, 80)).to_string();
+        let text = anstream::adapter::strip_str(&finder_article(record).to_text(80)).to_string();
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
         text.split_whitespace().collect::<Vec<_>>().join(" ")
     }

@@ -1,11 +1,11 @@
 //! The section of a survey: heat map and table of levels.
 
-use super::c2c::{darkness, groups, name, notes, order, spread};
+use super::c2c::{darkness, levels, name, notes, order};
 use lowlat_cache::c2c::{C2cRecord, Kind, LatencyPredictor, partitions};
 use lowlat_host::{CpuId, CpuSet, topology::Topology};
 use lowlat_text::page::svg::px;
-use lowlat_text::page::{Section, data_table, micro, note, section as page_section};
-use lowlat_text::units::{count, duration_fine};
+use lowlat_text::page::{Section, columns_table, micro, note, section as page_section};
+use lowlat_text::units::duration_fine;
 use maud::{Markup, html};
 
 const STYLE: &str = include_str!("cache.css");
@@ -35,7 +35,7 @@ pub fn section(record: &C2cRecord, topology: &Topology) -> Section {
                 figcaption { h3 { "Pairs" } p { (caption(topology)) } }
                 (map(record, topology))
             }
-            (table(record, topology))
+            (columns_table("Levels of latency", &levels(record, topology)))
         }
     };
     Section::new("c2c", "Cores", page_section("c2c", "Latency between cores", &lead, &body)).with_style(STYLE)
@@ -150,22 +150,4 @@ fn borders(topology: &Topology, cpus: &[CpuId], cell: f64) -> Markup {
 /// The shade of a time: 0 for the fastest level.
 fn shade(record: &C2cRecord, ns: f64) -> usize {
     darkness(record, ns, SHADES)
-}
-
-fn table(record: &C2cRecord, topology: &Topology) -> Markup {
-    html! {
-        div class="card flush" {
-            (data_table("Levels of latency", "numbers", &["Level", "Median", "Fastest", "Slowest", "Quartiles", "Pairs measured", "Groups"], &html! {
-                @for (place, level) in record.levels.iter().enumerate() {
-                    tr {
-                        th scope="row" { (name(record, topology, place)) }
-                        td class="strong" { (micro(&duration_fine(level.median_ns))) }
-                        td { (micro(&duration_fine(level.min_ns))) } td { (micro(&duration_fine(level.max_ns))) }
-                        td { (spread(level).replace("+-", "±")) }
-                        td { (count(level.pairs)) } td { (groups(level)) }
-                    }
-                }
-            }))
-        }
-    }
 }

@@ -18,13 +18,12 @@ mod view;
 mod workload;
 
 pub use c2c::c2c_text;
-pub use clock::clock_text;
+pub use clock::clock_article;
 pub use clusters::clusters_text;
 pub use clusters_view::view as clusters_view;
-pub use finder::finder_text;
 pub use launch::launch_text;
-pub use memory::memory_text;
-pub use sharing::sharing_text;
+pub use memory::memory_article;
+pub use sharing::false_sharing_article;
 pub use view::view as c2c_view;
 pub use workload::{
     Listed, changes_headline, changes_html, changes_table, has_result, list_text, workload_text,

@@ -1,35 +1,33 @@
-//! Latency and bandwidth of memory, as text.
+//! Latency and bandwidth of memory.
 
 use lowlat_cache::memory::{
-    ByChains, ByPause, MemoryPath, MemoryRecord, MemoryRound, NodePlan, Pages, differs_from_one, median,
+    ByChains, ByPause, MemoryMeasurement, MemoryPath, MemoryRecord, MemoryRound, NodePlan, Pages,
+    differs_from_one, median,
 };
 use lowlat_host::{Reading, memory::MemoryKind, statistics::MedianInterval};
+use lowlat_text::article::Article;
 use lowlat_text::columns::Table;
-use lowlat_text::text::{BOLD, add_detail, add_heading, add_result, add_sentences, usable};
 use lowlat_text::units::{duration, duration_fine, plural, size};
 
 /// Share of waiting above which figures are those of a busy host.
 const WAITED_SHARE_MAX: f64 = 0.02;
 
-/// Formats a measurement of memory, or what would be measured.
-pub fn memory_text(record: &MemoryRecord, width: usize) -> String {
-    let width = usable(width);
-    let mut out = String::new();
-    add_result(&mut out, &headline(record), width);
-    add_detail(&mut out, &set_up(record), width);
-    add_table(&mut out, "", paths(record), width);
+/// A measurement of memory, or what would be measured.
+pub fn memory_article(record: &MemoryRecord) -> Article {
     let sizes = sizes(record);
-    add_table(&mut out, "A load by the size of what is chased", by_size(record, &sizes), width);
-    add_table(&mut out, "A load while the other CPUs read with pauses", by_pause(record), width);
-    add_table(&mut out, "Several chases at once on one CPU", by_chains(record), width);
     let mut doubts: Vec<String> =
         record.waited_share.filter(|share| *share > WAITED_SHARE_MAX).map(busy).into_iter().collect();
     doubts.extend(record.plan.doubts());
-    add_sentences(&mut out, (BOLD, "Doubts"), &doubts, width);
-    add_sentences(&mut out, (BOLD, "Buffers"), &buffers(record), width);
-    add_sentences(&mut out, (BOLD, "Memory of this host"), &facts(record), width);
-    add_sentences(&mut out, (BOLD, "Not measured"), &record.left_out, width);
-    out
+    Article::new(MemoryMeasurement::KIND, "Latency and bandwidth of memory", headline(record))
+        .detail(set_up(record))
+        .table("Memory of each node", paths(record))
+        .titled_table("A load by the size of what is chased", by_size(record, &sizes))
+        .titled_table("A load while the other CPUs read with pauses", by_pause(record))
+        .titled_table("Several chases at once on one CPU", by_chains(record))
+        .doubts("Doubts", doubts)
+        .sentences("Buffers", buffers(record))
+        .sentences("Memory of this host", facts(record))
+        .sentences("Not measured", record.left_out.clone())
 }
 
 fn busy(share: f64) -> String {
@@ -96,18 +94,6 @@ fn buffers(record: &MemoryRecord) -> Vec<String> {
         format!("Node {}: {:#} read {} each; {caches}.", node.node, node.cpus, size(node.bytes_per_cpu))
     };
     record.plan.nodes.iter().map(of).collect()
-}
-
-fn add_table<T>(out: &mut String, heading: &str, table: Table<'_, T>, width: usize) {
-    if table.is_empty() {
-        return;
-    }
-    if heading.is_empty() {
-        out.push('\n');
-    } else {
-        add_heading(out, heading);
-    }
-    out.push_str(&table.text(width));
 }
 
 /// The median of what each round has; "-" if none has it.
@@ -297,7 +283,7 @@ mod tests {
     }
 
     fn flat(record: &MemoryRecord) -> String {
-        let text = anstream::adapter::strip_str(&memory_text(record, 80)).to_string();
+        let text = anstream::adapter::strip_str(&memory_article(record).to_text(80)).to_string();
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
         text.split_whitespace().collect::<Vec<_>>().join(" ")
     }

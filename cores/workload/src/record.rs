@@ -4,24 +4,6 @@ use crate::{Setting, programs::Latency};
 use lowlat_host::CpuId;
 use serde::{Deserialize, Serialize};
 
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct WorkloadMeasurement {
-    pub record: WorkloadRecord,
-}
-
-impl WorkloadMeasurement {
-    /// The measurement's kind in a document.
-    pub const KIND: &str = "workload";
-    /// The subcommand that writes it.
-    pub const COMMAND: &str = "workload";
-}
-
-impl From<WorkloadRecord> for WorkloadMeasurement {
-    fn from(record: WorkloadRecord) -> Self {
-        Self { record }
-    }
-}
-
 /// Purpose of a record's cells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -33,6 +15,11 @@ pub enum Purpose {
     Compare,
     /// The tables of the KeyarchOS article.
     Article,
+}
+
+lowlat_host::measurement! {
+    /// Workloads of a host.
+    WorkloadMeasurement { record: WorkloadRecord, kind: "workload", command: "workload" }
 }
 
 /// The raw facts of a measurement.

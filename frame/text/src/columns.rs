@@ -6,6 +6,7 @@ use crate::text::{column_lines, with_dim_head};
 pub const NONE: &str = "-";
 
 /// One column of a table.
+#[derive(Debug, Clone)]
 pub struct Column {
     pub head: String,
     pub cells: Vec<String>,
@@ -13,17 +14,19 @@ pub struct Column {
     pub is_right: bool,
     /// Importance; 0 is never dropped, higher ranks go first.
     pub rank: u8,
+    /// True if a page emphasizes it.
+    pub is_strong: bool,
 }
 
 impl Column {
     /// Creates a right-aligned column of figures.
     pub fn figures(head: &str, rank: u8, cells: Vec<String>) -> Self {
-        Self { head: head.to_owned(), cells, is_right: true, rank }
+        Self { head: head.to_owned(), cells, is_right: true, rank, is_strong: false }
     }
 
     /// Creates a left-aligned column of words.
     pub fn words(head: &str, rank: u8, cells: Vec<String>) -> Self {
-        Self { head: head.to_owned(), cells, is_right: false, rank }
+        Self { head: head.to_owned(), cells, is_right: false, rank, is_strong: false }
     }
 
     fn width(&self) -> usize {
@@ -31,7 +34,8 @@ impl Column {
         cells.chain([self.head.chars().count()]).max().unwrap_or(0)
     }
 
-    fn is_empty(&self) -> bool {
+    /// True if no item has a value.
+    pub fn is_empty(&self) -> bool {
         self.cells.iter().all(|cell| cell == NONE || cell.is_empty())
     }
 }
@@ -72,9 +76,20 @@ impl<'a, T> Table<'a, T> {
         self
     }
 
+    /// Emphasizes the last column on pages.
+    #[must_use]
+    pub fn strong(mut self) -> Self {
+        self.columns.iter_mut().last().into_iter().for_each(|column| column.is_strong = true);
+        self
+    }
+
     /// True if it has no rows.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
+    }
+
+    pub fn into_columns(self) -> Vec<Column> {
+        self.columns
     }
 
     /// Formats the columns that fit, indented by two spaces, with a dimmed head.
@@ -88,8 +103,11 @@ impl<'a, T> Table<'a, T> {
     }
 }
 
-/// Formats the columns that fit as a table, indented by two spaces, with a dimmed head.
+/// Formats the columns that fit as a table, indented by two spaces, with a dimmed head. No text without rows.
 pub fn table(all: Vec<Column>, width: usize) -> String {
+    if all.iter().all(|of| of.cells.is_empty()) {
+        return String::new();
+    }
     with_dim_head(lines(all, width))
 }
 

@@ -12,6 +12,7 @@ pub mod diff;
 pub mod histogram;
 mod isolation;
 pub mod kernel_version;
+mod measured;
 pub mod memory;
 mod profile;
 mod reading;

@@ -31,31 +31,7 @@ macro_rules! words {
     };
 }
 
-/// Declares a measurement of a document: its record, its kind, and the subcommand that writes it.
-macro_rules! measurement {
-    ($(#[$doc:meta])* $name:ident { record: $record:ty, kind: $kind:literal, command: $command:literal }) => {
-        $(#[$doc])*
-        #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
-        pub struct $name {
-            pub record: $record,
-        }
-
-        impl $name {
-            /// The measurement's kind in a document.
-            pub const KIND: &str = $kind;
-            /// The subcommand that writes it.
-            pub const COMMAND: &str = $command;
-        }
-
-        impl From<$record> for $name {
-            fn from(record: $record) -> Self {
-                Self { record }
-            }
-        }
-    };
-}
-
-pub(crate) use {measurement, words};
+pub(crate) use words;
 
 /// The text with a capital letter at its start.
 pub fn capital(text: &str) -> String {

@@ -8,7 +8,7 @@ use lowlat_net::{
     choose::{ChoiceRecord, ChoiceStudy, ModeStudy},
     pingpong::CONTROL_RATIO_MAX,
 };
-use lowlat_text::columns::{NONE, Table};
+use lowlat_text::columns::{self, Column, NONE, Table};
 use lowlat_text::text::{
     BOLD, DIM, YELLOW, add_detail, add_result, add_sentences, add_wrapped, paint, usable,
 };
@@ -21,7 +21,7 @@ pub fn net_choice_text(record: &ChoiceRecord, width: usize) -> String {
     let mut out = String::new();
     add_result(&mut out, &headline(record, &study), width);
     add_detail(&mut out, &set_up(record), width);
-    out.push_str(&table(record, &study, width));
+    out.push_str(&columns::table(table(record, &study), width));
     for (label, command) in commands(record, &study) {
         out.push_str(&format!("  {}\n", paint(DIM, label)));
         add_wrapped(&mut out, &clean(&command), 4, width);
@@ -93,7 +93,7 @@ pub(super) fn set_up(record: &ChoiceRecord) -> String {
     )
 }
 
-fn table(record: &ChoiceRecord, study: &ChoiceStudy, width: usize) -> String {
+fn table(record: &ChoiceRecord, study: &ChoiceStudy) -> Vec<Column> {
     let measured: Vec<(usize, &ModeStudy)> = page::measured(study).collect();
     let place = study.choice.map(|choice| choice.place);
     let round_trips = |of: &ModeStudy| {
@@ -107,12 +107,13 @@ fn table(record: &ChoiceRecord, study: &ChoiceStudy, width: usize) -> String {
         })
         .figures("p50", 0, |(_, of)| time(of.p50_ns))
         .figures("p99", 0, |(_, of)| time(of.p99_ns))
+        .strong()
         .words("95 % interval", 1, |(_, of)| interval(of.p99_ns))
         .figures("client", 0, |(_, of)| percent(of.client_share))
         .figures("server", 0, |(_, of)| percent(of.server_share))
         .words("meets the goal", 0, |(_, of)| meets(of))
         .figures("round trips", 3, |(_, of)| round_trips(of))
-        .text(width)
+        .into_columns()
 }
 
 /// "yes", "no: p99", "no: p99, CPU".

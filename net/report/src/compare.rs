@@ -9,7 +9,7 @@ use lowlat_net::{
     pingpong::{CONTROL_RATIO_MAX, ControlRow},
     tools::{Losses, Tool},
 };
-use lowlat_text::columns::Table;
+use lowlat_text::columns::{self, Column, Table};
 use lowlat_text::text::{YELLOW, add_detail, add_result, add_sentences, add_wrapped, usable};
 use lowlat_text::units::{clean, count, duration_fine, plural};
 
@@ -26,7 +26,7 @@ pub fn net_compare_text(record: &CompareRecord, width: usize) -> String {
         add_detail(&mut out, &sentence, width);
     }
     if !study.sizes.is_empty() {
-        out.push_str(&table(record, &study, width));
+        out.push_str(&columns::table(table(record, &study), width));
     }
     for sentence in verdicts(record, &study) {
         add_wrapped(&mut out, &clean(&sentence), 2, width);
@@ -140,7 +140,7 @@ pub(super) fn how(record: &CompareRecord) -> String {
     )
 }
 
-fn table(record: &CompareRecord, study: &CompareStudy, width: usize) -> String {
+fn table(record: &CompareRecord, study: &CompareStudy) -> Vec<Column> {
     let shown = |size: &SizeComparison| -> Vec<usize> {
         let measured = size.sides.iter().enumerate().filter(|(_, side)| side.rounds > 0);
         measured.map(|(place, _)| place).collect()
@@ -159,12 +159,13 @@ fn table(record: &CompareRecord, study: &CompareStudy, width: usize) -> String {
         })
         .words("side", 0, |(_, side)| name(record, *side))
         .figures("p50", 0, figure(|of| of.p50_ns))
+        .strong()
         .figures("mean", 1, figure(|of| of.mean_ns))
         .figures("p99", 0, figure(|of| of.p99_ns))
         .figures(&format!("p50 / {}", name(record, 0)), 0, ratio_of("p50"))
         .figures(&format!("p99 / {}", name(record, 0)), 2, ratio_of("p99"))
         .figures("rounds", 3, |(size, side)| size.sides.get(*side).map(|of| of.rounds.to_string()))
-        .text(width)
+        .into_columns()
 }
 
 /// A sentence for each size and side, where a winner may be named and the headline does not say it.

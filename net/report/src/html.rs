@@ -1,11 +1,11 @@
 //! The section of a ping-pong run: chart and table by size.
 
 use super::chart::{ChartColumn, chart_with_unit};
-use super::pingpong::{bytes, doubts};
+use super::pingpong::{bytes, doubts, table};
 use lowlat_net::pingpong::{PingpongRecord, SizeRecord};
-use lowlat_text::page::{Section, data_table, micro, note, section as page_section};
+use lowlat_text::page::{Section, columns_table, micro, note, section as page_section};
 use lowlat_text::units::{count, duration};
-use maud::{Markup, html};
+use maud::html;
 
 pub(super) const STYLE: &str = include_str!("net.css");
 pub(super) const NONE: &str = "–";
@@ -27,7 +27,7 @@ pub fn section(record: &PingpongRecord) -> Section {
                 figcaption { h3 { "By size" } p { "Dot: median. Bar: minimum to p99. Line: to the maximum." } }
                 (chart_with_unit(&marks(&record.sizes), None, "Half round trip by size; the figures are in the table below", ("bytes", HEIGHT)))
             }
-            (table(record))
+            (columns_table("Half round trips by size", &table(record)))
         }
     };
     Section::new("pingpong", "Round trips", page_section("pingpong", "Round trips", &lead, &body))
@@ -61,43 +61,4 @@ fn marks(sizes: &[SizeRecord]) -> Vec<ChartColumn> {
 /// A time in a table, if it is known.
 pub(super) fn time(ns: Option<u64>) -> String {
     ns.map_or_else(|| NONE.to_owned(), |ns| micro(&duration(ns)))
-}
-
-fn table(record: &PingpongRecord) -> Markup {
-    let has_rate = record.scenario.rate_per_s.is_some();
-    let from_send = if has_rate { format!("p{} from send", record.percentile) } else { String::new() };
-    let heads = [
-        "Bytes",
-        "Mean",
-        "Min",
-        "p50",
-        "p99",
-        &from_send,
-        "p99.9",
-        "p99.99",
-        "Max",
-        "Std. dev.",
-        "Round trips",
-    ];
-    html! {
-        div class="card flush" {
-            (data_table("Half round trips by size", "numbers", &heads, &html! { @for size in &record.sizes { (row(size, has_rate)) } }))
-        }
-    }
-}
-
-fn row(size: &SizeRecord, has_rate: bool) -> Markup {
-    let figures = &size.figures;
-    let ns = |ns: u64| time(Some(ns));
-    let quantile = |quantile: f64| time(size.quantile_ns(quantile));
-    html! {
-        tr {
-            th scope="row" { (count(u64::from(size.size_bytes))) }
-            td { (ns(figures.mean_ns)) } td { (ns(figures.min_ns)) }
-            td class="strong" { (quantile(0.5)) } td { (quantile(0.99)) }
-            @if has_rate { td { (time(size.from_send.as_ref().map(|of| of.percentile_ns))) } }
-            td { (quantile(0.999)) } td { (quantile(0.999_9)) } td { (ns(figures.max_ns)) }
-            td { (ns(figures.stddev_ns)) } td { (count(figures.iterations)) }
-        }
-    }
 }

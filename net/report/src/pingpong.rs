@@ -6,7 +6,7 @@ use lowlat_net::{
     unique,
     xdp::XdpMode,
 };
-use lowlat_text::columns::Table;
+use lowlat_text::columns::{self, Column, Table};
 use lowlat_text::text::{YELLOW, add_detail, add_result, add_sentences, usable};
 use lowlat_text::units::{count, duration, plural, rate};
 
@@ -20,7 +20,7 @@ pub fn pingpong_text(record: &PingpongRecord, width: usize) -> String {
     add_result(&mut out, &headline(record), width);
     add_detail(&mut out, &set_up(record), width);
     if !record.sizes.is_empty() {
-        out.push_str(&table(record, width));
+        out.push_str(&columns::table(table(record), width));
     }
     add_detail(&mut out, &control(record), width);
     parts::add_parts(&mut out, record, width);
@@ -103,7 +103,7 @@ fn xdp(record: &PingpongRecord) -> Option<String> {
     Some(format!("AF_XDP, mode {asked}: client {}, server {}.", end(&record.client), end(&record.server)))
 }
 
-fn table(record: &PingpongRecord, width: usize) -> String {
+pub(super) fn table(record: &PingpongRecord) -> Vec<Column> {
     let figure = |of: fn(&Figures) -> u64| move |size: &SizeRecord| duration(of(&size.figures));
     let quantile = |quantile: f64| move |size: &SizeRecord| size.quantile_ns(quantile).map(duration);
     Table::of(&record.sizes)
@@ -111,6 +111,7 @@ fn table(record: &PingpongRecord, width: usize) -> String {
         .figures("mean", 2, figure(|figures| figures.mean_ns))
         .figures("min", 1, figure(|figures| figures.min_ns))
         .figures("p50", 0, quantile(0.5))
+        .strong()
         .figures("p99", 0, quantile(0.99))
         .figures(&format!("p{} from send", record.percentile), 1, |size| {
             size.from_send.as_ref().map(|figures| duration(figures.percentile_ns))
@@ -118,9 +119,9 @@ fn table(record: &PingpongRecord, width: usize) -> String {
         .figures("p99.9", 0, quantile(0.999))
         .figures("p99.99", 5, quantile(0.999_9))
         .figures("max", 0, figure(|figures| figures.max_ns))
-        .figures("stddev", 4, figure(|figures| figures.stddev_ns))
+        .figures("std. dev.", 4, figure(|figures| figures.stddev_ns))
         .figures("round trips", 3, |size| count(size.figures.iterations))
-        .text(width)
+        .into_columns()
 }
 
 /// The control in one sentence.

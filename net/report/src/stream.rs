@@ -12,8 +12,8 @@ use lowlat_net::{
 };
 use lowlat_text::view::{PageHead, View};
 use lowlat_text::{
-    columns::Table,
-    page::{Section, data_table, note, section as page_section, tile},
+    columns::{self, Column, Table},
+    page::{Section, columns_table, note, section as page_section, tile},
     text::{YELLOW, add_detail, add_result, add_sentences, usable},
     units::{count, duration, plural, rate},
 };
@@ -32,7 +32,7 @@ pub fn stream_text(record: &StreamRecord, width: usize) -> String {
         add_detail(&mut out, &sentence, width);
     }
     if !rates.is_empty() {
-        out.push_str(&text_table(&rates, width));
+        out.push_str(&columns::table(table(&rates), width));
     }
     add_detail(&mut out, &control(&record.set_up), width);
     add_sentences(&mut out, (YELLOW, "Caveats"), &doubts(record), width);
@@ -109,7 +109,7 @@ fn doubts(record: &StreamRecord) -> Vec<String> {
     doubts
 }
 
-fn text_table(rates: &[RateSummary], width: usize) -> String {
+fn table(rates: &[RateSummary]) -> Vec<Column> {
     let quantile =
         |quantile: f64| move |rate: &RateSummary| rate.latency.as_ref()?.quantile_ns(quantile).map(duration);
     let counts = |of: fn(&RateSummary) -> u64| {
@@ -122,14 +122,19 @@ fn text_table(rates: &[RateSummary], width: usize) -> String {
         .figures("sent/s", 1, |one| rate(one.sent_per_s))
         .figures("arrived/s", 4, |one| rate(one.received_per_s))
         .figures("lost", 0, |one| count(one.lost))
+        .strong()
+        .figures("by the sender", 7, counts(|one| one.dropped_by_sender))
+        .figures("by the receiver", 7, counts(|one| one.dropped_by_receiver))
+        .figures("on the way", 7, counts(|one| one.lost_on_the_way))
         .figures("reordered", 5, counts(|one| one.reordered))
         .figures("again", 6, counts(|one| one.duplicates))
         .figures("p50", 0, quantile(0.5))
+        .strong()
         .figures("p99", 0, quantile(0.99))
         .figures("p99.9", 2, quantile(0.999))
         .figures("max", 1, |one| one.latency.as_ref().map(|of| duration(of.figures.max_ns)))
         .figures("messages", 3, |one| count(one.sent))
-        .text(width)
+        .into_columns()
 }
 
 struct StreamView<'a> {
@@ -201,7 +206,7 @@ fn section(record: &StreamRecord) -> Section {
                     (chart(&marks, goal, "Latency by rate; the figures are in the table below"))
                 }
             }
-            (table(&rates))
+            (columns_table("Latency and losses by rate", &table(&rates)))
         }
     };
     Section::new("stream", "Rising rates", page_section("stream", "Rising rates", &lead, &body))
@@ -227,46 +232,6 @@ fn mark(summary: &RateSummary) -> Option<ChartColumn> {
         bar: latency.quantile_ns(0.99).map(|p99_ns| (figures.min_ns as f64, p99_ns as f64)),
         whole: None,
     })
-}
-
-fn table(rates: &[RateSummary]) -> Markup {
-    const HEADS: [&str; 14] = [
-        "Messages/s",
-        "Held",
-        "Sent/s",
-        "Arrived/s",
-        "Messages",
-        "Lost",
-        "By the sender",
-        "By the receiver",
-        "On the way",
-        "Reordered",
-        "p50",
-        "p99",
-        "p99.9",
-        "Max",
-    ];
-    html! {
-        div class="card flush" {
-            (data_table("Latency and losses by rate", "numbers", &HEADS, &html! { @for rate in rates { (row(rate)) } }))
-        }
-    }
-}
-
-fn row(one: &RateSummary) -> Markup {
-    let latency = one.latency.as_ref();
-    let quantile = |quantile: f64| time(latency.and_then(|of| of.quantile_ns(quantile)));
-    html! {
-        tr {
-            th scope="row" { (rate(one.target_per_s)) }
-            td { (one.held) "/" (one.rounds) }
-            td { (rate(one.sent_per_s)) } td { (rate(one.received_per_s)) } td { (count(one.sent)) }
-            td class="strong" { (count(one.lost)) } td { (count(one.dropped_by_sender)) }
-            td { (count(one.dropped_by_receiver)) } td { (count(one.lost_on_the_way)) } td { (count(one.reordered)) }
-            td class="strong" { (quantile(0.5)) } td { (quantile(0.99)) } td { (quantile(0.999)) }
-            td { (time(latency.map(|of| of.figures.max_ns))) }
-        }
-    }
 }
 
 #[cfg(test)]

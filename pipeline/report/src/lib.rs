@@ -13,7 +13,7 @@ pub use pipeline::{
     html::{matrix_html, run_html},
     matrix_warnings,
     terminal::{
-        exchange_text, load_words, matrix_not_run_text, matrix_plan_text, matrix_text, nodes_text,
-        pipeline_live_lines, pipeline_text, size_text,
+        exchange_html, exchange_text, load_words, matrix_not_run_text, matrix_plan_text, matrix_text,
+        nodes_text, pipeline_live_lines, pipeline_text, size_html, size_text,
     },
 };

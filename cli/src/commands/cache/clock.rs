@@ -2,17 +2,18 @@
 
 use crate::{
     arguments::{cpus, duration},
-    commands::help,
+    commands::{help, outputs::OutputArgs},
+    documents::Run,
     exit::Exit,
     host::RoleArgs,
-    output,
-    progress::Progress,
-    signals,
+    output, signals,
 };
 use clap::Args;
+use lowlat_cache::clock::ClockMeasurement;
+use lowlat_cores_report::clock_article;
 use lowlat_cores_run::cache::clock::{self, ClockOptions};
 use lowlat_host::CpuSet;
-use std::{sync::atomic::Ordering, time::Duration};
+use std::time::Duration;
 
 /// Measure the clock of each core while all are busy
 #[derive(Debug, Args)]
@@ -32,24 +33,22 @@ pub struct CacheClockArgs {
     /// Measure for this long
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration, allow_hyphen_values = true)]
     duration: Duration,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    outputs: OutputArgs,
 }
 
 pub fn run(arguments: &CacheClockArgs) -> anyhow::Result<Exit> {
-    let progress = Progress::new();
-    progress.say("reading the host");
-    let host = arguments.role.read()?;
-    let usable = super::usable(arguments.cpus.as_ref(), &host.snapshot)?;
+    let outputs = arguments.outputs.prepare()?;
+    let labels = &arguments.outputs.files.language.labels;
+    let mut run = Run::begin(ClockMeasurement::COMMAND, labels, || arguments.role.read())?;
+    let usable = super::usable(arguments.cpus.as_ref(), &run.host.snapshot)?;
     let options = ClockOptions { cpus: usable, duration: arguments.duration };
     let stop = signals::stop_flag()?;
-    progress.say("measuring clocks");
-    let record = clock::run(&host.root, &host.snapshot, &options, &stop)?;
-    progress.finish();
-    output::print_as(arguments.json, &output::Document::of("lowlat-cache-clock", &record), |width| {
-        lowlat_cores_report::clock_text(&record, width)
-    })?;
-    // Relaxed: set by the signal handler; the threads have been joined.
-    Ok(Exit::of_measurement(stop.load(Ordering::Relaxed), record.mhz_kept().is_some()))
+    run.progress.say("measuring clocks");
+    run.start();
+    let record = clock::run(&run.host.root, &run.host.snapshot, &options, &stop)?;
+    let (text, is_measured) = (clock_article(&record).to_text(output::width()), record.mhz_kept().is_some());
+    let document = run.document(vec![ClockMeasurement::from(record).into()], &stop);
+    outputs.write(&document, &text)?;
+    Ok(Exit::of_measurement(document.is_interrupted, is_measured))
 }

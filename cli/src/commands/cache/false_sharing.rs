@@ -3,17 +3,22 @@
 use super::find::{Target, find};
 use crate::{
     arguments::{cpus, duration},
-    commands::help,
+    commands::{
+        help,
+        outputs::{OutputArgs, Outputs},
+    },
+    documents::Run,
     exit::Exit,
     host::RoleArgs,
-    output,
-    progress::Progress,
-    signals,
+    output, signals,
 };
 use clap::{Args, value_parser};
+use lowlat_cache::{FalseSharing, FalseSharingMeasurement};
+use lowlat_cores_report::false_sharing_article;
 use lowlat_cores_run::cache::sharing;
 use lowlat_host::{CpuId, CpuSet, topology::Topology};
-use std::{sync::atomic::Ordering, time::Duration};
+use lowlat_results::ResultDocument;
+use std::{sync::atomic::AtomicBool, time::Duration};
 
 /// Fewest threads that can share a line.
 const THREADS_MIN: usize = 2;
@@ -50,9 +55,8 @@ pub struct CacheFalseSharingArgs {
     /// Watch the process or command for this long
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration, conflicts_with_all = ["cpus", "rounds"])]
     duration: Duration,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    outputs: OutputArgs,
     /// Command with its arguments, to find false sharing in
     #[arg(last = true, value_name = "CMD", conflicts_with_all = ["cpus", "rounds"])]
     command: Vec<String>,
@@ -63,12 +67,13 @@ pub fn run(arguments: &CacheFalseSharingArgs) -> anyhow::Result<Exit> {
         Some(pid) => Some(Target::Process(pid)),
         None => (!arguments.command.is_empty()).then_some(Target::Command(&arguments.command)),
     };
+    let outputs = arguments.outputs.prepare()?;
+    let labels = &arguments.outputs.files.language.labels;
+    let mut run = Run::begin(FalseSharingMeasurement::COMMAND, labels, || arguments.role.read())?;
     if let Some(target) = target {
-        return find(&target, arguments.duration, arguments.json);
+        return find(&target, arguments.duration, run, &outputs);
     }
-    let progress = Progress::new();
-    progress.say("reading the host");
-    let host = arguments.role.read()?;
+    let host = &run.host;
     let topology = &host.snapshot.topology;
     let usable = super::usable(arguments.cpus.as_ref(), &host.snapshot)?;
     let chosen: Vec<CpuId> = match &arguments.cpus {
@@ -80,17 +85,26 @@ pub fn run(arguments: &CacheFalseSharingArgs) -> anyhow::Result<Exit> {
         "cannot measure CPUs {usable}: two threads take two CPUs\nhint: name more with --cpus"
     );
     let stop = signals::stop_flag()?;
-    progress.say(format!("measuring {} rounds", arguments.rounds));
-    progress.stand_still();
-    let record = sharing::run(&host.root, &chosen, arguments.rounds, &stop)?;
-    progress.finish();
-    output::print_as(
-        arguments.json,
-        &output::Document::of("lowlat-cache-false-sharing", &record),
-        |width| lowlat_cores_report::sharing_text(&record, width),
-    )?;
-    // Relaxed: set by the signal handler; the threads have been joined.
-    Ok(Exit::of_measurement(stop.load(Ordering::Relaxed), !record.rounds.is_empty()))
+    run.progress.say(format!("measuring {} rounds", arguments.rounds));
+    run.progress.stand_still();
+    run.start();
+    let record = sharing::run(&run.host.root, &chosen, arguments.rounds, &stop)?;
+    let is_measured = !record.rounds.is_empty();
+    let document = end(run, FalseSharing::Cost(record), &outputs, &stop)?;
+    Ok(Exit::of_measurement(document.is_interrupted, is_measured))
+}
+
+/// Ends the run: prints what was measured, and writes its files.
+pub fn end(
+    run: Run,
+    measured: FalseSharing,
+    outputs: &Outputs,
+    stop: &AtomicBool,
+) -> anyhow::Result<ResultDocument> {
+    let text = false_sharing_article(&measured).to_text(output::width());
+    let document = run.document(vec![FalseSharingMeasurement::from(measured).into()], stop);
+    outputs.write(&document, &text)?;
+    Ok(document)
 }
 
 /// The first CPU and one on another core; any other one if all share a core.

@@ -1,10 +1,13 @@
 //! `lowlat cache false-sharing --pid PID` and `-- CMD`: lines that threads of a program share.
 
-use crate::{exit::Exit, output, progress::Progress, signals};
+use super::false_sharing::end;
+use crate::{commands::outputs::Outputs, documents::Run, exit::Exit, output, signals};
 use anyhow::Context;
-use lowlat_cache::finder::{End, Sharing};
+use lowlat_cache::{
+    FalseSharing,
+    finder::{End, Sharing},
+};
 use lowlat_cores_run::cache::finder;
-use lowlat_host_run::Root;
 use std::{
     os::fd::AsFd,
     process::{Child, Command, Stdio},
@@ -25,20 +28,20 @@ pub enum Target<'a> {
 }
 
 /// Watches a program and prints what was found.
-pub fn find(target: &Target, duration: Duration, is_json: bool) -> anyhow::Result<Exit> {
+pub fn find(target: &Target, duration: Duration, mut run: Run, outputs: &Outputs) -> anyhow::Result<Exit> {
     let stop = signals::stop_flag()?;
-    let progress = Progress::new();
     let (pid, child) = match target {
         Target::Process(pid) => (*pid, None),
         Target::Command(words) => {
-            let child = start(words, is_json)?;
+            let child = start(words, outputs.is_json())?;
             (child.id(), Some(child))
         }
     };
-    let root = Root::live();
-    progress.say("watching the program's writes");
-    let record = finder::run(&root, pid, child.is_some(), duration, &stop, &|text| progress.say(text));
-    progress.finish();
+    run.progress.say("watching the program's writes");
+    run.start();
+    let say = |text: &str| run.progress.say(text);
+    let record = finder::run(&run.host.root, pid, child.is_some(), duration, &stop, &say);
+    run.progress.finish();
     // Even a command that cannot be watched runs to its end.
     let waited = |child: Option<Child>| child.map_or(Ok(()), |child| wait(child, &stop));
     let record = match record {
@@ -49,17 +52,16 @@ pub fn find(target: &Target, duration: Duration, is_json: bool) -> anyhow::Resul
             return Ok(Exit::Error);
         }
     };
-    output::print_as(is_json, &output::Document::of("lowlat-cache-finder", &record), |width| {
-        lowlat_cores_report::finder_text(&record, width)
-    })?;
-    waited(child)?;
     let is_found = record.findings().iter().any(|finding| finding.sharing != Sharing::True);
-    Ok(match record.end {
+    let exit = match record.end {
         End::Interrupted => Exit::Interrupted,
         _ if is_found || !record.suspects().is_empty() => Exit::Findings,
         _ if record.is_partial() => Exit::NotJudged,
         _ => Exit::Clean,
-    })
+    };
+    let written = end(run, FalseSharing::Program(Box::new(record)), outputs, &stop);
+    waited(child)?;
+    written.map(|_| exit)
 }
 
 /// Starts the command. Its output goes to stderr if stdout is for JSON.

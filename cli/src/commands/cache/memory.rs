@@ -2,17 +2,17 @@
 
 use crate::{
     arguments::{bytes, cpus},
-    commands::help,
+    commands::{help, outputs::OutputArgs},
+    documents::Run,
     exit::Exit,
     host::HostArgs,
-    output,
-    progress::Progress,
-    signals,
+    output, signals,
 };
 use clap::{Args, value_parser};
+use lowlat_cache::memory::MemoryMeasurement;
+use lowlat_cores_report::memory_article;
 use lowlat_cores_run::cache::memory::{self, MemoryOptions};
 use lowlat_host::CpuSet;
-use std::sync::atomic::Ordering;
 
 /// Measure latency and bandwidth of memory, from each node to each node
 #[derive(Debug, Args)]
@@ -42,20 +42,21 @@ pub struct CacheMemoryArgs {
     #[arg(long)]
     curves: bool,
     /// Print the sizes of buffers, and measure nothing; always so with --root
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["report", "result"])]
     dry_run: bool,
     /// Measure every pair of nodes this many times
     #[arg(long, value_name = "COUNT", default_value_t = 9, value_parser = value_parser!(u32).range(1..=1_000))]
     rounds: u32,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    outputs: OutputArgs,
 }
 
 pub fn run(arguments: &CacheMemoryArgs) -> anyhow::Result<Exit> {
-    let progress = Progress::new();
-    progress.say("reading the host");
-    let host = arguments.host.read()?;
+    let outputs = arguments.outputs.prepare()?;
+    let labels = &arguments.outputs.files.language.labels;
+    let mut run = Run::begin(MemoryMeasurement::COMMAND, labels, || arguments.host.read())?;
+    run.start();
+    let host = &run.host;
     let online = &host.snapshot.topology.online;
     let usable = match &arguments.cpus {
         // The affinity of this process says nothing about another host.
@@ -74,12 +75,11 @@ pub fn run(arguments: &CacheMemoryArgs) -> anyhow::Result<Exit> {
     let record = if is_plan {
         memory::plan(&host.root, &host.snapshot, &options)
     } else {
-        memory::run(&host.root, &host.snapshot, &options, &stop, &mut |text| progress.say(text))
+        memory::run(&host.root, &host.snapshot, &options, &stop, &mut |text| run.progress.say(text))
     }?;
-    progress.finish();
-    output::print_as(arguments.json, &output::Document::of("lowlat-cache-memory", &record), |width| {
-        lowlat_cores_report::memory_text(&record, width)
-    })?;
-    // Relaxed: set by the signal handler; the threads have been joined.
-    Ok(Exit::of_measurement(stop.load(Ordering::Relaxed), is_plan || !record.paths.is_empty()))
+    let (text, is_done) =
+        (memory_article(&record).to_text(output::width()), is_plan || !record.paths.is_empty());
+    let document = run.document(vec![MemoryMeasurement::from(record).into()], &stop);
+    outputs.write(&document, &text)?;
+    Ok(Exit::of_measurement(document.is_interrupted, is_done))
 }

@@ -6,18 +6,14 @@ use super::{
 };
 use crate::{
     arguments::duration,
-    commands::help,
+    commands::{help, outputs::OutputArgs},
     exit::Exit,
-    labels::{LabelArgs, host_name},
-    output,
-    results::{self, PreparedFile},
-    signals,
+    output, signals,
 };
 use anyhow::{Context, ensure};
 use clap::Args;
-use lowlat_host_run::Root;
 use lowlat_pipeline::ExchangeDocument;
-use lowlat_pipeline_report::exchange_text;
+use lowlat_pipeline_report::{exchange_html, exchange_text};
 use lowlat_trade::{
     md::Feed,
     scenario::{Scenario, Speed, Ticks},
@@ -76,14 +72,8 @@ pub struct PipelineExchangeArgs {
     /// together share one
     #[arg(long)]
     spin: bool,
-    /// Print the JSON document on stdout instead of the table
-    #[arg(long)]
-    json: bool,
-    /// Write the JSON document
-    #[arg(long, value_name = "FILE")]
-    result: Option<PathBuf>,
     #[command(flatten)]
-    labels: LabelArgs,
+    outputs: OutputArgs,
 }
 
 pub fn run(arguments: &PipelineExchangeArgs) -> anyhow::Result<Exit> {
@@ -92,7 +82,7 @@ pub fn run(arguments: &PipelineExchangeArgs) -> anyhow::Result<Exit> {
         "nothing to do\nhint: give --feed, --gateway or both"
     );
     let content = content(arguments)?;
-    let result = PreparedFile::prepare_if(arguments.result.as_deref(), "--result")?;
+    let outputs = arguments.outputs.prepare()?;
     let stop = signals::stop_flag()?;
     let started_at = now();
     let options = ExchangeOptions {
@@ -113,9 +103,8 @@ pub fn run(arguments: &PipelineExchangeArgs) -> anyhow::Result<Exit> {
         is_interrupted: stop.load(Ordering::Relaxed),
         ..done
     };
-    let document = arguments.labels.label_new(document, host_name(&Root::live(), false));
-    output::print_as(arguments.json, &document, |width| exchange_text(&document, width))?;
-    results::write_all(result.iter().map(|file| (file, output::json_line(&document))))?;
+    let document = arguments.outputs.label(document);
+    outputs.write_as(&document, &document.labels, exchange_text, exchange_html, || Ok(String::new()))?;
     Ok(Exit::of_run(document.is_interrupted, document.refused_total == 0))
 }
 

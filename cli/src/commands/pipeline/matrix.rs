@@ -7,10 +7,9 @@ use super::{
     scenario::{SCENARIO_HELP, ScenarioArguments, rate_and_duration},
 };
 use crate::{
-    arguments::{PageArgs, duration},
-    commands::{help, outputs::RunFiles},
+    arguments::duration,
+    commands::{help, outputs::OutputArgs},
     exit::Exit,
-    labels::host_name,
     output, signals,
 };
 use anyhow::ensure;
@@ -30,11 +29,12 @@ use lowlat_trade::{
     run::STRATEGIES_MAX,
     scenario::Scenario,
 };
-use std::{path::PathBuf, time::Duration};
+use std::time::Duration;
 
 /// Measure tick to order across rates, modes, pins and page sizes, as the Kungfu report's tables
 #[derive(Debug, Args)]
 #[command(mut_arg("scenario", |scenario| scenario.conflicts_with("rows")))]
+#[command(mut_args(|arg| if ["json", "report", "result"].contains(&arg.get_id().as_str()) { arg.conflicts_with("dry_run") } else { arg }))]
 #[command(after_help = help(&format!("{SCENARIO_HELP}\n\nExit codes: 0 clean, 1 records were lost or wakes missed, 2 error, 130 interrupted."), &[
     ("lowlat pipeline matrix --budget 10m --report matrix.html", "Measure the rows that fit into ten minutes."),
     ("sudo lowlat pipeline matrix --budget 2h --reserve-huge-pages", "Include the groups on huge pages."),
@@ -67,26 +67,12 @@ pub struct PipelineMatrixArgs {
     /// Show which rows would run and for how long, without running them
     #[arg(long)]
     dry_run: bool,
-    /// Write an HTML page
-    #[arg(long, value_name = "FILE")]
-    report: Option<PathBuf>,
     #[command(flatten)]
-    language: PageArgs,
-    /// Print the JSON document on stdout instead of the tables
-    #[arg(long, conflicts_with = "dry_run")]
-    json: bool,
-    /// Write the JSON document, after each round too
-    #[arg(long, value_name = "FILE")]
-    result: Option<PathBuf>,
+    outputs: OutputArgs,
 }
 
 pub fn run(arguments: &PipelineMatrixArgs) -> anyhow::Result<Exit> {
-    let files = RunFiles::prepare(
-        None,
-        arguments.report.as_deref(),
-        &arguments.language,
-        arguments.result.as_deref(),
-    )?;
+    let outputs = arguments.outputs.prepare()?;
     let names = [arguments.rows.clone(), arguments.groups.clone()].concat();
     let scenario = arguments.scenario.read(STRATEGIES_MAX)?;
     let rows = match &scenario {
@@ -129,15 +115,14 @@ pub fn run(arguments: &PipelineMatrixArgs) -> anyhow::Result<Exit> {
     let live = Live::new();
     let result =
         matrix.measure(&mut runner, &stop, &mut |turn, now| live.show_turn(turn, now), &|document| {
-            files.keep(document);
+            outputs.files.keep(document);
         });
     live.finish();
     drop(reserved);
     let mut document = matrix.document;
     document.warnings = matrix_warnings(&document);
-    let document = arguments.language.labels.label_new(document, host_name(&Root::live(), false));
-    output::print_as(arguments.json, &document, |width| matrix_text(&document, width))?;
-    files.write_as(&document, &document.labels, || matrix_html(&document), || Ok(String::new()))?;
+    let document = arguments.outputs.label(document);
+    outputs.write_as(&document, &document.labels, matrix_text, matrix_html, || Ok(String::new()))?;
     result?;
     let is_sound = document.rows.iter().all(|row| RowFigures::of(row).failures == 0);
     Ok(Exit::of_run(document.is_interrupted, is_sound))

@@ -9,15 +9,13 @@ use super::{
     wire::WireArguments,
 };
 use crate::{
-    arguments::{PageArgs, bytes, duration, time_ns, word},
-    commands::{completions, help, outputs::RunFiles},
+    arguments::{bytes, duration, time_ns, word},
+    commands::{completions, help, outputs::OutputArgs},
     exit::Exit,
-    labels::host_name,
     output, signals,
 };
 use anyhow::{Context, bail, ensure};
 use clap::Args;
-use lowlat_host_run::Root;
 use lowlat_journal::record::{Options, Recorder};
 use lowlat_pipeline::{
     Mode, Pins, PipelineDocument, PipelineOptions, PipelineParameters, PipelineRecord, ProcessRole,
@@ -116,17 +114,8 @@ pub struct PipelineRunArgs {
     /// Run even if the figures would not be meaningful
     #[arg(long)]
     force: bool,
-    /// Print the JSON document on stdout instead of the tables
-    #[arg(long)]
-    json: bool,
-    /// Write the JSON document
-    #[arg(long, value_name = "FILE")]
-    result: Option<PathBuf>,
-    /// Write a page with the results
-    #[arg(long, value_name = "FILE")]
-    report: Option<PathBuf>,
     #[command(flatten)]
-    language: PageArgs,
+    outputs: OutputArgs,
     /// Write the latencies as an HdrHistogram log, one interval per stage
     #[arg(long, value_name = "FILE")]
     hlog: Option<PathBuf>,
@@ -164,12 +153,7 @@ be compressed with gzip. Ticks are a load with recorded times: lowlat is no feed
 pub fn run(arguments: &PipelineRunArgs) -> anyhow::Result<Exit> {
     let (parameters, load) = parameters(arguments)?;
     let stop = signals::stop_flag()?;
-    let files = RunFiles::prepare(
-        arguments.hlog.as_deref(),
-        arguments.report.as_deref(),
-        &arguments.language,
-        arguments.result.as_deref(),
-    )?;
+    let outputs = arguments.outputs.prepare_with(arguments.hlog.as_deref())?;
     let options = options(arguments);
     let (mut runner, facts) = super::runner::with_options(&options, &stop)?;
     check_wake_core(&options, &facts)?;
@@ -178,8 +162,9 @@ pub fn run(arguments: &PipelineRunArgs) -> anyhow::Result<Exit> {
     let mut document = measure(&asked, &facts, &mut runner, &stop)?;
     document.record.findings.extend(load.findings);
     document.record.warnings.extend(load.doubts);
-    let document = arguments.language.labels.label_new(document, host_name(&Root::live(), false));
-    output::print_as(arguments.json, &document, |width| pipeline_text(&document, width))?;
+    let document = arguments.outputs.label(document);
+    let log = || Ok(hlog_of(&document)?.to_string());
+    outputs.write_as(&document, &document.labels, pipeline_text, run_html, log)?;
     if let Some(folder) = &arguments.record {
         let shown = folder.display();
         if document.record.failed.iter().any(|name| name == RECORDER) {
@@ -188,8 +173,6 @@ pub fn run(arguments: &PipelineRunArgs) -> anyhow::Result<Exit> {
             output::talk(&format!("recorded: {shown}\nhint: lowlat journal ls {shown}"));
         }
     }
-    let log = || Ok(hlog_of(&document)?.to_string());
-    files.write_as(&document, &document.labels, || run_html(&document), log)?;
     Ok(exit(&document))
 }
 

@@ -3,10 +3,9 @@
 use super::{huge_pages::Reserved, live::Live, now, room, run::rate};
 use crate::{
     arguments::{duration, time_ns, word},
-    commands::help,
+    commands::{help, outputs::OutputArgs},
     exit::{Exit, Interrupted},
     host::RoleArgs,
-    labels::{LabelArgs, host_name},
     output,
     results::PreparedFile,
     signals,
@@ -18,7 +17,7 @@ use lowlat_pipeline::{
     Mode, PipelineOptions,
     size::{CapacityGoal, StrategyGroup},
 };
-use lowlat_pipeline_report::size_text;
+use lowlat_pipeline_report::{size_html, size_text};
 use lowlat_trade::size::{Sizing, Wanted};
 use std::{path::PathBuf, time::Duration};
 
@@ -67,13 +66,10 @@ pub struct PipelineSizeArgs {
     /// Write the placement, for lowlat pipeline run --pins
     #[arg(long, value_name = "FILE")]
     write_pins: Option<PathBuf>,
-    /// Print the JSON document on stdout instead of the tables
-    #[arg(long)]
-    json: bool,
     #[command(flatten)]
     role: RoleArgs,
     #[command(flatten)]
-    labels: LabelArgs,
+    outputs: OutputArgs,
 }
 
 /// Parses a group such as "60x10".
@@ -92,6 +88,7 @@ pub fn run(arguments: &PipelineSizeArgs) -> anyhow::Result<Exit> {
     ensure!(!arguments.duration.is_zero(), "--duration is 0\nhint: give at least 1s");
     ensure!(arguments.goal > 0, "--goal is 0, which no order can meet\nhint: give a time such as 500us");
     let file = PreparedFile::prepare_if(arguments.write_pins.as_deref(), "--write-pins")?;
+    let outputs = arguments.outputs.prepare()?;
     let host = arguments.role.read()?;
     let stop = signals::stop_flag()?;
     let (mut runner, facts) = super::runner::with_options(&PipelineOptions::default(), &stop)?;
@@ -116,8 +113,8 @@ pub fn run(arguments: &PipelineSizeArgs) -> anyhow::Result<Exit> {
     live.finish();
     drop(reserved);
     let document = found?.ok_or_else(|| Interrupted("the costs of one strategy were measured".to_owned()))?;
-    let document = arguments.labels.label_new(document, host_name(&host.root, false));
-    output::print_as(arguments.json, &document, |width| size_text(&document, width))?;
+    let document = arguments.outputs.label(document);
+    outputs.write_as(&document, &document.labels, size_text, size_html, || Ok(String::new()))?;
     if let Some(file) = &file {
         let (note, shown) = (file.note(), file.path().display());
         file.write_json_lines(&document.placement)?;

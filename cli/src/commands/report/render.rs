@@ -18,7 +18,9 @@ use anyhow::{Context, bail, ensure};
 use clap::Args;
 use lowlat_jitter::gate::Gate;
 use lowlat_pipeline::{ExchangeDocument, MatrixDocument, PipelineDocument, size::SizeDocument};
-use lowlat_pipeline_report::{exchange_text, matrix_html, matrix_text, pipeline_text, run_html, size_text};
+use lowlat_pipeline_report::{
+    exchange_html, exchange_text, matrix_html, matrix_text, pipeline_text, run_html, size_html, size_text,
+};
 use lowlat_results::ResultDocument;
 use std::path::{Path, PathBuf};
 
@@ -78,10 +80,10 @@ pub fn run(mut arguments: ReportRenderArgs) -> anyhow::Result<Exit> {
 fn one(file: &Path, arguments: &ReportRenderArgs) -> anyhow::Result<Exit> {
     let bytes = documents::RESULT.bytes(file)?;
     match documents::kind_of(&bytes).unwrap_or_default().as_str() {
-        PipelineDocument::DOCUMENT => return stored(file, &bytes, arguments, pipeline_text, Some(run_html)),
-        MatrixDocument::DOCUMENT => return stored(file, &bytes, arguments, matrix_text, Some(matrix_html)),
-        SizeDocument::DOCUMENT => return stored(file, &bytes, arguments, size_text, None),
-        ExchangeDocument::DOCUMENT => return stored(file, &bytes, arguments, exchange_text, None),
+        PipelineDocument::DOCUMENT => return stored(file, &bytes, arguments, pipeline_text, run_html),
+        MatrixDocument::DOCUMENT => return stored(file, &bytes, arguments, matrix_text, matrix_html),
+        SizeDocument::DOCUMENT => return stored(file, &bytes, arguments, size_text, size_html),
+        ExchangeDocument::DOCUMENT => return stored(file, &bytes, arguments, exchange_text, exchange_html),
         _ => {}
     }
     let document = documents::RESULT.parse(file, &bytes)?;
@@ -165,7 +167,7 @@ fn stored<D: Labelled>(
     bytes: &[u8],
     arguments: &ReportRenderArgs,
     text: fn(&D, usize) -> String,
-    page: Option<fn(&D) -> String>,
+    page: fn(&D) -> String,
 ) -> anyhow::Result<Exit> {
     let (document, version) = D::KIND;
     let (ReportRenderArgs { outputs, format, .. }, shown) = (arguments, file.display());
@@ -175,16 +177,11 @@ fn stored<D: Labelled>(
             && matches!(format, Form::Text | Form::Json),
         "cannot show {shown} so: it is a \"{document}\"\nhint: print it as text or JSON"
     );
-    ensure!(
-        page.is_some() || outputs.report.is_none(),
-        "cannot write --report: a \"{document}\" has no page\nhint: leave out --report"
-    );
     let files = outputs.prepare(None)?;
     let kind = Kind { document, version, is: "a document of lowlat", hint: documents::RESULT.hint };
     let mut document: D = outputs.language.labels.label(kind.parse(file, bytes)?);
     let labels = document.labels().clone();
     let printed = output::print_as(*format == Form::Json, &document, |width| text(&document, width));
-    let page = || page.map_or_else(String::new, |page| page(&document));
-    printed.and(files.write_as(&document, &labels, page, || Ok(String::new())))?;
+    printed.and(files.write_as(&document, &labels, || page(&document), || Ok(String::new())))?;
     Ok(Exit::Clean)
 }

@@ -51,17 +51,9 @@ impl fmt::Display for Method {
     }
 }
 
-/// A survey with its results.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct C2cMeasurement {
-    pub record: C2cRecord,
-}
-
-impl C2cMeasurement {
-    /// The measurement's kind in a document.
-    pub const KIND: &str = "c2c";
-    /// The subcommand that writes it.
-    pub const COMMAND: &str = "cache c2c";
+lowlat_host::measurement! {
+    /// A survey with its results.
+    C2cMeasurement { record: C2cRecord, kind: "c2c", command: "cache c2c" }
 }
 
 /// The raw facts of a survey, and the groups found.
@@ -177,12 +169,6 @@ impl C2cRecord {
         let times: Vec<f64> = self.pairs.iter().map(|pair| pair.median_ns).collect();
         let groups = self.levels.iter().map(|level| places(&level.groups)).collect();
         LatencyPredictor { record: self, measured, blocks, groups, between, bounds: Bounds::of(&times) }
-    }
-}
-
-impl From<C2cRecord> for C2cMeasurement {
-    fn from(record: C2cRecord) -> Self {
-        Self { record }
     }
 }
 

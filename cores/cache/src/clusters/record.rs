@@ -44,23 +44,9 @@ pub enum Side {
     Spread,
 }
 
-/// A comparison with the host that it belongs to.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct ClustersMeasurement {
-    pub record: ClustersRecord,
-}
-
-impl ClustersMeasurement {
-    /// The measurement's kind in a document.
-    pub const KIND: &str = "clusters";
-    /// The subcommand that writes it.
-    pub const COMMAND: &str = "cache clusters";
-}
-
-impl From<ClustersRecord> for ClustersMeasurement {
-    fn from(record: ClustersRecord) -> Self {
-        Self { record }
-    }
+lowlat_host::measurement! {
+    /// A comparison with the host that it belongs to.
+    ClustersMeasurement { record: ClustersRecord, kind: "clusters", command: "cache clusters" }
 }
 
 /// The rounds of a comparison.

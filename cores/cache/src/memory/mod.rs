@@ -17,6 +17,11 @@ pub enum Pages {
     Huge,
 }
 
+lowlat_host::measurement! {
+    /// Memory of a host.
+    MemoryMeasurement { record: MemoryRecord, kind: "memory", command: "cache memory" }
+}
+
 /// Results of a measurement of memory.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct MemoryRecord {

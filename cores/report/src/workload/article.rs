@@ -2,7 +2,7 @@
 
 use crate::workload::words::{judged, named, per_second, place, ratio, setting, times};
 use lowlat_host::statistics::MedianInterval;
-use lowlat_text::columns::Table;
+use lowlat_text::columns::{self, Column, Table};
 use lowlat_text::text::{BOLD, add_wrapped, paint};
 use lowlat_text::units::clean;
 use lowlat_workload::article::{ExplainedGain, Factor, PUBLISHED, Part, Published, baseline};
@@ -21,7 +21,7 @@ pub fn tables(record: &WorkloadRecord, has_clusters: bool, width: usize) -> Stri
     let mut out = if gains.is_empty() { String::new() } else { summary(&gains, width) };
     for (gain, explained) in &gains {
         out.push_str(&format!("\n{}\n", paint(BOLD, &title(gain))));
-        out.push_str(&table(&rows(record, gain, has_clusters), width));
+        out.push_str(&columns::table(table(record, gain, has_clusters), width));
         for line in sentences(gain, explained, has_clusters) {
             add_wrapped(&mut out, &clean(&line), 2, width);
         }
@@ -89,20 +89,20 @@ pub fn share(share: f64) -> String {
 }
 
 /// A row of a gain's table.
-pub struct Row {
-    pub workload: &'static str,
-    pub copies: u32,
-    pub place: &'static str,
-    pub idle: Idle,
-    pub rate: MedianInterval,
+struct Row {
+    workload: &'static str,
+    copies: u32,
+    place: &'static str,
+    idle: Idle,
+    rate: MedianInterval,
     /// Bytes per second, where the program reports them.
-    pub bytes: Option<MedianInterval>,
+    bytes: Option<MedianInterval>,
     /// Ratio to the kernel's choice with idle states; `None` for that itself.
-    pub ratio: Option<MedianInterval>,
+    ratio: Option<MedianInterval>,
 }
 
 /// Rows of a gain's table.
-pub fn rows(record: &WorkloadRecord, gain: &Published, has_clusters: bool) -> Vec<Row> {
+fn rows(record: &WorkloadRecord, gain: &Published, has_clusters: bool) -> Vec<Row> {
     let mut rows = Vec::new();
     for (workload, copies) in
         gain.rows.iter().flat_map(|(name, all)| all.iter().map(|copies| (*name, *copies)))
@@ -126,8 +126,9 @@ pub fn rows(record: &WorkloadRecord, gain: &Published, has_clusters: bool) -> Ve
     rows
 }
 
-fn table(rows: &[Row], width: usize) -> String {
-    Table::of(rows)
+/// A row for each setting of a gain.
+pub fn table(record: &WorkloadRecord, gain: &Published, has_clusters: bool) -> Vec<Column> {
+    Table::of(&rows(record, gain, has_clusters))
         .words("workload", 0, |row| row.workload.to_owned())
         .figures("copies", 0, |row| row.copies.to_string())
         .words("place", 0, |row| row.place.to_owned())
@@ -135,7 +136,7 @@ fn table(rows: &[Row], width: usize) -> String {
         .figures("per second", 0, |row| per_second(row.rate.median))
         .figures("transfer/s", 1, |row| row.bytes.map(|of| crate::workload::words::bytes(of.median)))
         .words("ratio to the first", 0, |row| row.ratio.as_ref().map_or_else(|| "1".to_owned(), ratio_marked))
-        .text(width)
+        .into_columns()
 }
 
 /// A ratio, with "~" before it if it shows no difference.

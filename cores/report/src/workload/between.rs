@@ -2,16 +2,13 @@
 
 use crate::workload::{
     compare::grouped,
-    html::table,
     words::{judged, named, per_second},
 };
-use lowlat_text::columns::{self, Column};
+use lowlat_text::columns::{self, Column, Table};
+use lowlat_text::page::columns_table;
 use lowlat_text::units::clean;
 use lowlat_workload::WorkloadChange;
 use maud::Markup;
-
-const HEADS: [&str; 6] =
-    ["workload", "copies", "setting", "before per second", "after per second", "after / before"];
 
 /// "Slower after: pipe, 1 copy with place=kernel 0.95 [0.93, 0.98]".
 pub fn changes_headline(changes: &[WorkloadChange]) -> String {
@@ -26,28 +23,21 @@ pub fn changes_headline(changes: &[WorkloadChange]) -> String {
 
 /// A row for each workload, copies and setting.
 pub fn changes_table(changes: &[WorkloadChange], width: usize) -> String {
-    let rows: Vec<[String; 6]> = changes.iter().map(row).collect();
-    let column = |at: usize| rows.iter().filter_map(|row| row.get(at).cloned()).collect();
-    let columns = HEADS.iter().enumerate().map(|(at, head)| match at {
-        1 | 3 | 4 => Column::figures(head, 0, column(at)),
-        _ => Column::words(head, 0, column(at)),
-    });
-    columns::table(columns.collect(), width)
+    columns::table(table(changes), width)
 }
 
 /// The same on a page.
 pub fn changes_html(changes: &[WorkloadChange]) -> Markup {
-    let rows: Vec<Vec<String>> = changes.iter().map(|of| row(of).into()).collect();
-    table("Workloads before and after", &HEADS, &rows)
+    columns_table("Workloads before and after", &table(changes))
 }
 
-fn row(of: &WorkloadChange) -> [String; 6] {
-    [
-        clean(&of.workload),
-        of.copies.to_string(),
-        of.setting.to_string(),
-        format!("{} {}", per_second(of.before_per_s), clean(&of.unit)),
-        per_second(of.after_per_s),
-        judged(&of.ratio),
-    ]
+fn table(changes: &[WorkloadChange]) -> Vec<Column> {
+    Table::of(changes)
+        .words("workload", 0, |of| clean(&of.workload))
+        .figures("copies", 0, |of| of.copies.to_string())
+        .words("setting", 0, |of| of.setting.to_string())
+        .figures("before per second", 0, |of| format!("{} {}", per_second(of.before_per_s), clean(&of.unit)))
+        .figures("after per second", 0, |of| per_second(of.after_per_s))
+        .words("after / before", 0, |of| judged(&of.ratio))
+        .into_columns()
 }

@@ -2,7 +2,7 @@
 
 use crate::workload::words::{judged, named, per_second, ratio};
 use lowlat_host::statistics::MedianInterval;
-use lowlat_text::columns::Table;
+use lowlat_text::columns::{Column, Table};
 use lowlat_text::units::clean;
 use lowlat_workload::{Verdict, WorkloadRecord, verdict};
 
@@ -60,12 +60,9 @@ fn name(record: &WorkloadRecord, pair: &Pair) -> Option<String> {
     Some(clean(&named(&cell.workload, cell.copies)))
 }
 
-/// A row for each workload and number of copies; empty without one.
-pub fn table(record: &WorkloadRecord, width: usize) -> String {
+/// A row for each workload and number of copies.
+pub fn table(record: &WorkloadRecord) -> Vec<Column> {
     let pairs = pairs(record);
-    if pairs.is_empty() {
-        return String::new();
-    }
     let cell = |pair: &Pair| record.cells.get(pair.a);
     let rate = |cell| record.rate(cell).map_or_else(String::new, |rate| per_second(rate.median));
     Table::of(&pairs)
@@ -74,7 +71,7 @@ pub fn table(record: &WorkloadRecord, width: usize) -> String {
         .figures("A per second", 0, |pair| rate(pair.a))
         .figures("B per second", 0, |pair| rate(pair.b))
         .words("B / A", 0, |pair| judged(&pair.ratio))
-        .text(width)
+        .into_columns()
 }
 
 #[cfg(test)]

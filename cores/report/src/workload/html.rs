@@ -3,17 +3,16 @@
 use crate::workload::{
     article::{self, LEGEND, factor, gains, sentences, title},
     compare, run,
-    words::{bytes, caveats, cpus, interval, judged, not_measured, per_second, ratio, time},
+    words::{caveats, not_measured, ratio},
 };
 use lowlat_text::page::svg::px;
-use lowlat_text::page::{Section, data_table, micro, note, section as page_section};
+use lowlat_text::page::{Section, columns_table, micro, note, section as page_section};
 use lowlat_text::units::clean;
 use lowlat_workload::article::{ExplainedGain, Factor, Published};
 use lowlat_workload::{Purpose, WorkloadRecord};
 use maud::{Markup, html};
 
 const STYLE: &str = include_str!("workload.css");
-const NONE: &str = "–";
 const WIDTH: f64 = 1_080.0;
 const LEFT: f64 = 170.0;
 const RIGHT: f64 = 180.0;
@@ -30,8 +29,8 @@ pub fn section(record: &WorkloadRecord, has_clusters: bool) -> Section {
         (note("Not measured", &not_measured(record)))
         (note("Caveats", &caveats(record)))
         @match record.purpose {
-            Purpose::Run => { (figures(record)) }
-            Purpose::Compare => { (comparison(record)) }
+            Purpose::Run => { (columns_table("Operations per second", &run::table(record))) }
+            Purpose::Compare => { (columns_table("Comparison of two settings", &compare::table(record))) }
             Purpose::Article => {
                 @for (gain, explained) in gains(record) { (one_gain(record, gain, &explained, has_clusters)) }
             }
@@ -42,93 +41,19 @@ pub fn section(record: &WorkloadRecord, has_clusters: bool) -> Section {
         .with_style(STYLE)
 }
 
-/// A table with its head and rows of cells; the first cell of a row names it.
-pub fn table(label: &str, head: &[&str], rows: &[Vec<String>]) -> Markup {
-    html! {
-        @if rows.is_empty() {
-            p class="empty" { "Nothing was measured." }
-        } @else {
-            div class="card flush" {
-                (data_table(label, "numbers", head, &html! { @for row in rows { tr {
-                    @for (place, cell) in row.iter().enumerate() {
-                        @if place == 0 { th scope="row" { (clean(cell)) } } @else { td { (clean(cell)) } }
-                    }
-                } } }))
-            }
-        }
-    }
-}
-
-fn figures(record: &WorkloadRecord) -> Markup {
-    let row = |place: usize| {
-        let (cell, rate) = (record.cells.get(place)?, record.rate(place)?);
-        Some(vec![
-            cell.workload.clone(),
-            cell.copies.to_string(),
-            cell.setting.to_string(),
-            cpus(cell),
-            format!("{} {}", per_second(rate.median), cell.unit),
-            interval(&rate, per_second),
-            record.latency_ns(place).map_or_else(|| NONE.to_owned(), |of| of.map(time).join(", ")),
-            record.bytes(place).map_or_else(|| NONE.to_owned(), |of| bytes(of.median)),
-            rate.rounds.to_string(),
-        ])
-    };
-    let rows: Vec<Vec<String>> = run::measured(record).into_iter().filter_map(row).collect();
-    let head =
-        ["Workload", "Copies", "Setting", "CPUs", "Per second", "95 %", "p50, p99", "Transfer/s", "Rounds"];
-    table("Operations per second", &head, &rows)
-}
-
-fn comparison(record: &WorkloadRecord) -> Markup {
-    let row = |pair: &compare::Pair| {
-        let cell = record.cells.get(pair.a)?;
-        let rate = |place| record.rate(place).map_or_else(|| NONE.to_owned(), |of| per_second(of.median));
-        let (a, b) = (rate(pair.a), rate(pair.b));
-        Some(vec![cell.workload.clone(), cell.copies.to_string(), a, b, judged(&pair.ratio)])
-    };
-    let rows: Vec<Vec<String>> = compare::pairs(record).iter().filter_map(row).collect();
-    table(
-        "Comparison of two settings",
-        &["Workload", "Copies", "A per second", "B per second", "B / A"],
-        &rows,
-    )
-}
-
 fn one_gain(
     record: &WorkloadRecord,
     gain: &Published,
     explained: &[ExplainedGain],
     has_clusters: bool,
 ) -> Markup {
-    let rows = article::rows(record, gain, has_clusters);
-    let has_bytes = rows.iter().any(|row| row.bytes.is_some());
-    let mut head = vec!["Workload", "Copies", "Place", "Idle states", "Per second", "Ratio to the first"];
-    if has_bytes {
-        head.push("Transfer/s");
-    }
-    let cells = |row: article::Row| {
-        let mut cells = vec![
-            row.workload.to_owned(),
-            row.copies.to_string(),
-            row.place.to_owned(),
-            row.idle.word().to_owned(),
-            per_second(row.rate.median),
-            row.ratio.as_ref().map_or_else(|| "1".to_owned(), judged),
-        ];
-        if has_bytes {
-            cells.push(row.bytes.map_or_else(|| NONE.to_owned(), |of| bytes(of.median)));
-        }
-        cells
-    };
-    let rows: Vec<Vec<String>> = rows.into_iter().map(cells).collect();
     html! {
         figure tabindex="0" class="card" {
             figcaption { h3 { (title(gain)) } }
             @if let Some(best) = article::best(explained) { (chart(gain, best)) }
             @for line in sentences(gain, explained, has_clusters) { p { (micro(&clean(&line))) } }
         }
-        (table(gain.title, &head, &rows))
+        (columns_table(gain.title, &article::table(record, gain, has_clusters)))
     }
 }
 

@@ -13,6 +13,7 @@ mod words;
 pub use between::{changes_headline, changes_html, changes_table};
 pub use view::view as workload_view;
 
+use lowlat_text::columns;
 use lowlat_text::text::{
     BOLD, GREEN, YELLOW, add_detail, add_result, add_sentences, add_wrapped, paint, usable,
 };
@@ -38,9 +39,10 @@ pub fn workload_text(record: &WorkloadRecord, has_clusters: bool, width: usize) 
     let width = usable(width);
     let how = how(record);
     let (details, tables) = match record.purpose {
-        Purpose::Run => (vec![how], run::table(record, width)),
+        Purpose::Run => (vec![how], columns::table(run::table(record), width)),
         Purpose::Compare => {
-            (compare::sides(record).into_iter().chain([how]).collect(), compare::table(record, width))
+            let details = compare::sides(record).into_iter().chain([how]).collect();
+            (details, columns::table(compare::table(record), width))
         }
         Purpose::Article => {
             let details = vec![article::SOURCE.to_owned(), how, article::LEGEND.to_owned()];

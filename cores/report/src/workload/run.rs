@@ -1,7 +1,7 @@
 //! Figures of workloads as text.
 
 use crate::workload::words::{bytes, cpus, interval, named, per_second, time};
-use lowlat_text::columns::Table;
+use lowlat_text::columns::{Column, Table};
 use lowlat_text::units::clean;
 use lowlat_workload::WorkloadRecord;
 
@@ -29,12 +29,9 @@ pub fn sentence(record: &WorkloadRecord, place: usize) -> String {
     clean(&format!("{}: {rate} {}/s ({})", named(&cell.workload, cell.copies), cell.unit, cell.setting))
 }
 
-/// All rows as a table; empty without one.
-pub fn table(record: &WorkloadRecord, width: usize) -> String {
+/// All rows as a table.
+pub fn table(record: &WorkloadRecord) -> Vec<Column> {
     let rows = measured(record);
-    if rows.is_empty() {
-        return String::new();
-    }
     let cell = |place: &usize| record.cells.get(*place);
     let rate = |place: &usize| record.rate(*place);
     let latency = |at: usize| move |place: &usize| Some(time(record.latency_ns(*place)?[at]));
@@ -49,5 +46,6 @@ pub fn table(record: &WorkloadRecord, width: usize) -> String {
         .figures("transfer/s", 1, |place| Some(bytes(record.bytes(*place)?.median)))
         .words("counted", 2, |place| Some(clean(&cell(place)?.unit)))
         .words("CPUs", 3, |place| cell(place).map(cpus))
-        .text(width)
+        .figures("rounds", 4, |place| Some(rate(place)?.rounds.to_string()))
+        .into_columns()
 }

@@ -9,6 +9,7 @@
 
 pub mod svg;
 
+use crate::columns::{Column, NONE};
 use crate::units::clean;
 use lowlat_plain::{Labels, printable};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
@@ -180,6 +181,55 @@ pub fn table_below(label: &str, class: &str, heads: &Markup, rows: &Markup) -> M
         return table;
     }
     html! { div class={ "scroll" (tall) } tabindex="0" role="region" aria-label=(label) { (table) } }
+}
+
+/// Builds a table with all columns that have cells. `name` is for those who cannot see it.
+pub fn columns_table(name: &str, columns: &[Column]) -> Markup {
+    let kept: Vec<&Column> = columns.iter().filter(|of| of.rank == 0 || !of.is_empty()).collect();
+    let head = |(at, of): (usize, &&Column)| match (at, of.is_right) {
+        (0, true) => capitalised(&of.head),
+        (_, true) => format!(">{}", capitalised(&of.head)),
+        (_, false) => format!("<{}", capitalised(of.head.trim())),
+    };
+    let heads: Vec<String> = kept.iter().enumerate().map(head).collect();
+    let heads: Vec<&str> = heads.iter().map(String::as_str).collect();
+    let class = |of: &Column| match (of.is_right, of.is_strong) {
+        (false, _) => Some("left"),
+        (true, is_strong) => is_strong.then_some("strong"),
+    };
+    let rows = kept.iter().map(|of| of.cells.len()).max().unwrap_or(0);
+    let cell = |of: &Column, row: usize| match of.cells.get(row).map(String::as_str) {
+        Some(NONE) => "–".to_owned(),
+        cell => micro(&clean(cell.unwrap_or_default())).replace("+-", "±"),
+    };
+    if rows == 0 {
+        return html! { p class="empty" { "Nothing was measured." } };
+    }
+    html! {
+        div class="card flush" {
+            (data_table(name, "numbers", &heads, &html! {
+                @for row in 0..rows {
+                    tr {
+                        @for (at, of) in kept.iter().enumerate() {
+                            @if at == 0 { th scope="row" class=[class(of)] { (cell(of, row)) } }
+                            @else { td class=[class(of)] { (cell(of, row)) } }
+                        }
+                    }
+                }
+            }))
+        }
+    }
+}
+
+/// "Per second" of "per second"; a name such as "p99" stays.
+fn capitalised(head: &str) -> String {
+    let mut rest = head.chars();
+    match (rest.next(), rest.clone().next()) {
+        (Some(first), Some(second)) if second.is_ascii_lowercase() => {
+            first.to_uppercase().chain(rest).collect()
+        }
+        _ => head.to_owned(),
+    }
 }
 
 /// Puts the micro sign into a text, and a non-breaking space between each figure and its unit.

@@ -1,13 +1,10 @@
 //! Record of a search for a waiting mode.
 
 use super::Mode;
-use crate::{
-    pingpong::{ControlRow, CpuUse, EndFacts, PingpongRecord, Scenario, Unsound},
-    words::measurement,
-};
+use crate::pingpong::{ControlRow, CpuUse, EndFacts, PingpongRecord, Scenario, Unsound};
 use serde::{Deserialize, Serialize};
 
-measurement! {
+lowlat_host::measurement! {
     /// A search for the cheapest waiting mode that meets a goal.
     NetChoiceMeasurement { record: ChoiceRecord, kind: "choose", command: "net choose" }
 }

@@ -3,11 +3,10 @@
 use crate::{
     pingpong::ControlRow,
     tools::{Tool, ToolRow},
-    words::measurement,
 };
 use serde::{Deserialize, Serialize};
 
-measurement! {
+lowlat_host::measurement! {
     /// A comparison of two or more sides.
     NetCompareMeasurement { record: CompareRecord, kind: "compare", command: "net compare" }
 }

@@ -5,7 +5,7 @@ use super::{
     parts::{PartsFacts, SizeParts},
     quantile_ns,
 };
-use crate::{words::measurement, xdp::XdpFacts};
+use crate::xdp::XdpFacts;
 use hdrhistogram::Histogram;
 use lowlat_host::{
     CpuId,
@@ -26,7 +26,7 @@ pub const CONTROL_RATIO_MAX: f64 = 1.5;
 /// did not move the figure by more than the rounds do.
 const TRANSFERS_MAX: f64 = 50.0;
 
-measurement! {
+lowlat_host::measurement! {
     /// A run of ping-pong with its results.
     PingpongMeasurement { record: PingpongRecord, kind: "pingpong", command: "net pingpong" }
 }

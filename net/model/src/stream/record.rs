@@ -3,7 +3,7 @@
 use crate::{
     pingpong::{Figures, PingpongRecord, QUANTILES, Quantile, quantile_ns},
     whole,
-    words::{measurement, words},
+    words::words,
 };
 use hdrhistogram::Histogram;
 use lowlat_host::{
@@ -55,7 +55,7 @@ impl Default for StreamOptions {
     }
 }
 
-measurement! {
+lowlat_host::measurement! {
     /// A run with its results.
     StreamMeasurement { record: StreamRecord, kind: "stream", command: "net stream" }
 }

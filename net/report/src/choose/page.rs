@@ -1,13 +1,13 @@
 //! Parts of a search for a waiting mode on the page of a run.
 
-use super::{commands, doubts, headline, interval, left_out, meets, percent, set_up, time};
+use super::{commands, doubts, headline, interval, left_out, meets, percent, set_up, table, time};
 use crate::{
     chart::{ChartColumn, chart},
     html::STYLE,
     view::head,
 };
 use lowlat_net::choose::{ChoiceRecord, ChoiceStudy, ModeStudy, NetChoiceMeasurement};
-use lowlat_text::page::{Section, data_table, micro, note, section, tile};
+use lowlat_text::page::{Section, columns_table, micro, note, section, tile};
 use lowlat_text::units::{clean, span};
 use lowlat_text::view::{PageHead, View};
 use maud::{Markup, html};
@@ -67,7 +67,7 @@ fn body(record: &ChoiceRecord) -> Section {
             figcaption { h3 { "By mode" } p { "Dot: median. Bar: interval of p99. Line: the goal of " (micro(&span(record.goal.p99_ns))) "." } }
             (chart(&marks(&study), Some(record.goal.p99_ns as f64), "p50 and p99 by mode; the figures are in the table below"))
         }
-        (table(&study))
+        (columns_table("Waiting modes", &table(record, &study)))
         div class="card" {
             @for (label, command) in commands(record, &study) { p { (label) ": " code { (clean(&command)) } } }
         }
@@ -96,23 +96,4 @@ fn marks(study: &ChoiceStudy) -> Vec<ChartColumn> {
         whole: None,
     };
     measured(study).map(mark).collect()
-}
-
-fn table(study: &ChoiceStudy) -> Markup {
-    let place = study.choice.map(|choice| choice.place);
-    let mark = if study.choice.is_some_and(|choice| choice.meets) { " (chosen)" } else { " (closest)" };
-    html! {
-        div class="card flush" {
-            (data_table("Waiting modes", "numbers", &["Mode", "p50", "p99", "95 % interval", "CPU, client", "CPU, server", "Meets the goal"], &html! {
-                @for (at, of) in measured(study) {
-                    tr {
-                        th scope="row" { (of.mode) @if Some(at) == place { (mark) } }
-                        td { (micro(&time(of.p50_ns))) } td class="strong" { (micro(&time(of.p99_ns))) }
-                        td { (micro(&interval(of.p99_ns))) } td { (percent(of.client_share)) }
-                        td { (percent(of.server_share)) } td { (meets(of)) }
-                    }
-                }
-            }))
-        }
-    }
 }

@@ -1,13 +1,13 @@
 //! Parts of a comparison on the page of a run.
 
-use super::{doubts, headline, how, interval, name, named_sides, verdicts};
+use super::{doubts, headline, how, interval, name, named_sides, table, verdicts};
 use crate::{
     chart::{ChartColumn, chart},
     html::{NONE, STYLE},
 };
 use lowlat_net::compare::{CompareRecord, CompareStudy, NetCompareMeasurement, SizeComparison};
-use lowlat_text::page::{Section, data_table, micro, note, section, tile};
-use lowlat_text::units::{clean, count, duration_fine};
+use lowlat_text::page::{Section, columns_table, micro, note, section, tile};
+use lowlat_text::units::{clean, duration_fine};
 use lowlat_text::view::{PageHead, View};
 use maud::{Markup, html};
 
@@ -76,7 +76,7 @@ fn body(record: &CompareRecord) -> Section {
                 figcaption { h3 { "By round" } p { "Dot: median of a run of " (of(size)) ". Bar: all rounds of the side." } }
                 (chart(&marks(record, size.size_bytes), None, "Medians of every round by side; the figures are in the table below"))
             }
-            (table(record, &study))
+            (columns_table("Half round trips by size and side", &table(record, &study)))
         } @else {
             p class="empty" { "Nothing was compared." }
         }
@@ -108,26 +108,6 @@ fn marks(record: &CompareRecord, size_bytes: Option<u32>) -> Vec<ChartColumn> {
         }
     };
     record.sides.iter().enumerate().map(mark).collect()
-}
-
-fn table(record: &CompareRecord, study: &CompareStudy) -> Markup {
-    html! {
-        div class="card flush" {
-            (data_table("Half round trips by size and side", "numbers", &["Bytes", "Side", "p50", "Mean", "p99", "p50 / A", "Mean / A", "p99 / A", "Rounds"], &html! {
-                @for size in &study.sizes {
-                    @for (place, side) in size.sides.iter().enumerate() {
-                        tr {
-                            th scope="row" { (size.size_bytes.map_or_else(|| NONE.to_owned(), |bytes| count(u64::from(bytes)))) }
-                            td { (name(record, place)) }
-                            td class="strong" { (time(side.p50_ns)) } td { (time(side.mean_ns)) } td { (time(side.p99_ns)) }
-                            @for word in ["p50", "mean", "p99"] { td { (ratio(size, place, word).as_deref().unwrap_or(NONE)) } }
-                            td { (side.rounds) }
-                        }
-                    }
-                }
-            }))
-        }
-    }
 }
 
 pub(super) fn ratio(size: &SizeComparison, place: usize, word: &str) -> Option<String> {

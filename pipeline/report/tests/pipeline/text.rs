@@ -1,12 +1,15 @@
 //! Terminal texts.
 
 use super::documents;
-use lowlat_pipeline::{Phase, Progress};
 use lowlat_pipeline::{
+    ExchangeDocument, Phase, Progress,
     size::{Answer, Fit, HugePages, SizeDocument},
     testing,
 };
-use lowlat_pipeline_report::{matrix_plan_text, matrix_text, pipeline_live_lines, pipeline_text, size_text};
+use lowlat_pipeline_report::{
+    exchange_html, exchange_text, matrix_plan_text, matrix_text, pipeline_live_lines, pipeline_text,
+    size_html, size_text,
+};
 
 /// The text as a pipe receives it; no line is wider than the terminal.
 fn plain(text: &str, width: usize) -> String {
@@ -172,4 +175,25 @@ fn a_host_that_carries_nothing_says_so() {
     assert!(text.starts_with("Predicted, not checked: not even one strategy of 100 quotes/s"), "{text}");
     assert!(text.contains("predicted for 1 strategy") && !text.contains("one more"), "{text}");
     assert!(text.contains("no run was checked"), "{text}");
+}
+
+#[test]
+fn a_sizing_and_an_exchange_have_pages_with_the_figures_of_their_texts() {
+    let exchange = ExchangeDocument {
+        published: 20_000,
+        refused: vec!["its message has 7 bytes".to_owned()],
+        quote_to_order: testing::run(1, 1).stages.t2o,
+        ..ExchangeDocument::default()
+    };
+    let size = documents::size();
+    for (page, text) in
+        [(size_html(&size), size_text(&size, 200)), (exchange_html(&exchange), exchange_text(&exchange, 200))]
+    {
+        let text = anstream::adapter::strip_str(&text).to_string();
+        let figures = text.split_whitespace().filter(|word| word.contains(|c: char| c.is_ascii_digit()));
+        for figure in figures {
+            assert!(page.contains(figure.trim_end_matches(['.', ',', ';'])), "{figure}: {text}");
+        }
+        assert!(page.contains("<table") && page.contains("class=\"note\""), "{page}");
+    }
 }

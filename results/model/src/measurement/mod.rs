@@ -1,7 +1,10 @@
 //! The measurements of a run: a list, each entry tagged with its kind.
 
 use crate::ResultDocument;
-use lowlat_cache::{c2c::C2cMeasurement, clusters::ClustersMeasurement};
+use lowlat_cache::{
+    FalseSharingMeasurement, c2c::C2cMeasurement, clock::ClockMeasurement, clusters::ClustersMeasurement,
+    memory::MemoryMeasurement,
+};
 use lowlat_jitter::JitterMeasurement;
 use lowlat_net::{
     choose::NetChoiceMeasurement, compare::NetCompareMeasurement, pingpong::PingpongMeasurement,
@@ -64,6 +67,13 @@ kinds! {
     C2c(C2cMeasurement): c2c,
     /// Copies of jobs packed into clusters and spread over them.
     Clusters(ClustersMeasurement): clusters,
+    /// Clocks of the cores under load.
+    Clock(ClockMeasurement): clock,
+    /// Latency and bandwidth of memory.
+    Memory(MemoryMeasurement): memory,
+    /// Cost of false sharing, or where a program has it.
+    #[serde(rename = "false-sharing")]
+    FalseSharing(FalseSharingMeasurement): false_sharing,
     /// Programs or settings that measured round trips in turn.
     #[serde(rename = "compare")]
     NetCompare(NetCompareMeasurement): net_compare,

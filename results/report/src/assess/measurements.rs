@@ -1,6 +1,8 @@
 //! Measurements that reports show, in order.
 
-use lowlat_cores_report::{c2c_view, clusters_view, workload_view};
+use lowlat_cores_report::{
+    c2c_view, clock_article, clusters_view, false_sharing_article, memory_article, workload_view,
+};
 use lowlat_jitter::JitterMeasurement;
 use lowlat_jitter_report::{JitterRun, JitterTextOptions, jitter_view};
 use lowlat_net_report::{choice_view, comparison_view, pingpong_view, stream_view};
@@ -18,6 +20,9 @@ const VIEWS: &[MakeView] = &[
     |of| Some(choice_view(&of.net_choice()?.record)),
     |of| Some(c2c_view(&of.c2c()?.record, &of.snapshot)),
     |of| Some(clusters_view(&of.clusters()?.record, &of.snapshot)),
+    |of| Some(Box::new(clock_article(&of.clock()?.record))),
+    |of| Some(Box::new(memory_article(&of.memory()?.record))),
+    |of| Some(Box::new(false_sharing_article(&of.false_sharing()?.record))),
     |of| Some(workload_view(&of.workload()?.record, &of.snapshot)),
 ];
 

@@ -14,8 +14,8 @@ pub use matrix::matrix_text;
 pub use nodes::nodes_text;
 pub use plan::{matrix_not_run_text, matrix_plan_text};
 pub use run::{balance, pipeline_text, run_counts, run_headline};
-pub use size::size_text;
-pub use wire::{exchange_text, feed_line, gateway_line, wire_stages};
+pub use size::{size_html, size_text};
+pub use wire::{exchange_html, exchange_text, feed_line, gateway_line, wire_stages};
 
 use crate::pipeline::{MeasuredRow, not_run};
 use lowlat_pipeline::{PipelineParameters, PipelineRecord, StageFigures, Stages};

@@ -1,65 +1,62 @@
 //! Number of strategies that a host carries, as text.
 
-use crate::pipeline::terminal::{add_headline, add_warnings, range, size_answer, trimmed, whole};
+use crate::pipeline::terminal::{range, size_answer, trimmed, whole};
 use lowlat_host::CpuSet;
 use lowlat_pipeline::{
     ProcessRole,
     matrix::SpeedVerdict,
     size::{CheckedPoint, Costs, HugePages, SizeDocument},
 };
+use lowlat_text::article::Article;
 use lowlat_text::columns::Table;
-use lowlat_text::text::{YELLOW, add_detail, add_field, add_heading, add_wrapped, paint, usable};
-use lowlat_text::units::{clean, count, duration, size};
-
-const LABEL_WIDTH: usize = 12;
+use lowlat_text::units::{count, duration, size};
 
 /// The answer, the measured costs and runs, the model's error, and the proposed CPUs.
-pub fn size_text(document: &SizeDocument, width: usize) -> String {
-    let width = usable(width);
-    let mut out = String::new();
-    add_headline(&mut out, &size_answer::headline(document), width);
-    add_detail(&mut out, &document.host, width);
+fn article(document: &SizeDocument) -> Article {
+    let SizeDocument { placement, huge_pages: tried, .. } = document;
+    let mut article =
+        Article::new("size", "Strategies that this host carries", size_answer::headline(document))
+            .detail(document.host.clone());
     for note in size_answer::notes(document) {
-        add_detail(&mut out, &note, width);
+        article = article.detail(note);
     }
     if document.is_interrupted {
-        out.push_str(&paint(YELLOW, "The sizing was interrupted; the answer rests on the results so far."));
-        out.push('\n');
+        article = article.detail("The sizing was interrupted; the answer rests on the results so far.");
     }
-    add_heading(&mut out, "Costs of one strategy");
-    for (label, text) in costs(&document.costs, document.strategy_cost_ns) {
-        add_field(&mut out, label, &text, LABEL_WIDTH, width);
+    article = article
+        .heading("Costs of one strategy")
+        .facts(costs(&document.costs, document.strategy_cost_ns))
+        .heading("Prediction compared with runs")
+        .table("Prediction and runs by number of strategies", checked(&document.checked))
+        .text(if document.checked.is_empty() { "No run was checked.".to_owned() } else { fit(document) })
+        .sentences("Huge pages", tried.as_ref().map(huge_pages).unwrap_or_default())
+        .heading("Placement");
+    let cpus = |role: &ProcessRole| {
+        let set: CpuSet = placement.pins.get(role)?.iter().copied().collect();
+        Some((role.name(), format!("{set:#}")))
+    };
+    article = article.facts(ORDER.iter().filter_map(cpus).collect());
+    for step in &placement.steps {
+        article = article.text(step.clone());
     }
-    add_heading(&mut out, "Prediction compared with runs");
-    if document.checked.is_empty() {
-        add_detail(&mut out, "no run was checked", width);
-    } else {
-        out.push_str(&checked(&document.checked, width));
-        add_detail(&mut out, &fit(document), width);
+    if placement.pins.contains_key(&ProcessRole::Md) {
+        article = article
+            .text("To use it, write it with --write-pins FILE and run lowlat pipeline run --pins FILE.");
     }
-    if let Some(tried) = &document.huge_pages {
-        add_heading(&mut out, "Huge pages");
-        for line in huge_pages(tried) {
-            add_wrapped(&mut out, &clean(&line), 2, width);
-        }
-    }
-    add_heading(&mut out, "Placement");
-    let pins = &document.placement.pins;
-    for (role, cpus) in ORDER.iter().filter_map(|role| pins.get_key_value(role)) {
-        let set: CpuSet = cpus.iter().copied().collect();
-        add_field(&mut out, role.name(), &format!("{set:#}"), LABEL_WIDTH, width);
-    }
-    for step in &document.placement.steps {
-        add_detail(&mut out, step, width);
-    }
-    if pins.contains_key(&ProcessRole::Md) {
-        let use_it = "To use it, write it with --write-pins FILE and run lowlat pipeline run --pins FILE.";
-        add_detail(&mut out, use_it, width);
-    }
-    let mut warnings = document.placement.warnings.clone();
-    warnings.extend(document.warnings.iter().cloned());
-    add_warnings(&mut out, &warnings, width);
-    out
+    article.doubts("Caveats", [placement.warnings.as_slice(), &document.warnings].concat())
+}
+
+/// The sizing for a terminal.
+pub fn size_text(document: &SizeDocument, width: usize) -> String {
+    article(document).to_text(width)
+}
+
+/// The page of a sizing.
+pub fn size_html(document: &SizeDocument) -> String {
+    article(document).page(&format!(
+        "lowlat {}, lowlat pipeline size, started {}",
+        document.lowlat_version, document.started_at
+    ))
 }
 
 /// Describes the runs on huge pages, and why there are none or no more.
@@ -126,7 +123,7 @@ fn tail(costs: &Costs) -> String {
     }
 }
 
-fn checked(points: &[CheckedPoint], width: usize) -> String {
+fn checked(points: &[CheckedPoint]) -> Table<'_, CheckedPoint> {
     let factor = |point: &CheckedPoint, which: usize| point.ratios()[which].map(|of| format!("x {of:.2}"));
     Table::of(points)
         .figures("strategies", 0, |point| count(u64::from(point.load.strategies)))
@@ -137,7 +134,6 @@ fn checked(points: &[CheckedPoint], width: usize) -> String {
         .figures("p99 model", 0, |point| point.predicted.map(|of| duration(whole(of.p99_ns))))
         .figures("p99 run", 0, |point| point.measured.stages.t2o.p99_ns.map(duration))
         .figures("ratio", 0, |point| factor(point, 1))
-        .text(width)
 }
 
 /// The prediction's error, and how the answer is corrected for it.

@@ -1,8 +1,9 @@
 //! Feed, gateway and tick to trade as text; a simulated exchange's result.
 
-use crate::pipeline::terminal::{add_headline, add_warnings, figures_table, whole};
+use crate::pipeline::terminal::{figures_table, whole};
 use lowlat_pipeline::{ExchangeDocument, FeedFigures, GatewayFigures, StageFigures, WireRecord, WireStages};
-use lowlat_text::text::{YELLOW, add_detail, add_heading, paint, usable};
+use lowlat_text::article::Article;
+use lowlat_text::text::{add_detail, add_heading};
 use lowlat_text::units::{count, duration};
 
 /// The parts of tick to trade with their names, in order, and the whole.
@@ -64,9 +65,7 @@ pub fn gateway_line(gateway: &GatewayFigures) -> String {
 }
 
 /// Result of a simulated exchange.
-pub fn exchange_text(document: &ExchangeDocument, width: usize) -> String {
-    let width = usable(width);
-    let mut out = String::new();
+fn article(document: &ExchangeDocument) -> Article {
     let figures = &document.quote_to_order;
     let said = match (figures.p50_ns, figures.p99_ns) {
         (Some(p50), Some(p99)) => {
@@ -77,7 +76,7 @@ pub fn exchange_text(document: &ExchangeDocument, width: usize) -> String {
     };
     let rate =
         if document.published_s > 0.0 { document.published as f64 / document.published_s } else { 0.0 };
-    add_headline(&mut out, &format!("{} messages published: {said}", count(document.published)), width);
+    let result = format!("{} messages published: {said}", count(document.published));
     let datagrams = format!(
         "{} datagrams in {:.1} s, {} messages/s; {} behind schedule, at most {}",
         count(document.datagrams),
@@ -86,7 +85,6 @@ pub fn exchange_text(document: &ExchangeDocument, width: usize) -> String {
         count(document.behind),
         duration(document.late_ns_max)
     );
-    add_detail(&mut out, &datagrams, width);
     let orders = format!(
         "{} orders in {} connections, {} accepted, {} rejected, {} fills",
         count(document.orders),
@@ -95,16 +93,33 @@ pub fn exchange_text(document: &ExchangeDocument, width: usize) -> String {
         count(document.rejected),
         count(document.fills)
     );
-    add_detail(&mut out, &orders, width);
-    if document.is_interrupted {
-        out.push_str(&paint(YELLOW, "The exchange was interrupted; the results so far are shown."));
-        out.push('\n');
-    }
-    if figures.count > 0 {
-        add_heading(&mut out, "Measured by the exchange");
-        out.push_str(&figures_table(&[("quote sent to order read", figures)]).text(width));
-    }
+    let interrupted = if document.is_interrupted {
+        "The exchange was interrupted; the results so far are shown."
+    } else {
+        ""
+    };
+    let measured = [("quote sent to order read", figures)];
     let closed = document.refused.iter().map(|why| format!("Closed a connection: {why}."));
-    add_warnings(&mut out, &closed.collect::<Vec<_>>(), width);
-    out
+    Article::new("exchange", "A simulated exchange", result)
+        .detail(datagrams)
+        .detail(orders)
+        .detail(interrupted)
+        .titled_table(
+            "Measured by the exchange",
+            figures_table(if figures.count > 0 { &measured } else { &[] }),
+        )
+        .doubts("Caveats", closed.collect())
+}
+
+/// The result of a simulated exchange for a terminal.
+pub fn exchange_text(document: &ExchangeDocument, width: usize) -> String {
+    article(document).to_text(width)
+}
+
+/// The page of a simulated exchange.
+pub fn exchange_html(document: &ExchangeDocument) -> String {
+    article(document).page(&format!(
+        "lowlat {}, lowlat pipeline exchange, started {}",
+        document.lowlat_version, document.started_at
+    ))
 }
