@@ -17,7 +17,7 @@ const TOP: f64 = 22.0;
 const LABELS_MAX: usize = 20;
 /// Most cells with a hover text each.
 const TOOLTIPS_MAX: usize = 4_096;
-/// Least distance of two borders of one kind.
+/// Least distance between two borders of one kind.
 const BORDER_EVERY_MIN: f64 = 12.0;
 /// Shades from near to far.
 const SHADES: usize = 6;

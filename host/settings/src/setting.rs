@@ -24,7 +24,7 @@ pub struct Setting {
     pub reason: &'static str,
     /// Cost of the wanted value; empty if none.
     pub cost: &'static str,
-    /// Class of harm that it can do.
+    /// What harm the wanted value can do.
     pub risk: Risk,
     /// Impact of a wrong value.
     pub impact: Impact,

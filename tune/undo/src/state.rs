@@ -98,7 +98,7 @@ pub enum Comparison {
     CpuList,
     /// As CPU masks: "ff" equals "00000000,000000ff".
     CpuMask,
-    /// As a choice of several: "never" equals "always madvise [never]".
+    /// The word in brackets, of several: "never" equals "always madvise [never]".
     Choice,
     /// Word by word up to the shorter length: "SCHED_FIFO 2" equals "SCHED_FIFO 2 reset-on-fork". Additional
     /// words are kept for restoring but not compared.

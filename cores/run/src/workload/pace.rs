@@ -90,8 +90,9 @@ pub struct Pace<'a> {
     checked_ns: u64,
     is_counting: bool,
     count: u64,
-    /// Operations until the next reading, and between two.
+    /// Operations until the next reading of the clock.
     left: u64,
+    /// Operations between two readings.
     batch: u64,
     /// One operation alone runs until the next reading, so that its time is known.
     is_sample: bool,

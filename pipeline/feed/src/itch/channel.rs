@@ -82,7 +82,7 @@ fn put_in_order(datagrams: &mut [MoldDatagram<'_>]) {
     datagrams.sort_unstable_by_key(|datagram| datagram.head.sequence);
 }
 
-/// Leaves out the datagrams of a line from whose numbers the line goes back at once, and returns how many.
+/// Leaves out strays, whose sequence numbers are far above or far below those of both neighbours. Returns how many.
 fn leave_out_strays(datagrams: &mut Vec<MoldDatagram<'_>>) -> u64 {
     let numbers: Vec<u64> = datagrams.iter().map(|datagram| datagram.head.sequence).collect();
     let (mut next, mut before) = (numbers.iter().copied().skip(1), None);
