@@ -117,9 +117,9 @@ impl Placement {
                     cpus[*group] = shared;
                 }
                 self.warnings.push(format!(
-                    "{} groups share {} CPUs: the {} slowest share CPU {}.",
+                    "{} groups share {:#}: the {} slowest share CPU {}.",
                     groups.len(),
-                    left.len(),
+                    left.iter().copied().collect::<CpuSet>(),
                     groups.len() - own + 1,
                     cpus[last].iter().copied().collect::<CpuSet>()
                 ));
@@ -348,7 +348,7 @@ mod tests {
                 && !of("1-2").pins.contains_key(&ProcessRole::Strategies)
         );
         let shared = of("1-3");
-        assert!(shared.warnings[0].contains("2 groups share 1 CPUs"), "{:?}", shared.warnings);
+        assert!(shared.warnings[0].contains("2 groups share CPU 1"), "{:?}", shared.warnings);
         assert_eq!(shared.pins[&ProcessRole::Strategies].len(), 80);
     }
 

@@ -4,7 +4,7 @@ use crate::pipeline::terminal::{figures_table, whole};
 use lowlat_pipeline::{ExchangeDocument, FeedFigures, GatewayFigures, StageFigures, WireRecord, WireStages};
 use lowlat_text::article::Article;
 use lowlat_text::text::{add_detail, add_heading};
-use lowlat_text::units::{count, duration};
+use lowlat_text::units::{count, duration, plural};
 
 /// The parts of tick to trade with their names, in order, and the whole.
 pub fn wire_stages(of: &WireStages) -> [(&'static str, &StageFigures); 8] {
@@ -39,11 +39,11 @@ pub fn add_wire(out: &mut String, wire: &WireRecord, width: usize) {
 pub fn feed_line(feed: &FeedFigures) -> String {
     let announced = feed.received + feed.missing;
     format!(
-        "feed: {} of {} messages, {} missing in {} gaps; {} late, {} doubled",
+        "feed: {} of {} messages, {} missing in {}; {} late, {} doubled",
         count(feed.received),
         count(announced),
         count(feed.missing),
-        count(feed.gaps),
+        plural(feed.gaps, "gap"),
         count(feed.late),
         count(feed.doubled)
     )
