@@ -90,7 +90,7 @@ pub fn numbers(options: &Options) -> anyhow::Result<()> {
             limit: 134_150,
             goal: 125_000,
         },
-        Number { what: "lines of other text", value: text, limit: 62_300, goal: 65_000 },
+        Number { what: "lines of other text", value: text, limit: 62_400, goal: 65_000 },
         Number {
             what: "types that share their name, in per mille",
             value: 1_000 * shared / all.max(1),
