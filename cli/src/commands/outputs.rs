@@ -192,9 +192,9 @@ impl Outputs {
         printed.and(self.files.write_as(document, labels, || page(document), log))
     }
 
-    /// Prints, then writes the files. `text` is the document for people.
-    pub fn write(&self, document: &ResultDocument, text: &str) -> anyhow::Result<()> {
-        let printed = if self.is_json { output::print_json(document) } else { output::print(text) };
-        printed.and(self.files.write(document))
+    /// Prints the document of a measurement, then writes its files.
+    pub fn write(&self, document: &ResultDocument) -> anyhow::Result<()> {
+        let text = |width| lowlat_results_report::documents_text(&[(String::new(), document)], width);
+        output::print_as(self.is_json, document, text).and(self.files.write(document))
     }
 }

@@ -88,7 +88,7 @@ pub fn run(arguments: &CacheC2cArgs) -> anyhow::Result<Exit> {
     let document = run.document(vec![C2cMeasurement::from(record).into()], &stop);
     let measurement = document.c2c().context("the document contains no latencies between cores")?;
     let (record, topology) = (&measurement.record, &document.snapshot.topology);
-    outputs.write(&document, &lowlat_cores_report::c2c_text(record, topology, output::width()))?;
+    outputs.write(&document)?;
     let differs = !lowlat_cache::c2c::differences(record, topology).is_empty();
     Ok(match Exit::of_measurement(document.is_interrupted, !record.levels.is_empty()) {
         Exit::Clean | Exit::NotJudged if differs => Exit::Findings,

@@ -6,11 +6,10 @@ use crate::{
     documents::Run,
     exit::Exit,
     host::RoleArgs,
-    output, signals,
+    signals,
 };
 use clap::Args;
 use lowlat_cache::clock::ClockMeasurement;
-use lowlat_cores_report::clock_article;
 use lowlat_cores_run::cache::clock::{self, ClockOptions};
 use lowlat_host::CpuSet;
 use std::time::Duration;
@@ -47,8 +46,8 @@ pub fn run(arguments: &CacheClockArgs) -> anyhow::Result<Exit> {
     run.progress.say("measuring clocks");
     run.start();
     let record = clock::run(&run.host.root, &run.host.snapshot, &options, &stop)?;
-    let (text, is_measured) = (clock_article(&record).to_text(output::width()), record.mhz_kept().is_some());
+    let is_measured = record.mhz_kept().is_some();
     let document = run.document(vec![ClockMeasurement::from(record).into()], &stop);
-    outputs.write(&document, &text)?;
+    outputs.write(&document)?;
     Ok(Exit::of_measurement(document.is_interrupted, is_measured))
 }

@@ -6,7 +6,7 @@ use crate::{
     documents::Run,
     exit::Exit,
     host::HostArgs,
-    output, signals,
+    signals,
 };
 use anyhow::Context;
 use clap::{Args, value_parser};
@@ -63,7 +63,6 @@ pub fn run(arguments: &CacheClustersArgs) -> anyhow::Result<Exit> {
     };
     let document = run.document(vec![ClustersMeasurement::from(record).into()], &stop);
     let record = &document.clusters().context("the document contains no clusters")?.record;
-    let text = lowlat_cores_report::clusters_text(record, &document.snapshot, output::width());
-    outputs.write(&document, &text)?;
+    outputs.write(&document)?;
     Ok(Exit::of_measurement(document.is_interrupted, record.why_not.is_none()))
 }

@@ -3,22 +3,17 @@
 use super::find::{Target, find};
 use crate::{
     arguments::{cpus, duration},
-    commands::{
-        help,
-        outputs::{OutputArgs, Outputs},
-    },
+    commands::{help, outputs::OutputArgs},
     documents::Run,
     exit::Exit,
     host::RoleArgs,
-    output, signals,
+    signals,
 };
 use clap::{Args, value_parser};
 use lowlat_cache::{FalseSharing, FalseSharingMeasurement};
-use lowlat_cores_report::false_sharing_article;
 use lowlat_cores_run::cache::sharing;
 use lowlat_host::{CpuId, CpuSet, topology::Topology};
-use lowlat_results::ResultDocument;
-use std::{sync::atomic::AtomicBool, time::Duration};
+use std::time::Duration;
 
 /// Fewest threads that can share a line.
 const THREADS_MIN: usize = 2;
@@ -90,21 +85,10 @@ pub fn run(arguments: &CacheFalseSharingArgs) -> anyhow::Result<Exit> {
     run.start();
     let record = sharing::run(&run.host.root, &chosen, arguments.rounds, &stop)?;
     let is_measured = !record.rounds.is_empty();
-    let document = end(run, FalseSharing::Cost(record), &outputs, &stop)?;
+    let document =
+        run.document(vec![FalseSharingMeasurement::from(FalseSharing::Cost(record)).into()], &stop);
+    outputs.write(&document)?;
     Ok(Exit::of_measurement(document.is_interrupted, is_measured))
-}
-
-/// Ends the run: prints what was measured, and writes its files.
-pub fn end(
-    run: Run,
-    measured: FalseSharing,
-    outputs: &Outputs,
-    stop: &AtomicBool,
-) -> anyhow::Result<ResultDocument> {
-    let text = false_sharing_article(&measured).to_text(output::width());
-    let document = run.document(vec![FalseSharingMeasurement::from(measured).into()], stop);
-    outputs.write(&document, &text)?;
-    Ok(document)
 }
 
 /// The first CPU and one on another core; any other one if all share a core.

@@ -1,10 +1,9 @@
 //! `lowlat cache false-sharing --pid PID` and `-- CMD`: lines that threads of a program share.
 
-use super::false_sharing::end;
 use crate::{commands::outputs::Outputs, documents::Run, exit::Exit, output, signals};
 use anyhow::Context;
 use lowlat_cache::{
-    FalseSharing,
+    FalseSharing, FalseSharingMeasurement,
     finder::{End, Sharing},
 };
 use lowlat_cores_run::cache::finder;
@@ -59,9 +58,10 @@ pub fn find(target: &Target, duration: Duration, mut run: Run, outputs: &Outputs
         _ if record.is_partial() => Exit::NotJudged,
         _ => Exit::Clean,
     };
-    let written = end(run, FalseSharing::Program(Box::new(record)), outputs, &stop);
+    let measured = FalseSharing::Program(Box::new(record));
+    let written = outputs.write(&run.document(vec![FalseSharingMeasurement::from(measured).into()], &stop));
     waited(child)?;
-    written.map(|_| exit)
+    written.map(|()| exit)
 }
 
 /// Starts the command. Its output goes to stderr if stdout is for JSON.

@@ -6,11 +6,10 @@ use crate::{
     documents::Run,
     exit::Exit,
     host::HostArgs,
-    output, signals,
+    signals,
 };
 use clap::{Args, value_parser};
 use lowlat_cache::memory::MemoryMeasurement;
-use lowlat_cores_report::memory_article;
 use lowlat_cores_run::cache::memory::{self, MemoryOptions};
 use lowlat_host::CpuSet;
 
@@ -77,9 +76,8 @@ pub fn run(arguments: &CacheMemoryArgs) -> anyhow::Result<Exit> {
     } else {
         memory::run(&host.root, &host.snapshot, &options, &stop, &mut |text| run.progress.say(text))
     }?;
-    let (text, is_done) =
-        (memory_article(&record).to_text(output::width()), is_plan || !record.paths.is_empty());
+    let is_done = is_plan || !record.paths.is_empty();
     let document = run.document(vec![MemoryMeasurement::from(record).into()], &stop);
-    outputs.write(&document, &text)?;
+    outputs.write(&document)?;
     Ok(Exit::of_measurement(document.is_interrupted, is_done))
 }

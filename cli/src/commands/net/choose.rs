@@ -7,7 +7,7 @@ use crate::{
     documents::Run,
     exit::Exit,
     host::RoleArgs,
-    output, signals,
+    signals,
 };
 use anyhow::Context;
 use clap::{Args, builder::PossibleValuesParser};
@@ -111,7 +111,7 @@ pub fn run(arguments: &NetChooseArgs) -> anyhow::Result<Exit> {
     })?;
     let document = run.document(vec![NetChoiceMeasurement::from(record).into()], &stop);
     let record = &document.net_choice().context("the document contains no choice of a mode")?.record;
-    outputs.write(&document, &lowlat_net_report::net_choice_text(record, output::width()))?;
+    outputs.write(&document)?;
     Ok(if document.is_interrupted { Exit::Interrupted } else { exit(record) })
 }
 

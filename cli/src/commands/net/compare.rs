@@ -6,7 +6,7 @@ use crate::{
     documents::{self, Run},
     exit::Exit,
     host::RoleArgs,
-    output, signals,
+    signals,
 };
 use anyhow::Context;
 use clap::Args;
@@ -76,7 +76,7 @@ pub fn run(arguments: &NetCompareArgs) -> anyhow::Result<Exit> {
     };
     let document = run.document(vec![NetCompareMeasurement::from(record).into()], &stop);
     let record = &document.net_compare().context("the document contains no comparison")?.record;
-    outputs.write(&document, &lowlat_net_report::net_compare_text(record, output::width()))?;
+    outputs.write(&document)?;
     Ok(Exit::of_measurement(document.is_interrupted, record.is_whole()))
 }
 

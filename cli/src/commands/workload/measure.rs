@@ -2,7 +2,7 @@
 
 use crate::{
     arguments::duration_within, commands::outputs::OutputArgs, documents::Run, exit::Exit, host::RoleArgs,
-    output, signals,
+    signals,
 };
 use anyhow::Context;
 use clap::{Args, value_parser};
@@ -71,8 +71,7 @@ pub fn run(
     let outputs = arguments.outputs.prepare()?;
     let document = measure(command, arguments, order()?)?;
     let record = &document.workload().context("the document contains no workloads")?.record;
-    let has_clusters = !document.snapshot.topology.clusters.is_empty();
-    outputs.write(&document, &lowlat_cores_report::workload_text(record, has_clusters, output::width()))?;
+    outputs.write(&document)?;
     if record.runs.is_empty() && !document.is_interrupted {
         let why = record.missing.first().map_or("it has no rounds", |missing| &missing.why);
         anyhow::bail!(

@@ -28,18 +28,19 @@ pub enum State {
 }
 
 impl State {
-    /// All verdicts and their words, the worst first, as they are declared.
-    pub const WORST_FIRST: [(Self, &'static str); 6] = [
-        (Self::Intruder, "intruder"),
-        (Self::Ticking, "ticking"),
-        (Self::Interrupted, "interrupted"),
-        (Self::Unknown, "unknown"),
-        (Self::Quiet, "quiet"),
-        (Self::Shared, "shared"),
-    ];
+    /// All verdicts, the worst first.
+    pub const WORST_FIRST: [Self; 6] =
+        [Self::Intruder, Self::Ticking, Self::Interrupted, Self::Unknown, Self::Quiet, Self::Shared];
 
     pub fn word(self) -> &'static str {
-        Self::WORST_FIRST[self as usize].1
+        match self {
+            Self::Intruder => "intruder",
+            Self::Ticking => "ticking",
+            Self::Interrupted => "interrupted",
+            Self::Unknown => "unknown",
+            Self::Quiet => "quiet",
+            Self::Shared => "shared",
+        }
     }
 }
 

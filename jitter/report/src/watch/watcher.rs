@@ -201,7 +201,7 @@ impl Watch {
         let count = |state| self.rows.iter().filter(|row| row.state == state).count();
         State::WORST_FIRST
             .into_iter()
-            .map(|(state, _)| (state, count(state)))
+            .map(|state| (state, count(state)))
             .filter(|(_, count)| *count > 0)
             .collect()
     }
