@@ -164,7 +164,7 @@ pub fn run(arguments: &PipelineRunArgs) -> anyhow::Result<Exit> {
     document.record.warnings.extend(load.doubts);
     let document = arguments.outputs.label(document);
     let log = || Ok(hlog_of(&document)?.to_string());
-    outputs.write_as(&document, &document.labels, pipeline_text, run_html, log)?;
+    let written = outputs.write_as(&document, &document.labels, pipeline_text, run_html, log);
     if let Some(folder) = &arguments.record {
         let shown = folder.display();
         if document.record.failed.iter().any(|name| name == RECORDER) {
@@ -173,7 +173,7 @@ pub fn run(arguments: &PipelineRunArgs) -> anyhow::Result<Exit> {
             output::talk(&format!("recorded: {shown}\nhint: lowlat journal ls {shown}"));
         }
     }
-    Ok(exit(&document))
+    written.map(|()| exit(&document))
 }
 
 fn parameters(arguments: &PipelineRunArgs) -> anyhow::Result<(PipelineParameters, RunLoad)> {
