@@ -34,7 +34,6 @@ use std::time::Duration;
 /// Measure tick to order across rates, modes, pins and page sizes, as the Kungfu report's tables
 #[derive(Debug, Args)]
 #[command(mut_arg("scenario", |scenario| scenario.conflicts_with("rows")))]
-#[command(mut_args(|arg| if ["json", "report", "result"].contains(&arg.get_id().as_str()) { arg.conflicts_with("dry_run") } else { arg }))]
 #[command(after_help = help(&format!("{SCENARIO_HELP}\n\nExit codes: 0 clean, 1 records were lost or wakes missed, 2 error, 130 interrupted."), &[
     ("lowlat pipeline matrix --budget 10m --report matrix.html", "Measure the rows that fit into ten minutes."),
     ("sudo lowlat pipeline matrix --budget 2h --reserve-huge-pages", "Include the groups on huge pages."),
@@ -65,7 +64,7 @@ pub struct PipelineMatrixArgs {
     #[arg(long)]
     force: bool,
     /// Show which rows would run and for how long, without running them
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["json", "report", "result"])]
     dry_run: bool,
     #[command(flatten)]
     outputs: OutputArgs,

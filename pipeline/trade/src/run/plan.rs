@@ -17,12 +17,15 @@ const RESTARTS_PER_MINUTE_MAX: u32 = 3;
 /// `lowlat` itself.
 pub fn programs(request: &PipelineRequest, program: &Path) -> Vec<Program> {
     let PipelineRequest { parameters, options } = request;
+    let run = serde_json::to_string(request).unwrap_or_default();
     let pins = |role: ProcessRole| parameters.pins.get(&role).cloned().unwrap_or_default();
     let start = |role: ProcessRole, name: &str, cpus: Vec<u32>| Program {
         name: name.to_owned(),
         role: role.to_string(),
         program: program.to_owned(),
-        arguments: arguments(role, request),
+        arguments: ["pipeline", "role", role.name(), "--master", MASTER, "--run", &run]
+            .map(str::to_owned)
+            .to_vec(),
         environment: Vec::new(),
         cpus,
         restarts_per_minute_max: RESTARTS_PER_MINUTE_MAX,
@@ -68,12 +71,6 @@ pub fn programs(request: &PipelineRequest, program: &Path) -> Vec<Program> {
     programs
 }
 
-/// Arguments of `lowlat` for a process of a run.
-fn arguments(role: ProcessRole, request: &PipelineRequest) -> Vec<String> {
-    let request = serde_json::to_string(request).unwrap_or_default();
-    ["pipeline", "role", role.name(), "--master", MASTER, "--run", &request].map(str::to_owned).to_vec()
-}
-
 /// File of cached's state in the run of this master.
 pub fn store_in(options: &PipelineOptions, socket: &Path) -> Option<PathBuf> {
     let folder = socket.parent().unwrap_or(socket).display().to_string();
@@ -83,15 +80,12 @@ pub fn store_in(options: &PipelineOptions, socket: &Path) -> Option<PathBuf> {
 /// How a process waits in a run.
 pub fn wait(role: ProcessRole, parameters: &PipelineParameters) -> Wait {
     use ProcessRole::{Md, Platform, Strategies, Td};
-    if role.spins(parameters) {
-        Wait::Fast
-    } else if parameters.mode == Mode::Adaptive
-        && matches!(role, Md | Td | Platform | Strategies)
-        && !(role == Strategies && parameters.host_core.is_some())
-    {
-        Wait::Adaptive
-    } else {
-        Wait::Parked
+    match role {
+        _ if role.spins(parameters) => Wait::Fast,
+        // It was moved out of its host, and has no dedicated CPU.
+        Strategies if parameters.host_core.is_some() => Wait::Parked,
+        Md | Td | Platform | Strategies if parameters.mode == Mode::Adaptive => Wait::Adaptive,
+        _ => Wait::Parked,
     }
 }
 
