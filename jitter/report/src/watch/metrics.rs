@@ -118,8 +118,8 @@ fn of_cpus(watch: &Watch) -> Vec<MetricFamily> {
     // A state set: every state has a series, so that none goes stale when it ends.
     let states = |row: &crate::watch::CpuRow| {
         let (of, now) = (row.cpu, row.state);
-        State::WORST_FIRST.map(|(state, word)| {
-            (vec![cpu(of), ("state", word.to_owned())], f64::from(u8::from(state == now)))
+        State::WORST_FIRST.map(|state| {
+            (vec![cpu(of), ("state", state.word().to_owned())], f64::from(u8::from(state == now)))
         })
     };
     let intruders = |id| {
