@@ -4,6 +4,8 @@ use crate::text::{column_lines, with_dim_head};
 
 /// Placeholder for a missing value.
 pub const NONE: &str = "-";
+/// Rank of a column that only pages show.
+pub const PAGES_ONLY: u8 = u8::MAX;
 
 /// One column of a table.
 #[derive(Debug, Clone)]
@@ -113,7 +115,8 @@ pub fn table(all: Vec<Column>, width: usize) -> String {
 
 /// Returns the lines of [`table`] without colours.
 pub fn lines(all: Vec<Column>, width: usize) -> Vec<String> {
-    let mut kept: Vec<Column> = all.into_iter().filter(|of| of.rank == 0 || !of.is_empty()).collect();
+    let mut kept: Vec<Column> =
+        all.into_iter().filter(|of| of.rank == 0 || (of.rank < PAGES_ONLY && !of.is_empty())).collect();
     let is_wide = |kept: &[Column]| kept.iter().map(|of| of.width() + 2).sum::<usize>() > width;
     while is_wide(&kept) {
         let least = kept.iter().enumerate().max_by_key(|(_, of)| of.rank).filter(|(_, of)| of.rank > 0);

@@ -9,7 +9,7 @@ use lowlat_net::{
     pingpong::{CONTROL_RATIO_MAX, ControlRow},
     tools::{Losses, Tool},
 };
-use lowlat_text::columns::{self, Column, Table};
+use lowlat_text::columns::{self, Column, PAGES_ONLY, Table};
 use lowlat_text::text::{YELLOW, add_detail, add_result, add_sentences, add_wrapped, usable};
 use lowlat_text::units::{clean, count, duration_fine, plural};
 
@@ -163,6 +163,7 @@ fn table(record: &CompareRecord, study: &CompareStudy) -> Vec<Column> {
         .figures("mean", 1, figure(|of| of.mean_ns))
         .figures("p99", 0, figure(|of| of.p99_ns))
         .figures(&format!("p50 / {}", name(record, 0)), 0, ratio_of("p50"))
+        .figures(&format!("mean / {}", name(record, 0)), PAGES_ONLY, ratio_of("mean"))
         .figures(&format!("p99 / {}", name(record, 0)), 2, ratio_of("p99"))
         .figures("rounds", 3, |(size, side)| size.sides.get(*side).map(|of| of.rounds.to_string()))
         .into_columns()

@@ -12,7 +12,7 @@ use lowlat_net::{
 };
 use lowlat_text::view::{PageHead, View};
 use lowlat_text::{
-    columns::{self, Column, Table},
+    columns::{self, Column, PAGES_ONLY, Table},
     page::{Section, columns_table, note, section as page_section, tile},
     text::{YELLOW, add_detail, add_result, add_sentences, usable},
     units::{count, duration, plural, rate},
@@ -123,9 +123,9 @@ fn table(rates: &[RateSummary]) -> Vec<Column> {
         .figures("arrived/s", 4, |one| rate(one.received_per_s))
         .figures("lost", 0, |one| count(one.lost))
         .strong()
-        .figures("by the sender", 7, counts(|one| one.dropped_by_sender))
-        .figures("by the receiver", 7, counts(|one| one.dropped_by_receiver))
-        .figures("on the way", 7, counts(|one| one.lost_on_the_way))
+        .figures("by the sender", PAGES_ONLY, counts(|one| one.dropped_by_sender))
+        .figures("by the receiver", PAGES_ONLY, counts(|one| one.dropped_by_receiver))
+        .figures("on the way", PAGES_ONLY, counts(|one| one.lost_on_the_way))
         .figures("reordered", 5, counts(|one| one.reordered))
         .figures("again", 6, counts(|one| one.duplicates))
         .figures("p50", 0, quantile(0.5))
