@@ -152,8 +152,8 @@ impl Article {
         html! { @for detail in &self.details { (micro(&clean(detail))) " " } }
     }
 
-    /// Builds a page of its own. `run` names the command and the start of the run.
-    pub fn page(&self, run: &str) -> String {
+    /// Builds a page of its own, with a footer such as [`written_by`](crate::page::written_by).
+    pub fn page(&self, footer: &Markup) -> String {
         let body = html! {
             section id="summary" class="hero" aria-labelledby="summary-title" {
                 h1 id="summary-title" { (self.title) }
@@ -162,7 +162,7 @@ impl Article {
             }
             section { (self.parts()) }
         };
-        let footer = html! { footer { p class="small" { (clean(run)) ". This page loads nothing else." } } };
+        let footer = html! { footer { (footer) } };
         page(&self.title.to_lowercase(), &[Section::new("summary", "Summary", body)], &footer)
     }
 }

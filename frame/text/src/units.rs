@@ -112,6 +112,12 @@ pub fn plural(number: impl TryInto<u64>, noun: &str) -> String {
     format!("{} {noun}{ending}", count(number))
 }
 
+/// The text with a capital letter at its start.
+pub fn capital(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
+}
+
 /// Makes a text from the host safe to print, on one line: see [`lowlat_plain::printable`].
 pub fn clean(text: &str) -> String {
     lowlat_plain::printable::line(text).into_owned()

@@ -10,7 +10,7 @@
 pub mod svg;
 
 use crate::columns::{Column, NONE};
-use crate::units::clean;
+use crate::units::{capital, clean};
 use lowlat_plain::{Labels, printable};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use std::borrow::Cow;
@@ -223,13 +223,8 @@ pub fn columns_table(name: &str, columns: &[Column]) -> Markup {
 
 /// "Per second" of "per second"; a name such as "p99" stays.
 fn capitalised(head: &str) -> String {
-    let mut rest = head.chars();
-    match (rest.next(), rest.clone().next()) {
-        (Some(first), Some(second)) if second.is_ascii_lowercase() => {
-            first.to_uppercase().chain(rest).collect()
-        }
-        _ => head.to_owned(),
-    }
+    let is_word = head.chars().nth(1).is_some_and(|second| second.is_ascii_lowercase());
+    if is_word { capital(head) } else { head.to_owned() }
 }
 
 /// Puts the micro sign into a text, and a non-breaking space between each figure and its unit.
@@ -254,6 +249,15 @@ pub fn micro(text: &str) -> String {
         };
     }
     out + rest
+}
+
+/// Builds the last line of a footer: what wrote the page, and when.
+pub fn written_by(version: &str, command: &str, started_at: &str) -> Markup {
+    html! {
+        p class="small" {
+            "lowlat " (clean(version)) ", lowlat " (command) ", started " (clean(started_at)) ". This page loads nothing else."
+        }
+    }
 }
 
 /// Builds a tile: a figure with its label and a note.

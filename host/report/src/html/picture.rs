@@ -6,7 +6,7 @@ use crate::shape::{CpuBlock, Kind};
 use crate::terminal::tree::{node_number, speed};
 use lowlat_host::{Allocation, CpuId, CpuSet, HostSnapshot};
 use lowlat_text::page::svg::{cut, px, text_width};
-use lowlat_text::units::{clean, size};
+use lowlat_text::units::{capital, clean, size};
 use maud::{Markup, PreEscaped, html};
 
 const WIDTH: f64 = 1_128.0;
@@ -309,9 +309,7 @@ fn device(class: &str, label: &str, title: &str) -> Drawn {
 
 /// Returns the label of a box, with an initial capital.
 fn label_of(block: &CpuBlock) -> String {
-    let label = block.label();
-    let mut chars = label.chars();
-    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
+    capital(&block.label())
 }
 
 fn class_of(block: &CpuBlock) -> &'static str {

@@ -12,7 +12,7 @@ pub use run::run_html;
 use crate::pipeline::terminal::seconds;
 use crate::pipeline::{MeasuredRow, findings::MeasuredFinding, groups, matrix_warnings, not_run};
 use lowlat_pipeline::{MatrixDocument, reference::REFERENCE_MACHINE};
-use lowlat_text::page::{Section, facts, micro, page, section as page_section, tile};
+use lowlat_text::page::{Section, facts, micro, page, section as page_section, tile, written_by};
 use lowlat_text::units::{clean, count, duration};
 use maud::{Markup, html};
 
@@ -109,9 +109,7 @@ fn footer(document: &MatrixDocument) -> Markup {
             p {
                 "The report's figures come from another machine (" (REFERENCE_MACHINE) "). They show where to look, not what to reach."
             }
-            p class="small" {
-                "lowlat " (clean(&document.lowlat_version)) ", lowlat pipeline matrix, started " (clean(&document.started_at)) ". This page loads nothing else."
-            }
+            (written_by(&document.lowlat_version, "pipeline matrix", &document.started_at))
         }
     }
 }

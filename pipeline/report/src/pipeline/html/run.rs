@@ -5,7 +5,7 @@ use crate::pipeline::terminal::{
 };
 use lowlat_pipeline::{PipelineDocument, StageFigures, WireRecord};
 use lowlat_text::page::svg::px;
-use lowlat_text::page::{Section, data_table, facts, micro, page, section as page_section, tile};
+use lowlat_text::page::{Section, data_table, facts, micro, page, section as page_section, tile, written_by};
 use lowlat_text::units::{clean, count, duration};
 use maud::{Markup, html};
 
@@ -28,9 +28,7 @@ pub fn run_html(document: &PipelineDocument) -> String {
     sections.push(Section::new("doubts", "Doubts", doubts));
     let footer = html! {
         footer {
-            p class="small" {
-                "lowlat " (clean(&document.lowlat_version)) ", lowlat pipeline run, started " (clean(&document.started_at)) ". This page loads nothing else."
-            }
+            (written_by(&document.lowlat_version, "pipeline run", &document.started_at))
         }
     };
     page("a run of the pipeline", &sections, &footer)

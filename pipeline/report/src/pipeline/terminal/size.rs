@@ -9,6 +9,7 @@ use lowlat_pipeline::{
 };
 use lowlat_text::article::Article;
 use lowlat_text::columns::Table;
+use lowlat_text::page::written_by;
 use lowlat_text::units::{count, duration, size};
 
 /// The answer, the measured costs and runs, the model's error, and the proposed CPUs.
@@ -53,10 +54,7 @@ pub fn size_text(document: &SizeDocument, width: usize) -> String {
 
 /// The page of a sizing.
 pub fn size_html(document: &SizeDocument) -> String {
-    article(document).page(&format!(
-        "lowlat {}, lowlat pipeline size, started {}",
-        document.lowlat_version, document.started_at
-    ))
+    article(document).page(&written_by(&document.lowlat_version, "pipeline size", &document.started_at))
 }
 
 /// Describes the runs on huge pages, and why there are none or no more.

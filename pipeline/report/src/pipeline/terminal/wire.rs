@@ -3,6 +3,7 @@
 use crate::pipeline::terminal::{figures_table, whole};
 use lowlat_pipeline::{ExchangeDocument, FeedFigures, GatewayFigures, StageFigures, WireRecord, WireStages};
 use lowlat_text::article::Article;
+use lowlat_text::page::written_by;
 use lowlat_text::text::{add_detail, add_heading};
 use lowlat_text::units::{count, duration, plural};
 
@@ -118,8 +119,5 @@ pub fn exchange_text(document: &ExchangeDocument, width: usize) -> String {
 
 /// The page of a simulated exchange.
 pub fn exchange_html(document: &ExchangeDocument) -> String {
-    article(document).page(&format!(
-        "lowlat {}, lowlat pipeline exchange, started {}",
-        document.lowlat_version, document.started_at
-    ))
+    article(document).page(&written_by(&document.lowlat_version, "pipeline exchange", &document.started_at))
 }
