@@ -118,8 +118,7 @@ pub fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
 
 /// Formats a value as JSON over several lines, without terminal control characters.
 pub fn json_lines(value: &impl Serialize) -> anyhow::Result<String> {
-    let text = serde_json::to_string_pretty(value).context("cannot write the result as JSON")?;
-    Ok(printable::json(&text).into_owned())
+    Ok(printable::indented(&json_line(value)?))
 }
 
 /// Formats a value as JSON on one line, without terminal control characters.

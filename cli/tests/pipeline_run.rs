@@ -160,21 +160,22 @@ fn a_run_is_listed_a_node_replaced_and_the_run_ended_from_outside() {
 fn a_restarted_md_publishes_the_rest_of_its_quotes() {
     for threads in [&[][..], &["--md-threads"]] {
         let runs = TempDir::new().unwrap();
-        let arguments = [&["--duration", "4s"], threads].concat();
+        let arguments = [&["--duration", "8s"], threads].concat();
         let mut running = Running::start_with(runs.path(), &arguments);
         node(runs.path(), "md", |node| node["published"].as_u64() > Some(50));
-        assert!(ask(runs.path(), &["drop", "md"]).status.success());
+        let dropped = ask(runs.path(), &["drop", "md"]);
+        assert!(dropped.status.success(), "{dropped:?}");
         let ended = running.0.take().unwrap().wait_with_output().unwrap();
         let document = json(&ended);
         assert_eq!(
             (&document["ticks_scheduled"], &document["restarts"]),
-            (&400.into(), &1.into()),
+            (&800.into(), &1.into()),
             "{document}"
         );
         let count = |name: &str| document[name].as_u64().unwrap();
         let balance = &document["balance"]["quotes"];
-        assert_eq!((count("ticks_published"), &balance["lost"]), (400, &0.into()), "{document}");
-        assert_eq!((count("orders"), count("answers")), (400, 400), "{document}");
+        assert_eq!((count("ticks_published"), &balance["lost"]), (800, &0.into()), "{document}");
+        assert_eq!((count("orders"), count("answers")), (800, 800), "{document}");
     }
 }
 

@@ -7,6 +7,7 @@
 use std::{
     borrow::Cow,
     fmt::{Display, Write},
+    iter,
 };
 
 /// True if a character affects a terminal or a reader instead of being visible.
@@ -48,6 +49,42 @@ pub fn json(text: &str) -> Cow<'_, str> {
     )
 }
 
+/// The JSON over several lines, indented as serde_json's pretty form is.
+///
+/// The code that serialises a type is compiled for each form that it is written in, so all is written in the short form.
+pub fn indented(json: &str) -> String {
+    let mut out = String::with_capacity(json.len() * 2);
+    let (mut depth, mut is_open, mut in_string, mut is_escaped) = (0_usize, false, false, false);
+    let new_line = |out: &mut String, depth: usize| {
+        out.push('\n');
+        out.extend(iter::repeat_n("  ", depth));
+    };
+    for c in json.chars() {
+        if in_string {
+            in_string = c != '"' || is_escaped;
+            is_escaped = c == '\\' && !is_escaped;
+            out.push(c);
+            continue;
+        }
+        let is_end = matches!(c, '}' | ']');
+        depth = depth.saturating_sub(usize::from(is_end));
+        // An empty object or list stays on its line.
+        if is_open != is_end {
+            new_line(&mut out, depth);
+        }
+        is_open = matches!(c, '{' | '[');
+        depth += usize::from(is_open);
+        in_string = c == '"';
+        out.push(c);
+        match c {
+            ',' => new_line(&mut out, depth),
+            ':' => out.push(' '),
+            _ => {}
+        }
+    }
+    out
+}
+
 fn replaced(text: &str, is_bad: impl Fn(char) -> bool, replace: impl Fn(char, &mut String)) -> Cow<'_, str> {
     // Nearly every text is printable ASCII, which the first test sees many bytes at a time.
     if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) || !text.contains(&is_bad) {
@@ -73,6 +110,31 @@ pub fn without_hint(error: &impl Display) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::{collection::vec, prelude::*};
+    use serde_json::{Map, Value};
+
+    fn any_json() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<i64>().prop_map(Value::from),
+            any::<f64>().prop_map(Value::from),
+            r#"[a\\\\"{}\[\],: \n]{0,6}"#.prop_map(Value::from),
+        ];
+        leaf.prop_recursive(4, 24, 4, |inner| {
+            let members = vec((r#"[a\\\\":{]{0,3}"#, inner.clone()), 0..4);
+            prop_oneof![
+                vec(inner, 0..4).prop_map(Value::Array),
+                members.prop_map(|members| Value::Object(Map::from_iter(members))),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn indented_json_is_the_pretty_form(value in any_json()) {
+            prop_assert_eq!(indented(&value.to_string()), serde_json::to_string_pretty(&value).unwrap());
+        }
+    }
 
     #[test]
     fn what_acts_is_shown_and_what_is_seen_stays() {
@@ -104,6 +166,6 @@ mod tests {
         let text = serde_json::to_string_pretty(&value).unwrap();
         let safe = json(&text);
         assert!(!safe.contains(|c| is_unsafe(c) && c != '\n'), "{safe}");
-        assert_eq!(serde_json::from_str::<serde_json::Value>(&safe).unwrap(), value);
+        assert_eq!(serde_json::from_str::<Value>(&safe).unwrap(), value);
     }
 }

@@ -18,6 +18,7 @@
 //! in-force.json also records where the undo log ended and which lasting changes it contained ([`LogSeal`]).
 //! So a truncated, exchanged or deleted log is detected, and the changes missing from it can be named.
 
+use lowlat_plain::printable;
 use lowlat_plan::{Plan, verify::Refusal};
 use lowlat_undo::{Faults, HostError, LogMark, LoggedState, PrivateDirectory, TargetSpec};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
@@ -347,13 +348,12 @@ impl StateDir {
         for name in below {
             dir = dir.make_sub(name)?;
         }
-        let mut text = serde_json::to_string_pretty(value).map_err(|source| StateError::Format {
+        let text = serde_json::to_string(value).map_err(|source| StateError::Format {
             path: dir.path().join(name).display().to_string(),
             source,
             raw: String::new(),
         })?;
-        text.push('\n');
-        Ok(dir.write(&self.faults, name, text.as_bytes())?)
+        Ok(dir.write(&self.faults, name, format!("{}\n", printable::indented(&text)).as_bytes())?)
     }
 }
 
