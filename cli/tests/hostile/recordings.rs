@@ -10,6 +10,7 @@ use lowlat_trade::records::{Order, SCHEMA, kind};
 use std::{
     collections::BTreeSet,
     fs,
+    io::Read as _,
     os::unix::{fs::symlink, net::UnixListener},
     path::{Path, PathBuf},
     process::{Child, Command, Output, Stdio},
@@ -276,6 +277,18 @@ fn wait_for(what: &str, mut is_there: impl FnMut() -> bool) {
     }
 }
 
+/// Waits until a run has recorded something.
+fn wait_for_records(run: &mut Child, out: &Path) {
+    wait_for("record", || {
+        let has_ended = run.try_wait().unwrap().is_some();
+        has_records(out) || has_ended && {
+            let mut told = String::new();
+            run.stderr.take().unwrap().read_to_string(&mut told).unwrap();
+            panic!("a run without records: {told}")
+        }
+    });
+}
+
 fn has_records(out: &Path) -> bool {
     Recording::open(out).is_ok_and(|recording| verify(&recording, false, &mut |_, _| ()).records() > 0)
 }
@@ -314,7 +327,7 @@ fn a_killed_run_leaves_an_incomplete_recording() {
     let (runs, home) = (runs(), TempDir::new().unwrap());
     let out = home.path().join("monday");
     let mut run = recorded_run(runs.path(), &out, "300s");
-    wait_for("record", || has_records(&out));
+    wait_for_records(&mut run, &out);
     let dir = out.to_str().unwrap();
     for words in [vec!["verify", dir], vec!["export", dir], vec!["tail", dir]] {
         let output = journal(&words);
@@ -359,7 +372,7 @@ const STARTS_MAX: usize = 4;
 /// Kills every recorder of a run; `None` if the run ends before its master starts none any more.
 fn with_recorders_killed(runs: &Path, out: &Path, duration: &str) -> Option<Output> {
     let mut run = recorded_run(runs, out, duration);
-    wait_for("record", || has_records(out));
+    wait_for_records(&mut run, out);
     let mut killed = BTreeSet::new();
     while killed.len() < STARTS_MAX && run.try_wait().unwrap().is_none() {
         let recorder = recorder_of(out);
