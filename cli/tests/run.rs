@@ -395,32 +395,153 @@ fn a_dry_run_prints_the_shell_line_only() {
     assert!(text(&output.stderr).contains("at most 65536 copies"), "{}", text(&output.stderr));
 }
 
-/// A launcher that preloads nothing stands for Onload on a host where it cannot accelerate.
-#[test]
-fn a_socket_in_the_kernel_ends_a_run_that_requires_acceleration() {
-    let folder = tempfile::tempdir().unwrap();
-    let launcher = folder.path().join("onload");
-    write_program(&launcher, "#!/bin/sh\n[ \"$1\" = -p ] && shift 2\nexec \"$@\"\n");
-    let path = format!("{}:{}", folder.path().display(), std::env::var("PATH").unwrap());
-    let run = |required: &[&str], line: &str| {
-        Command::new(crate::common::binary())
-            .args([&["run", "--onload"], required, &["--", "sh", "-c", line]].concat())
-            .env("PATH", &path)
+/// Stands for Onload: its launcher, its library, its sockets as open files, and its stackdump.
+struct Onload {
+    folder: tempfile::TempDir,
+}
+
+impl Onload {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        // As Onload's script does: a test prints the environment, and variables that are set stay.
+        let launcher = format!(
+            "#!/bin/sh\n\
+             if [ \"$1\" = --test ]; then test=1; shift; fi\n\
+             if [ \"$1\" = --no-app-handler ]; then shift; fi\n\
+             if [ \"$1\" = -p ]; then\n\
+             \x20 [ \"$2\" = latency ] || {{ echo \"onload: ERROR: Cannot find profile '$2'\" >&2; exit 3; }}\n\
+             \x20 export EF_POLL_USEC=\"${{EF_POLL_USEC:-100000}}\"; shift 2\n\
+             fi\n\
+             export LD_PRELOAD={0}/libonload.so\n\
+             if [ -n \"$test\" ]; then env | grep -E '^(EF_|LD_PRELOAD=)' | sed 's/^/onload: env: /'; exit; fi\n\
+             [ -z \"$SLOW\" ] || LD_PRELOAD= sleep 2\n\
+             exec \"$@\"\n",
+            folder.path().display()
+        );
+        write_program(&at("onload"), &launcher);
+        write_program(
+            &at("onload_stackdump"),
+            &format!("#!/bin/sh\n[ -n \"$LD_PRELOAD\" ] || cat {}/dump\n", folder.path().display()),
+        );
+        std::fs::write(at("onload:[tcp:1:2]"), "").unwrap();
+        // Any library does: the loader maps it under the name of this copy.
+        let library = std::fs::read_to_string("/proc/self/maps").unwrap();
+        let library = library.lines().find_map(|line| line.find("/lib").map(|at| &line[at..])).unwrap();
+        std::fs::copy(library, at("libonload.so")).unwrap();
+        Self { folder }
+    }
+
+    /// Runs a line of Python with one argument, the open file of a socket of Onload, below a shell. Returns the exit code
+    /// and what was said on stderr.
+    fn run(
+        &self,
+        options: &[&str],
+        variables: &[(&str, &str)],
+        dump: &str,
+        line: &str,
+    ) -> (Option<i32>, String) {
+        let folder = self.folder.path();
+        std::fs::write(folder.join("dump"), dump).unwrap();
+        let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap());
+        let script = format!("import socket, sys, time\n{line}\nsys.exit(4)");
+        let output = Command::new(crate::common::binary())
+            .args(
+                [&["run", "--onload"], options, &["--", "sh", "-c", "python3 -c \"$0\" \"$1\"; exit $?"]]
+                    .concat(),
+            )
+            .arg(script)
+            .arg(folder.join("onload:[tcp:1:2]"))
+            .env("PATH", path)
+            .envs(variables.iter().copied())
             .output()
-            .unwrap()
-    };
-    let output = run(&["--require-accelerated"], "exec sleep 60");
-    let error = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{error}");
+            .unwrap();
+        (output.status.code(), text(&output.stderr))
+    }
+}
+
+const IDLE: &str = "TCP 1:2 lcl=10.0.0.1:4000 rmt=0.0.0.0:0 CLOSED\n";
+const CARRIED: &str = "TCP 1:2 lcl=10.0.0.1:4000 rmt=10.0.0.2:5000 ESTABLISHED\n  rcv: bytes=64 tot_pkts=9\n";
+const OPEN: &str = "file = open(sys.argv[1])";
+const LOOPBACK: &str = "s = socket.create_server(('127.0.0.1', 0))";
+const KERNEL: &str = "s = socket.create_server(('0.0.0.0', 0))";
+
+#[test]
+fn what_carries_traffic_decides_and_children_count() {
+    let onload = Onload::new();
+    let not_seen = "warning: Onload: not proven: no socket was seen that carried traffic";
+    for (case, variables, dump, line, code, said) in [
+        ("too short", &[][..], "", "", 4, not_seen),
+        ("loopback only", &[], "", &*format!("{LOOPBACK}\ntime.sleep(1.5)"), 4, not_seen),
+        ("not connected", &[], IDLE, &format!("{OPEN}\ntime.sleep(1.5)"), 4, not_seen),
+        ("slow launcher", &[("SLOW", "1")], IDLE, OPEN, 4, not_seen),
+        (
+            "connected",
+            &[],
+            CARRIED,
+            &format!("{OPEN}\ntime.sleep(1.5)"),
+            4,
+            "\nOnload: accelerated: 1 socket carried",
+        ),
+        (
+            "not shown",
+            &[],
+            "",
+            &format!("{OPEN}\ntime.sleep(1.5)"),
+            4,
+            "not proven: onload_stackdump does not show",
+        ),
+        (
+            "in the kernel",
+            &[],
+            CARRIED,
+            &format!("{OPEN}\n{KERNEL}\ntime.sleep(60)"),
+            2,
+            "the kernel serves tcp 0.0.0.0:",
+        ),
+    ] {
+        let (ended, printed) = onload.run(&["--require-accelerated"], variables, dump, line);
+        assert!(ended == Some(code) && printed.contains(said), "{case}: {ended:?} {printed}");
+    }
+    // Without the option the command runs to its end, and the finding is told.
+    let line = format!("{KERNEL}\ntime.sleep(1.5)");
+    let (code, said) = onload.run(&[], &[], "", &line);
+    assert!(code == Some(4) && said.contains("warning: Onload: the kernel serves tcp 0.0.0.0:"), "{said}");
+    assert!(said.contains(" of python3\n"), "{said}");
+    // Of a scope only its own sockets count.
+    let (code, said) = onload.run(&["--require-accelerated=9,10.9.0.0/16"], &[], "", &line);
+    assert!(code == Some(4) && said.contains(not_seen), "{said}");
+    let (code, said) = onload.run(&["--require-accelerated=desk9"], &[], "", &line);
     assert!(
-        error.contains("not accelerated by Onload: its library is not in the command's memory"),
-        "{error}"
+        code == Some(2) && said.contains("cannot require acceleration of desk9: no such interface"),
+        "{said}"
     );
-    let output = run(&[], "sleep 1; exit 4");
-    let error = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(4), "{error}");
+}
+
+#[test]
+fn the_announced_variables_are_those_in_force() {
+    let onload = Onload::new();
+    let (_, said) = onload.run(&[], &[], "", "");
+    assert!(said.contains("Onload: onload -p latency EF_POLL_USEC=100000"), "{said}");
+    let (_, said) = onload.run(&[], &[("EF_POLL_USEC", "0")], "", "");
+    assert!(said.contains("EF_POLL_USEC=0") && said.contains("Onload does not spin"), "{said}");
+    let (_, said) = onload.run(&["--mode", "interrupt"], &[("EF_POLL_USEC", "50")], "", "");
     assert!(
-        error.contains("Onload: onload -p latency") && error.contains("warning: Onload was not loaded"),
-        "{error}"
+        said.contains("onload --no-app-handler") && said.contains("Onload spins before it waits"),
+        "{said}"
     );
+    // A release without this profile.
+    let launcher = "#!/bin/sh\necho \"onload: ERROR: Cannot find profile '$3'\" >&2\nexit 3\n";
+    write_program(&onload.folder.path().join("onload"), launcher);
+    let (code, said) = onload.run(&[], &[], "", "");
+    assert!(code == Some(2) && said.contains("cannot use Onload's profile 'latency'"), "{said}");
+    // A host without Onload shows the line.
+    let output = Command::new(crate::common::binary())
+        .args(["run", "--onload", "--mode", "interrupt", "--cpus", &first_cpu(), "--dry-run", "--", "./md"])
+        .env("PATH", "/nonexistent")
+        .output()
+        .unwrap();
+    let (line, said) = (text(&output.stdout), text(&output.stderr));
+    assert!(line.ends_with(" onload --no-app-handler ./md\n") && output.status.success(), "{line}{said}");
+    assert!(said.contains("warning: Onload is not installed on this host"), "{said}");
 }

@@ -87,7 +87,7 @@ pub fn numbers(options: &Options) -> anyhow::Result<()> {
         Number {
             what: "lines of product Rust, without comments and blank ones",
             value: product,
-            limit: 134_150,
+            limit: 134_800,
             goal: 125_000,
         },
         Number { what: "lines of other text", value: text, limit: 62_400, goal: 65_000 },

@@ -7,20 +7,21 @@ use crate::{
     exit::Exit,
     output, role,
 };
+use anyhow::Context as _;
 use clap::{ArgMatches, Args, FromArgMatches};
 use lowlat_cores_run::launch;
 use lowlat_host::{CpuSet, snapshot::SchedPolicy};
 use lowlat_host_run::{Root, programs, snapshot};
 use lowlat_launch::{
-    Acceleration, Accelerator, CpuChoice, Launch, MemoryPolicy, Mode, Place, Request, Surroundings,
-    ThreadMap, profile_variables, shell_lines,
+    Acceleration, Accelerator, CpuChoice, Launch, MemoryPolicy, Mode, Place, Request, Scope, Surroundings,
+    ThreadMap, other_wait, shell_lines, tested_variables,
 };
-use std::num::NonZeroU32;
+use std::{num::NonZeroU32, process::Command};
 
 pub const COMMAND: Subcommand = Subcommand { name: "run", declare: RunArgs::augment_args, run };
 
-/// Folders of Onload's profiles, below the user's own in $HOME/.openonload/profiles.
-const PROFILES: [&str; 2] = ["/usr/libexec/onload/profiles", "/usr/libexec/openonload/profiles"];
+/// Present while Onload's kernel module is loaded.
+const ONLOAD_MODULE: &str = "/sys/module/onload";
 
 /// Most copies: eight for each CPU of the largest hosts.
 const COPIES_MAX: u32 = 65_536;
@@ -38,6 +39,7 @@ const MOVED_MAX: usize = 4;
     Exit codes: that of the command, the highest one of copies, 128 + N if signal N ended it, 2 if it was not started or was stopped.", &[
     ("lowlat run --threads 2 -- ./strategy", "Pin two spinning threads to isolated CPUs."),
     ("lowlat run --onload --cpus 3 --require-accelerated -- ./gateway", "Run with Onload's latency profile; stop if the kernel serves a socket."),
+    ("lowlat run --onload --require-accelerated=ens1,9000 -- ./gateway", "The same for sockets of ens1 or port 9000 only."),
     ("lowlat run --mode interrupt --onload --cpus 2-3 -- ./gateway", "Run with Onload, waiting for interrupts."),
     ("sudo lowlat run --place near:eth0 --sched fifo:50 --c-states off -- ./md", "Run near a NIC, with real-time priority and without idle states."),
     ("lowlat run --place cluster-spread 16 -- ./solver", "Start 16 copies, spread over clusters."),
@@ -99,9 +101,9 @@ struct Stack {
     /// Use XLIO, for NVIDIA NICs
     #[arg(long, group = "accelerator")]
     xlio: bool,
-    /// Stop the command if a socket stays in the kernel
-    #[arg(long, requires = "accelerator")]
-    require_accelerated: bool,
+    /// Stop the command if the kernel serves one of its sockets: any, or of these interfaces, ports and peers
+    #[arg(long, value_name = "IF,PORT,PEER", num_args = 0..=1, require_equals = true, default_missing_value = "", requires = "accelerator")]
+    require_accelerated: Option<String>,
 }
 
 impl Stack {
@@ -166,24 +168,43 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
         }
         None => false,
     };
-    let profile = profile(&root, &request, variable("HOME"));
     let allowed = lowlat_host_run::affinity::settable(&host.topology.online)?;
     let of_role = match &request.cpus {
         CpuChoice::Place(_) => role::cpus_of_host(&root, &host, arguments.quiet)?,
         CpuChoice::List(_) => None,
     };
-    let around = Surroundings { allowed, of_role, is_installed, environment };
-    let planned = Launch::plan(&request, &host, &around)?;
+    let required = arguments.stack.require_accelerated.as_deref();
+    let addresses = |name: &str| {
+        let nic = host.nics.iter().find(|nic| nic.name == name)?;
+        Some(nic.addresses.known().cloned().unwrap_or_default())
+    };
+    let required = required.map(|words| Scope::parse(words, addresses)).transpose()?;
+    let is_missing = request.accelerator.is_some() && !is_installed;
+    let around =
+        Surroundings { allowed, of_role, is_installed: is_installed || arguments.dry_run, environment };
+    let mut planned = Launch::plan(&request, &host, &around)?;
+    let mut variables = Vec::new();
+    if let Some(accelerator) = planned.accelerator.as_ref().filter(|_| is_missing) {
+        planned.warnings.push(format!("{} is not installed on this host", accelerator.name()));
+    } else if let Some(Accelerator::Onload(_)) = planned.accelerator {
+        if !root.exists(ONLOAD_MODULE) {
+            planned
+                .warnings
+                .push("Onload's kernel module is not loaded: `onload_tool reload` loads it".to_owned());
+        }
+        variables = onload_variables(&planned.launcher, &arguments.command)?;
+        planned.warnings.extend(other_wait(planned.mode, &variables));
+    }
     if !arguments.quiet {
         output::talk_painted(
-            lowlat_cores_report::launch_text(&planned, &host, &profile, output::stderr_width()).trim_end(),
+            lowlat_cores_report::launch_text(&planned, &host, &variables, output::stderr_width()).trim_end(),
         );
     }
     if arguments.dry_run {
         output::print_plain(&shell_lines(&planned, &arguments.command).join("\n"))?;
         return Ok(Exit::Clean);
     }
-    let ran = launch::run(&root, &planned, &arguments.command, arguments.stack.require_accelerated)?;
+    let ran = launch::run(&root, &planned, &arguments.command, required.as_ref())?;
     if !arguments.quiet {
         report(&planned, &ran);
     }
@@ -215,16 +236,22 @@ fn environment() -> Vec<(String, String)> {
     all.filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?))).collect()
 }
 
-/// Returns the variables of Onload's profile.
-fn profile(root: &Root, request: &Request, home: &str) -> Vec<(String, String)> {
-    let Some(Accelerator::Onload(name)) = request.accelerator.as_ref().filter(|_| request.mode == Mode::Spin)
-    else {
-        return Vec::new();
-    };
-    let own = format!("{home}/.openonload/profiles");
-    let mut folders = std::iter::once(own.as_str()).chain(PROFILES);
-    let text = folders.find_map(|folder| root.read(&format!("{folder}/{name}.opf")).into_known());
-    text.as_deref().map(profile_variables).unwrap_or_default()
+/// Asks Onload's launcher for the variables that the command gets: it evaluates profiles, which are scripts, handlers
+/// that it has for programs, and what is already set.
+fn onload_variables(launcher: &[String], command: &[String]) -> anyhow::Result<Vec<(String, String)>> {
+    let Some((program, options)) = launcher.split_first() else { return Ok(Vec::new()) };
+    let mut testing = Command::new(program);
+    testing.arg("--test").args(options).args(command).stdin(programs::silence()?);
+    let output = testing.output().with_context(|| format!("cannot start {program}"))?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    if let Some((_, profile)) = said.split_once("Cannot find profile ") {
+        let profile = profile.lines().next().unwrap_or_default();
+        anyhow::bail!(
+            "cannot use Onload's profile {profile}: Onload has none of that name\nhint: profiles are the files *.opf in \
+             /usr/libexec/onload/profiles and ~/.openonload/profiles"
+        );
+    }
+    Ok(tested_variables(&String::from_utf8_lossy(&output.stdout)))
 }
 
 /// Reports what was only seen while the command ran.
@@ -265,22 +292,8 @@ fn report(planned: &Launch, ran: &launch::LaunchOutcome) {
         ));
     }
     let Some(accelerator) = &planned.accelerator else { return };
-    let name = accelerator.name();
-    match &ran.acceleration {
-        None => output::talk(&format!("{name}: not checked, because the command ended at once")),
-        Some(Acceleration::Accelerated) => output::talk(&format!("{name}: accelerated")),
-        Some(Acceleration::NoDevice) => {
-            output::talk(&format!("warning: {name} was loaded and accelerated no socket"));
-        }
-        Some(Acceleration::NoLibrary) => {
-            output::talk(&format!(
-                "warning: {name} was not loaded: the command may be a static or set-user-ID program"
-            ));
-        }
-        Some(Acceleration::InKernel(sockets)) => {
-            for socket in sockets {
-                output::talk(&format!("warning: {name} left a socket to the kernel: {socket}"));
-            }
-        }
-    }
+    let (name, none) = (accelerator.name(), Acceleration::NotSeen);
+    let found = ran.acceleration.as_ref().unwrap_or(&none);
+    let level = if matches!(found, Acceleration::Accelerated(_)) { "" } else { "warning: " };
+    output::talk(&format!("{level}{name}: {}", launch::acceleration_text(found)));
 }

@@ -12,15 +12,20 @@ mod evidence;
 mod launch;
 mod placement;
 mod request;
+mod scope;
 mod shell;
 #[cfg(test)]
 mod testing;
 mod threads;
 
-pub use accelerator::{Accelerator, profile_variables};
-pub use evidence::{Acceleration, AccelerationEvidence, KernelSocket};
+pub use accelerator::{Accelerator, other_wait, tested_variables};
+pub use evidence::{
+    Acceleration, DumpedSocket, Ends, KernelSocket, Library, OnloadSocket, ProcessEvidence, Proof,
+    dumped_sockets,
+};
 pub use launch::{Launch, Refusal, Surroundings};
 pub use placement::{Place, order};
 pub use request::{CpuChoice, MemoryPolicy, Mode, Request};
+pub use scope::Scope;
 pub use shell::shell_lines;
 pub use threads::{Pins, Thread, ThreadMap, Update};

@@ -10,11 +10,11 @@ use lowlat_launch::{Launch, MemoryPolicy, Mode};
 use lowlat_text::text::{BOLD, YELLOW, paint, wrap};
 use lowlat_text::units::clean;
 
-/// Returns what a launch sets, with its warnings. `profile` are the variables of the accelerator's profile.
+/// Returns what a launch sets, with its warnings. `of_launcher` are the variables that the accelerator's launcher sets.
 pub fn launch_text(
     launch: &Launch,
     host: &HostSnapshot,
-    profile: &[(String, String)],
+    of_launcher: &[(String, String)],
     width: usize,
 ) -> String {
     let all = launch.all_cpus();
@@ -47,7 +47,7 @@ pub fn launch_text(
     add(&mut out, (BOLD, head), &parts.join(", "), width);
     if let Some(accelerator) = &launch.accelerator {
         let mut words = launch.launcher.clone();
-        let variables = profile.iter().chain(&launch.environment);
+        let variables = of_launcher.iter().chain(&launch.environment);
         words.extend(variables.map(|(name, value)| format!("{name}={value}")));
         add(&mut out, (BOLD, &format!("{}: ", accelerator.name())), &words.join(" "), width);
     }

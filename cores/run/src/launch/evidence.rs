@@ -1,55 +1,209 @@
-//! Evidence of acceleration, from the mappings, files and sockets of a running command.
+//! Evidence of acceleration, from the mappings, files and sockets of a running command and of its descendants.
 
-use lowlat_host_run::Root;
-use lowlat_launch::{AccelerationEvidence, Accelerator, KernelSocket};
+use lowlat_host::Reading;
+use lowlat_host_run::{Root, programs::Program, task_stat::TaskStat};
+use lowlat_launch::{
+    Acceleration, Accelerator, Ends, KernelSocket, Library, OnloadSocket, ProcessEvidence, Proof, Scope,
+    dumped_sockets,
+};
+use rustix::process::{Pid, Signal, kill_process};
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    time::{Duration, Instant},
 };
 
 /// The kernel's tables of internet sockets, below /proc/PID/net.
 const TABLES: [&str; 4] = ["tcp", "tcp6", "udp", "udp6"];
-/// Reads the evidence of process `pid`.
-pub fn evidence(root: &Root, pid: u32, accelerator: &Accelerator) -> AccelerationEvidence {
-    let maps = root.read(&format!("/proc/{pid}/maps")).into_known().unwrap_or_default();
-    let files = open_files(root, pid);
-    let device = files.iter().find(|file| match accelerator {
-        Accelerator::Onload(_) => file.starts_with("/dev/onload") || file.contains("onload:"),
-        Accelerator::Vma | Accelerator::Xlio => file.starts_with("/dev/infiniband/uverbs"),
-    });
-    let inodes: BTreeSet<&str> =
-        files.iter().filter_map(|file| file.strip_prefix("socket:[")?.strip_suffix(']')).collect();
-    let kernel_sockets = TABLES
-        .into_iter()
-        .flat_map(|table| {
+/// Pauses between two questions about sockets of Onload: the longer, the longer nothing new was seen, since each
+/// question starts a program.
+const ASK_EARLY: Duration = Duration::from_millis(200);
+const ASK_LATE: Duration = Duration::from_secs(60);
+/// Most sockets in one question.
+const ASKED_MAX: usize = 1_000;
+
+/// Looks at a command again and again while it runs.
+pub struct Look<'a> {
+    root: &'a Root,
+    accelerator: &'a Accelerator,
+    launcher: &'a [String],
+    proof: Proof,
+    /// Processes of the command with their start times. They stay its own if their parents end.
+    known: BTreeMap<u32, u64>,
+    asked: BTreeSet<OnloadSocket>,
+    ask_pause: Duration,
+    ask_next: Instant,
+}
+
+impl<'a> Look<'a> {
+    pub fn new(root: &'a Root, accelerator: &'a Accelerator, launcher: &'a [String], scope: Scope) -> Self {
+        Self {
+            root,
+            accelerator,
+            launcher,
+            proof: Proof::new(scope),
+            known: BTreeMap::new(),
+            asked: BTreeSet::new(),
+            ask_pause: ASK_EARLY,
+            ask_next: Instant::now(),
+        }
+    }
+
+    /// Looks at these processes and their descendants, and returns what was found since the start.
+    pub fn again(&mut self, pids: &[u32]) -> Acceleration {
+        self.find(pids);
+        let mut own = BTreeSet::new();
+        for pid in self.known.keys().copied().collect::<Vec<_>>() {
+            let Some(process) = self.process(pid, pids.contains(&pid)) else { continue };
+            own.extend(process.onload_sockets.iter().copied());
+            self.proof.add(self.accelerator, &process);
+        }
+        self.ask(own);
+        self.proof.verdict()
+    }
+
+    /// Sends a signal to the descendants that were seen, which outlive their parent.
+    pub fn send(&mut self, signal: Signal) {
+        self.find(&[]);
+        for pid in self.known.keys().filter_map(|pid| Pid::from_raw(i32::try_from(*pid).ok()?)) {
+            // It may have ended meanwhile.
+            let _ = kill_process(pid, signal);
+        }
+    }
+
+    /// Finds the descendants, by the lists of children that each thread has, and forgets those that have ended.
+    fn find(&mut self, pids: &[u32]) {
+        let start = |pid: u32| {
+            let stat = TaskStat::read(self.root, &format!("/proc/{pid}/stat")).into_known()?;
+            Some(stat.usage?.start_ticks)
+        };
+        self.known.retain(|pid, ticks| start(*pid) == Some(*ticks));
+        let mut to_visit: Vec<u32> = self.known.keys().chain(pids).copied().collect();
+        let mut visited = BTreeSet::new();
+        while let Some(pid) = to_visit.pop() {
+            if !visited.insert(pid) {
+                continue;
+            }
+            let Some(ticks) = start(pid) else { continue };
+            self.known.insert(pid, ticks);
+            let threads = self.root.list(&format!("/proc/{pid}/task")).into_known().unwrap_or_default();
+            for thread in threads {
+                let children = self.root.read(&format!("/proc/{pid}/task/{thread}/children")).into_known();
+                let children = children.unwrap_or_default();
+                to_visit
+                    .extend(children.split_ascii_whitespace().filter_map(|child| child.parse::<u32>().ok()));
+            }
+        }
+    }
+
+    /// Reads a process; `None` if it has ended.
+    fn process(&self, pid: u32, is_first: bool) -> Option<ProcessEvidence> {
+        let root = self.root;
+        let stat = TaskStat::read(root, &format!("/proc/{pid}/stat")).into_known()?;
+        let library = self.library(pid);
+        let folder = format!("/proc/{pid}/fd");
+        let (files, denied) = match root.list(&folder) {
+            Reading::Known(numbers) => {
+                let link = |number: &String| root.read_link(&format!("{folder}/{number}")).into_known();
+                (numbers.iter().filter_map(link).collect(), None)
+            }
+            Reading::Denied => (Vec::new(), Some("permission denied".to_owned())),
+            _ => (Vec::new(), None),
+        };
+        let inodes: BTreeSet<&str> = files
+            .iter()
+            .filter_map(|file: &String| file.strip_prefix("socket:[")?.strip_suffix(']'))
+            .collect();
+        // Another process's tables are those of its network namespace. Without sockets they are not needed.
+        let tables = TABLES.into_iter().filter(|_| !inodes.is_empty());
+        let kernel_sockets = tables.flat_map(|table| {
             let text = root.read(&format!("/proc/{pid}/net/{table}")).into_known().unwrap_or_default();
             text.lines().skip(1).filter_map(|line| socket(table, line, &inodes)).collect::<Vec<_>>()
+        });
+        let is_device = |file: &&String| {
+            !matches!(self.accelerator, Accelerator::Onload(_)) && file.starts_with("/dev/infiniband/uverbs")
+        };
+        Some(ProcessEvidence {
+            name: stat.comm,
+            library,
+            is_first,
+            denied,
+            kernel_sockets: kernel_sockets.collect(),
+            onload_sockets: files.iter().filter_map(|file| OnloadSocket::parse(file)).collect(),
+            device: files.iter().find(is_device).cloned(),
         })
-        .collect();
-    AccelerationEvidence {
-        has_library: maps.lines().any(|line| is_library(line, accelerator.library())),
-        device: device.cloned(),
-        kernel_sockets,
+    }
+
+    /// Returns whether the library is in a process. The loader maps it before the C library, so one without the other
+    /// tells that it will not come.
+    fn library(&self, pid: u32) -> Library {
+        // It is empty while a process starts or ends.
+        let maps = self.root.read(&format!("/proc/{pid}/maps")).into_known().unwrap_or_default();
+        let files: BTreeSet<&str> = maps.lines().filter_map(mapped_file).collect();
+        let has = |name: &str| files.iter().any(|file| file.starts_with(name));
+        if has(self.accelerator.library()) {
+            return Library::Mapped;
+        }
+        let arguments =
+            self.root.read_bytes(&format!("/proc/{pid}/cmdline")).into_known().unwrap_or_default();
+        match files.is_empty() || arguments.is_empty() || is_launching(&arguments, self.launcher) {
+            false if has("libc.so") || has("libc-2") => Library::Missing,
+            false if !has("ld-") && !has("ld.so") => Library::Static,
+            _ => Library::Unknown,
+        }
+    }
+
+    /// Asks Onload who carries the traffic of these sockets.
+    fn ask(&mut self, mut own: BTreeSet<OnloadSocket>) {
+        own.retain(|socket| !self.proof.has_carried(*socket));
+        if own.is_empty() {
+            return;
+        }
+        if !own.is_subset(&self.asked) {
+            self.ask_pause = ASK_EARLY;
+        }
+        let now = Instant::now();
+        if now < self.ask_next && self.ask_pause > ASK_EARLY {
+            return;
+        }
+        self.ask_next = now + self.ask_pause;
+        self.ask_pause = (self.ask_pause * 2).min(ASK_LATE);
+        // A program that hangs would keep signals from the command.
+        let mut command = ["timeout", "5", "onload_stackdump"].map(str::to_owned).to_vec();
+        command.extend(own.iter().take(ASKED_MAX).map(ToString::to_string));
+        command.push("dump".to_owned());
+        let dump = Program { command: &command, folder: "", environment: &[] }.output();
+        match dump.map(|dump| dumped_sockets(&dump)).filter(|sockets| !sockets.is_empty()) {
+            Some(sockets) => self.proof.add_dumped(&sockets),
+            None => self.proof.add_unproven("onload_stackdump does not show what Onload's sockets carried"),
+        }
+        self.asked = own;
     }
 }
 
-/// Returns whether a line of /proc/PID/maps names the library, of any version: "libvma.so.9.8.51".
-fn is_library(line: &str, library: &str) -> bool {
-    line.rsplit('/').next().is_some_and(|name| name.starts_with(library)) && line.contains('/')
+/// Returns the name of the file that a line of /proc/PID/maps maps: "libvma.so.9.8.51".
+fn mapped_file(line: &str) -> Option<&str> {
+    line.contains('/').then(|| line.rsplit('/').next()).flatten()
 }
 
-fn open_files(root: &Root, pid: u32) -> Vec<String> {
-    let folder = format!("/proc/{pid}/fd");
-    let numbers = root.list(&folder).into_known().unwrap_or_default();
-    numbers.iter().filter_map(|number| root.read_link(&format!("{folder}/{number}")).into_known()).collect()
+/// Returns whether a process is still the launcher: its arguments contain the launcher's words.
+fn is_launching(arguments: &[u8], launcher: &[String]) -> bool {
+    let Some((program, options)) = launcher.split_first() else { return false };
+    let words: Vec<&[u8]> = arguments.split(|byte| *byte == 0).collect();
+    let is_program = |word: &[u8]| word.rsplit(|byte| *byte == b'/').next() == Some(program.as_bytes());
+    words.windows(launcher.len()).any(|window| {
+        is_program(window[0])
+            && window[1..].iter().zip(options).all(|(word, option)| *word == option.as_bytes())
+    })
 }
 
 /// Parses a line of /proc/net/tcp or udp (Documentation/networking/proc_net_tcp.rst), if it is one of these sockets.
 fn socket(protocol: &'static str, line: &str, inodes: &BTreeSet<&str>) -> Option<KernelSocket> {
     let fields: Vec<&str> = line.split_ascii_whitespace().collect();
-    let (local, remote, inode) = (fields.get(1)?, fields.get(2)?, fields.get(9)?);
+    let (local, remote, state, inode) = (fields.get(1)?, fields.get(2)?, fields.get(3)?, fields.get(9)?);
     inodes.contains(inode).then_some(())?;
-    Some(KernelSocket { protocol, local: address(local)?, remote: address(remote)? })
+    let ends = Ends { local: address(local)?, remote: address(remote)? };
+    Some(KernelSocket { protocol, ends, state: u8::from_str_radix(state, 16).ok()? })
 }
 
 /// Parses "0100007F:1F90": 32-bit words in the order of the processor, then the port.
@@ -86,30 +240,53 @@ mod tests {
     }
 
     #[test]
-    fn libraries_of_any_version() {
+    fn files_are_named_and_launchers_known() {
         let line = "7f10-7f20 r-xp 00000000 08:01 12 /usr/lib64/libvma.so.9.8.51";
-        assert!(is_library(line, "libvma.so"));
-        assert!(!is_library("7f10-7f20 r-xp 00000000 08:01 12 /opt/libvma.so/other", "libvma.so"));
-        assert!(!is_library("libvma.so", "libvma.so"));
+        assert_eq!(mapped_file(line), Some("libvma.so.9.8.51"));
+        assert_eq!(
+            (mapped_file("7f10-7f20 rw-p 0 0:0 0"), mapped_file("1-2 rw-p 0 0:0 0 [stack]")),
+            (None, None)
+        );
+        let launcher = ["onload", "-p", "latency"].map(str::to_owned);
+        let is = |words: &str| is_launching(words.replace(' ', "\0").as_bytes(), &launcher);
+        assert!(is("/bin/sh /usr/bin/onload -p latency ./md ") && is("onload -p latency sh "));
+        assert!(!is("./md -p latency ") && !is("/bin/sh -c ./onload ") && !is_launching(b"./md\0", &[]));
     }
 
     #[test]
-    fn a_process_of_a_tree_shows_its_sockets() {
+    fn a_tree_shows_the_sockets_of_a_child() {
         let table = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n\
              \x20  0: 0100000A:1F90 0200000A:1388 01 00000000:00000000 00:00000000 00000000     0        0 4242 1\n\
-             \x20  1: 0100000A:1F91 0200000A:1388 01 00000000:00000000 00:00000000 00000000     0        0 4343 1\n";
+             \x20  1: 0100000A:1F91 0200000A:1388 0A 00000000:00000000 00:00000000 00000000     0        0 4343 1\n";
+        let inodes = BTreeSet::from(["4242", "4343"]);
+        let sockets: Vec<_> = table.lines().skip(1).filter_map(|line| socket("tcp", line, &inodes)).collect();
+        let shown: Vec<String> = sockets.iter().map(|socket| socket.ends.to_string()).collect();
+        assert_eq!(shown, ["10.0.0.1:8080 to 10.0.0.2:5000", "10.0.0.1:8081 to 10.0.0.2:5000"]);
+        assert_eq!([sockets[0].state, sockets[1].state], [1, 10]);
+
+        let stat = |pid: u32, name: &str, start: u32| {
+            let zeros = "0 ".repeat(16);
+            (
+                format!("/proc/{pid}/stat"),
+                format!("{pid} ({name}) S 1 1 {zeros}{start} 0 0 {zeros}0 0 0 0\n").into_bytes(),
+            )
+        };
+        let file = |path: &str, text: &str| (path.to_owned(), text.as_bytes().to_vec());
         let root = Root::in_memory(
             "test",
             [
-                ("/proc/7/maps".to_owned(), b"1-2 r-xp 0 0:0 1 /usr/lib64/libonload.so\n".to_vec()),
-                ("/proc/7/net/tcp".to_owned(), table.into()),
+                stat(7, "sh", 100),
+                stat(8, "md", 200),
+                file("/proc/7/task/7/children", "8 "),
+                file("/proc/7/maps", "1-2 r-xp 0 0:0 1 /usr/lib64/libonload.so\n"),
+                file("/proc/8/maps", "1-2 r-xp 0 0:0 1 /usr/bin/md\n"),
+                file("/proc/8/cmdline", "./md\0"),
             ],
         );
-        let seen = evidence(&root, 7, &Accelerator::Onload("latency".into()));
-        assert!(seen.has_library && seen.kernel_sockets.is_empty(), "no open file names a socket: {seen:?}");
-        let inodes = BTreeSet::from(["4242"]);
-        let sockets: Vec<_> = table.lines().skip(1).filter_map(|line| socket("tcp", line, &inodes)).collect();
-        let shown: Vec<String> = sockets.iter().map(KernelSocket::to_string).collect();
-        assert_eq!(shown, ["tcp 10.0.0.1:8080 to 10.0.0.2:5000"]);
+        let onload = Accelerator::Onload("latency".into());
+        let mut look = Look::new(&root, &onload, &[], Scope::default());
+        assert_eq!(look.again(&[7]), Acceleration::NotSeen);
+        assert_eq!(look.known, BTreeMap::from([(7, 100), (8, 200)]));
+        assert_eq!(look.library(8), Library::Static);
     }
 }

@@ -5,9 +5,9 @@ mod evidence;
 mod memory;
 mod signals;
 
-pub use evidence::evidence;
 pub use memory::allocate_on;
 
+use evidence::Look;
 use lowlat_host::{CpuId, CpuSet, Reading, snapshot::SchedPolicy};
 use lowlat_host_run::{
     Root,
@@ -16,7 +16,7 @@ use lowlat_host_run::{
     scheduling::{Scheduling, set_affinity, set_scheduling},
     task_stat::{TaskStat, cpus_allowed},
 };
-use lowlat_launch::{Acceleration, KernelSocket, Launch, MemoryPolicy, Pins, Thread};
+use lowlat_launch::{Acceleration, Launch, Library, MemoryPolicy, Pins, Scope, Thread};
 use rustix::process::{Signal, set_parent_process_death_signal};
 use signals::{Mask, Passed, Signals};
 use std::{
@@ -34,6 +34,7 @@ const LOOK_LATE: Duration = Duration::from_millis(100);
 /// Time for which a command counts as starting.
 const EARLY: Duration = Duration::from_secs(2);
 /// Time between two checks of its sockets and CPUs.
+const LOOK_AROUND_EARLY: Duration = Duration::from_millis(50);
 const LOOK_AROUND: Duration = Duration::from_millis(500);
 const ONLINE: &str = "/sys/devices/system/cpu/online";
 /// Time that a command has to end by SIGTERM.
@@ -51,15 +52,24 @@ impl LaunchError {
     }
 }
 
-fn sentence(found: &Acceleration) -> String {
+/// Returns a finding in words, to follow the accelerator's name and a colon.
+pub fn acceleration_text(found: &Acceleration) -> String {
     match found {
-        Acceleration::NoLibrary => "its library is not in the command's memory".to_owned(),
-        Acceleration::NoDevice => "its library has opened no device".to_owned(),
-        Acceleration::InKernel(sockets) => {
-            let all: Vec<String> = sockets.iter().map(KernelSocket::to_string).collect();
-            format!("the kernel serves {}", all.join(", "))
+        Acceleration::NotSeen => {
+            "not proven: no socket was seen that carried traffic, except over loopback".to_owned()
         }
-        Acceleration::Accelerated => "it is".to_owned(),
+        Acceleration::NoLibrary(name, Library::Static) => {
+            format!("{name} is a static program, to which no library can be preloaded")
+        }
+        Acceleration::NoLibrary(name, _) => format!(
+            "its library is not in the memory of {name}, which is set-user-ID or was started without LD_PRELOAD"
+        ),
+        Acceleration::Unproven(why) => format!("not proven: {}", why.join("; ")),
+        Acceleration::InKernel(sockets) => format!("the kernel serves {}", sockets.join(", ")),
+        Acceleration::Accelerated(count) => format!(
+            "accelerated: {count} {} carried traffic, and the kernel served none",
+            if *count == 1 { "socket" } else { "sockets" }
+        ),
     }
 }
 
@@ -78,20 +88,20 @@ pub struct LaunchOutcome {
     pub unmatched: Vec<String>,
     /// CPUs that went offline. The kernel moved their threads.
     pub cpus_lost: CpuSet,
-    /// Acceleration that the command showed at the last check.
+    /// Acceleration that the command and its descendants showed.
     pub acceleration: Option<Acceleration>,
 }
 
 /// Runs a command, or all copies of it, to the end.
 ///
 /// # Errors
-/// [`LaunchError`] if one cannot be started, or is not accelerated though `is_acceleration_required`. The copies that
-/// run are then stopped.
+/// [`LaunchError`] if one cannot be started, or a socket in `required` is not accelerated. The copies that run are then
+/// stopped.
 pub fn run(
     root: &Root,
     launch: &Launch,
     command: &[String],
-    is_acceleration_required: bool,
+    required: Option<&Scope>,
 ) -> Result<LaunchOutcome, LaunchError> {
     let hold = launch.is_awake.then(IdleHold::new).transpose();
     let _hold = hold.map_err(|error| {
@@ -108,11 +118,13 @@ pub fn run(
         children: Vec::new(),
         started: Instant::now(),
         looked_around: Instant::now(),
+        look: launch.accelerator.as_ref().map(|accelerator| {
+            Look::new(root, accelerator, &launch.launcher, required.cloned().unwrap_or_default())
+        }),
         ran: LaunchOutcome::default(),
     };
-    let outcome = running
-        .start(command, signals.mask())
-        .and_then(|()| running.supervise(&signals, is_acceleration_required));
+    let outcome =
+        running.start(command, signals.mask()).and_then(|()| running.supervise(&signals, required.is_some()));
     if outcome.is_err() {
         running.stop(&signals);
     }
@@ -128,6 +140,7 @@ struct Running<'a> {
     children: Vec<Child>,
     started: Instant,
     looked_around: Instant,
+    look: Option<Look<'a>>,
     ran: LaunchOutcome,
 }
 
@@ -149,7 +162,8 @@ impl Running<'_> {
             if self.launch.copies.is_none() {
                 self.pin();
             }
-            if self.looked_around.elapsed() >= LOOK_AROUND {
+            let is_early = self.launch.copies.is_none() && self.started.elapsed() < EARLY;
+            if self.looked_around.elapsed() >= if is_early { LOOK_AROUND_EARLY } else { LOOK_AROUND } {
                 self.looked_around = Instant::now();
                 self.look_at_cpus();
                 self.look_at_sockets();
@@ -157,7 +171,6 @@ impl Running<'_> {
                     return Err(error);
                 }
             }
-            let is_early = self.launch.copies.is_none() && self.started.elapsed() < EARLY;
             let received = signals.wait(if is_early { LOOK_EARLY } else { LOOK_LATE });
             if let Some(Passed { signal, is_of_terminal }) = received {
                 self.children.iter().for_each(|child| signals::send(child, signal, is_of_terminal));
@@ -212,31 +225,29 @@ impl Running<'_> {
     }
 
     fn look_at_sockets(&mut self) {
-        let Some(accelerator) = &self.launch.accelerator else { return };
-        let children = self.children.iter();
-        let mut found =
-            children.map(|child| evidence(self.root, child.id(), accelerator).judge(accelerator)).peekable();
-        // The first copy that is not accelerated counts for all.
-        let first = found.peek().cloned();
-        self.ran.acceleration = found.find(|found| *found != Acceleration::Accelerated).or(first);
+        let pids: Vec<u32> = self.children.iter().map(Child::id).collect();
+        self.ran.acceleration = self.look.as_mut().map(|look| look.again(&pids));
     }
 
-    /// A missing device only means that no socket was opened so far.
+    /// What was not seen so far may still come.
     fn refused(&self, is_required: bool) -> Option<LaunchError> {
         let accelerator = self.launch.accelerator.as_ref().filter(|_| is_required)?;
-        let found = self.ran.acceleration.clone()?;
-        matches!(found, Acceleration::NoLibrary | Acceleration::InKernel(_)).then(|| {
+        let found = self.ran.acceleration.as_ref()?;
+        matches!(found, Acceleration::NoLibrary(..) | Acceleration::InKernel(_)).then(|| {
             LaunchError(format!(
                 "stopped the command: it is not accelerated by {}: {}\nhint: leave out --require-accelerated to run it with \
-                 the kernel's sockets",
+                 the kernel's sockets, or name the sockets that it is for",
                 accelerator.name(),
-                sentence(&found)
+                acceleration_text(found)
             ))
         })
     }
 
     fn stop(&mut self, signals: &Signals) {
         self.children.iter().for_each(|child| signals::send(child, libc::SIGTERM, false));
+        if let Some(look) = &mut self.look {
+            look.send(Signal::TERM);
+        }
         let stopped = Instant::now();
         while !self.children.is_empty() && stopped.elapsed() < PATIENCE {
             let _ = signals.wait(LOOK_EARLY);
@@ -245,6 +256,10 @@ impl Running<'_> {
         for child in &mut self.children {
             let _ = child.kill();
             let _ = child.wait();
+        }
+        // What the command started would go on with the kernel's sockets.
+        if let Some(look) = &mut self.look {
+            look.send(Signal::KILL);
         }
     }
 }

@@ -24,7 +24,7 @@ fn first_cpu() -> u32 {
 
 #[test]
 fn exit_codes_pass() {
-    let code = |line: &str| run(&Root::live(), &launch(vec![first_cpu()]), &shell(line), false).unwrap().code;
+    let code = |line: &str| run(&Root::live(), &launch(vec![first_cpu()]), &shell(line), None).unwrap().code;
     assert_eq!(code("exit 7"), 7);
     assert_eq!(code("kill -KILL $$"), 128 + 9);
 }
@@ -43,7 +43,7 @@ fn the_command_starts_with_its_settings() {
          [ $(cut -d' ' -f41 /proc/self/stat) = 3 ] || exit 3
          [ $DESK = 7 ] || exit 4"
     );
-    assert_eq!(run(&Root::live(), &wanted, &shell(&line), false).unwrap().code, 0);
+    assert_eq!(run(&Root::live(), &wanted, &shell(&line), None).unwrap().code, 0);
 }
 
 #[test]
@@ -56,7 +56,7 @@ fn copies_run_on_a_cpu_each_and_the_worst_code_counts() {
     let line = format!(
         "grep Cpus_allowed_list: /proc/self/status > {path}/$$; mkdir {path}/first 2>/dev/null && exit 7; exit 3"
     );
-    let ran = run(&Root::live(), &wanted, &shell(&line), false).unwrap();
+    let ran = run(&Root::live(), &wanted, &shell(&line), None).unwrap();
     assert_eq!(ran.code, 7);
     let files = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path());
     let mut seen: Vec<String> =
@@ -82,6 +82,7 @@ fn copies_that_run_are_stopped_if_another_cannot_start() {
         ],
         started: Instant::now(),
         looked_around: Instant::now(),
+        look: None,
         ran: LaunchOutcome::default(),
     };
     let folder = format!("/proc/{}", running.children[0].id());
@@ -96,9 +97,9 @@ fn a_cpu_that_goes_offline_is_reported_and_the_command_runs_on() {
     let cpu = first_cpu();
     // The tree of a host on which another CPU is online.
     let root = Root::in_memory("host", [(ONLINE.to_owned(), format!("{}\n", cpu + 1).into_bytes())]);
-    let ran = run(&root, &launch(vec![cpu]), &shell("sleep 0.8; exit 3"), false).unwrap();
+    let ran = run(&root, &launch(vec![cpu]), &shell("sleep 0.8; exit 3"), None).unwrap();
     assert_eq!((ran.code, ran.cpus_lost), (3, CpuSet::of(cpu)));
-    let ran = run(&Root::live(), &launch(vec![cpu]), &shell("sleep 0.8"), false).unwrap();
+    let ran = run(&Root::live(), &launch(vec![cpu]), &shell("sleep 0.8"), None).unwrap();
     assert!(ran.cpus_lost.is_empty());
 }
 
@@ -106,11 +107,11 @@ fn a_cpu_that_goes_offline_is_reported_and_the_command_runs_on() {
 fn refusals_name_the_setting_and_leave_this_process_alone() {
     let mut wanted = launch(vec![first_cpu()]);
     wanted.policy = Some((SchedPolicy::Fifo, 500));
-    let error = run(&Root::live(), &wanted, &shell("exit 0"), false).unwrap_err().to_string();
+    let error = run(&Root::live(), &wanted, &shell("exit 0"), None).unwrap_err().to_string();
     assert!(error.starts_with("cannot set SCHED_FIFO 500: "), "{error}");
     assert_eq!(scheduling(thread_id()).unwrap().policy, SchedPolicy::Other);
     let missing =
-        run(&Root::live(), &launch(vec![first_cpu()]), &["/nonexistent/desk".to_owned()], false).unwrap_err();
+        run(&Root::live(), &launch(vec![first_cpu()]), &["/nonexistent/desk".to_owned()], None).unwrap_err();
     assert!(missing.to_string().starts_with("cannot start /nonexistent/desk: "), "{missing}");
 }
 
@@ -118,8 +119,10 @@ fn refusals_name_the_setting_and_leave_this_process_alone() {
 fn a_command_without_the_library_is_stopped_if_acceleration_is_required() {
     let mut wanted = launch(vec![first_cpu()]);
     wanted.accelerator = Some(Accelerator::Vma);
-    let error = run(&Root::live(), &wanted, &shell("exec sleep 600"), true).unwrap_err().to_string();
-    assert!(error.contains("not accelerated by VMA: its library is not in the command's memory"), "{error}");
-    let ran = run(&Root::live(), &wanted, &shell("sleep 0.7; exit 3"), false).unwrap();
-    assert_eq!((ran.code, ran.acceleration), (3, Some(Acceleration::NoLibrary)), "otherwise it is reported");
+    let error = run(&Root::live(), &wanted, &shell("exec sleep 600"), Some(&Scope::default())).unwrap_err();
+    let error = error.to_string();
+    assert!(error.contains("not accelerated by VMA: its library is not in the memory of sleep"), "{error}");
+    let ran = run(&Root::live(), &wanted, &shell("sleep 1.5; exit 3"), None).unwrap();
+    let missing = Acceleration::NoLibrary("sh".to_owned(), Library::Missing);
+    assert_eq!((ran.code, ran.acceleration), (3, Some(missing)), "otherwise it is reported");
 }
