@@ -109,6 +109,25 @@ pub fn find(root: &Root, name: &str, path: &str) -> Option<String> {
     folders.find_map(|folder| Some(format!("{folder}/{name}")).filter(|path| root.exists(path)))
 }
 
+/// Returns the running programs with an open file of such a name, as "md (1234)". Those of other users are only seen by
+/// root.
+pub fn with_open_file(root: &Root, is_wanted: impl Fn(&str) -> bool) -> Vec<String> {
+    let has_open = |pid: &&String| {
+        let folder = format!("/proc/{pid}/fd");
+        let files = root.list(&folder).into_known().unwrap_or_default();
+        files.iter().any(|file| {
+            root.read_link(&format!("{folder}/{file}")).into_known().is_some_and(|name| is_wanted(&name))
+        })
+    };
+    let named = |pid: &String| {
+        let name = root.read(&format!("/proc/{pid}/comm")).into_known().unwrap_or_default();
+        format!("{} ({pid})", name.trim())
+    };
+    let all = root.list("/proc").into_known().unwrap_or_default();
+    let pids = all.iter().filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()));
+    pids.filter(has_open).map(named).collect()
+}
+
 /// Returns the MD5 sum of a file in hexadecimal digits, as vendors publish it. It detects damage, not forgery.
 pub fn md5(path: &Path) -> io::Result<String> {
     use md5::{Digest as _, Md5};
@@ -139,6 +158,15 @@ pub fn last_line(output: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn programs_are_found_by_their_open_files() {
+        let tree = crate::testing::TestTree::of(&[("/proc/12/comm", "md\n"), ("/proc/13/comm", "sh\n")])
+            .link("/proc/12/fd/3", "onload:[tcp:1:2]")
+            .link("/proc/13/fd/0", "/dev/null")
+            .dir("/proc/14/fd");
+        assert_eq!(with_open_file(&tree.root(), |file| file.starts_with("onload:")), ["md (12)"]);
+    }
 
     #[test]
     fn output_goes_into_the_log_and_relative_programs_into_their_folder() {

@@ -8,6 +8,7 @@ use lowlat_host::{
 };
 use lowlat_host_report::fields::Page;
 use lowlat_host_report::terminal::tree;
+use lowlat_net::onload::is_card_driver;
 use lowlat_text::columns::Table;
 use lowlat_text::text::{YELLOW, add_painted, add_wrapped, usable};
 use lowlat_text::units::{clean, plural};
@@ -45,7 +46,7 @@ pub struct Interrupt {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Solarflare {
-    /// Its driver is sfc, or a variant such as `sfc_ef100`.
+    /// Its driver is sfc, a variant such as `sfc_ef100`, or `xilinx_efct`.
     ByDriver,
     /// Its driver is sfc and its address is in the range 00:0f:53.
     ByDriverAndAddress,
@@ -57,7 +58,7 @@ pub enum Solarflare {
 impl Solarflare {
     /// Judges an interface by its driver and address.
     pub fn of(nic: &Nic) -> Self {
-        let is_driver = nic.driver.text() == "sfc" || nic.driver.text().starts_with("sfc_");
+        let is_driver = is_card_driver(nic.driver.text());
         let is_range = nic.mac.text().to_ascii_lowercase().starts_with("00:0f:53");
         match (is_driver, is_range) {
             (true, true) => Self::ByDriverAndAddress,

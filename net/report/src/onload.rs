@@ -12,8 +12,8 @@ const LABEL_WIDTH: usize = 22;
 /// State of Onload on a host.
 #[derive(Debug, Serialize)]
 pub struct OnloadStatus<'a> {
-    /// Solarflare interfaces, each with its firmware variant, if `sfboot` reports it.
-    pub cards: Vec<(NicView<'a>, Option<String>)>,
+    /// Solarflare interfaces, each with its firmware variant, if the driver or `sfboot` reports it.
+    pub cards: Vec<(NicView<'a>, Option<&'static str>)>,
     /// Path of the library or program; `None` if it is not installed.
     pub found: Option<String>,
     pub version: Option<String>,
@@ -34,18 +34,17 @@ pub fn onload_status_text(status: &OnloadStatus<'_>, width: usize) -> String {
         None => field(&mut out, "Installed", "no"),
     }
     field(&mut out, "Kernel module", if status.is_loaded { "loaded" } else { "not loaded" });
-    let (present, missing): (Vec<_>, Vec<_>) = status.helpers.iter().partition(|(_, path)| path.is_some());
-    let names =
-        |list: &[&(&str, Option<String>)]| list.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
-    if !present.is_empty() {
-        field(&mut out, "Programs", &names(&present));
-    }
-    if !missing.is_empty() {
-        field(&mut out, "Programs missing", &names(&missing));
-    }
+    let present: Vec<&str> =
+        status.helpers.iter().filter_map(|(name, path)| path.as_ref().map(|_| *name)).collect();
+    field(&mut out, "Programs", &if present.is_empty() { "none".to_owned() } else { present.join(", ") });
     add_heading(&mut out, "Solarflare cards");
     if status.cards.is_empty() {
-        add_wrapped(&mut out, "None: no interface has the driver sfc or an address in 00:0f:53.", 2, width);
+        add_wrapped(
+            &mut out,
+            "None: no interface has the driver sfc or xilinx_efct, or an address in 00:0f:53.",
+            2,
+            width,
+        );
     }
     for (view, variant) in &status.cards {
         let nic = view.nic;
@@ -53,7 +52,7 @@ pub fn onload_status_text(status: &OnloadStatus<'_>, width: usize) -> String {
         facts.push(format!("firmware {}", nic.firmware));
         facts.push(match variant {
             Some(variant) => format!("variant {variant}"),
-            None => "variant unknown: sfboot does not report it".to_owned(),
+            None => "variant unknown: neither its driver nor sfboot reports it".to_owned(),
         });
         if view.solarflare == Solarflare::ByAddressOnly {
             facts.push("another driver: its address alone proves nothing".to_owned());

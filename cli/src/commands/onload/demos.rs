@@ -5,7 +5,7 @@ use crate::{commands::examples, exit::Exit, output};
 use anyhow::{Context as _, bail, ensure};
 use clap::Args;
 use lowlat_host_run::programs::{Program, exit_code};
-use lowlat_net::onload::{DEMOS, build_demos, demos_folder};
+use lowlat_net::onload::{build_demos, demos, demos_folder, demos_makefile};
 use std::path::PathBuf;
 
 /// List, build or run the ef_vi demonstrations of an Onload release
@@ -42,17 +42,20 @@ pub fn run(arguments: &OnloadDemosArgs) -> anyhow::Result<Exit> {
     if arguments.build {
         return perform(&build_demos(&release, &path()), &arguments.running);
     }
+    let makefile = demos_makefile(&release);
+    let makefile = std::fs::read_to_string(&makefile).with_context(|| format!("cannot read {makefile}"))?;
+    let demos = demos(&makefile);
     let Some(name) = &arguments.run else {
-        let lines = DEMOS.map(|(name, what)| {
+        let lines = demos.iter().map(|(name, what)| {
             let state = if folder.join(name).is_file() { "built" } else { "not built" };
-            format!("{name:<20} {state:<10} {what}")
+            format!("{name:<20} {state:<10} {what}").trim_end().to_owned()
         });
-        output::print_plain(&lines.join("\n"))?;
+        output::print_plain(&lines.collect::<Vec<_>>().join("\n"))?;
         return Ok(Exit::Clean);
     };
-    if !DEMOS.iter().any(|(known, _)| known == name) {
-        let names = DEMOS.map(|(name, _)| name).join(", ");
-        bail!("cannot run \"{name}\": no such demonstration\nhint: choose one of {names}");
+    if !demos.iter().any(|(known, _)| known == name) {
+        let names: Vec<&str> = demos.iter().map(|(name, _)| *name).collect();
+        bail!("cannot run \"{name}\": no such demonstration\nhint: choose one of {}", names.join(", "));
     }
     let command = [vec![format!("./{name}")], arguments.passed.clone()].concat();
     let program = Program { command: &command, folder: &folder.display().to_string(), environment: &[] };

@@ -1,10 +1,11 @@
 //! `lowlat onload firmware`.
 
-use super::{Running, perform, variant};
+use super::{Guard, Running, perform, variant};
 use crate::{commands::examples, exit::Exit, output};
 use clap::Args;
+use lowlat_host::snapshot::Nic;
 use lowlat_host_run::{Root, snapshot};
-use lowlat_net::onload::{VARIANT, firmware};
+use lowlat_net::onload::{VARIANT, firmware, is_x4};
 use lowlat_net_report::Solarflare;
 
 /// Update a card's firmware and choose its variant; needs a reboot
@@ -21,30 +22,34 @@ pub struct OnloadFirmwareArgs {
     #[arg(long)]
     update: bool,
     #[command(flatten)]
+    guard: Guard,
+    #[command(flatten)]
     running: Running,
 }
 
 pub fn run(arguments: &OnloadFirmwareArgs) -> anyhow::Result<Exit> {
     let interface = &arguments.interface;
+    let host = snapshot::read_without_knobs(&Root::live());
+    let nic = host.nics.iter().find(|nic| nic.name == *interface);
     anyhow::ensure!(
-        !is_another_card(interface),
+        nic.is_none_or(|nic| Solarflare::of(nic) != Solarflare::No),
         "cannot set the firmware of {interface}: it is not a Solarflare card\nhint: `lowlat onload status` lists the Solarflare cards"
     );
-    let present = variant(interface);
-    match &present {
+    // sfboot also knows cards by names that are not interfaces.
+    let other = Nic { name: interface.clone(), ..Nic::default() };
+    let nic = nic.unwrap_or(&other);
+    let present = variant(nic, true);
+    match present {
         Some(present) if *present == arguments.variant && !arguments.update => {
             output::print_plain(&format!("{interface} has variant {present}; nothing to do."))?;
             return Ok(Exit::Clean);
         }
         Some(present) => output::talk(&format!("{interface} has variant {present}.")),
-        None => output::talk(&format!("warning: sfboot does not report the variant of {interface}")),
+        None => output::talk(&format!("warning: the variant of {interface} is not known")),
     }
-    let procedure = firmware(interface, arguments.update, &arguments.variant, present.as_deref());
+    if arguments.update && !arguments.running.dry_run {
+        arguments.guard.check("write the firmware", &host)?;
+    }
+    let procedure = firmware(interface, is_x4(nic), arguments.update, &arguments.variant, present);
     perform(&procedure, &arguments.running)
-}
-
-/// True if this host has the interface, and neither its driver nor its address is Solarflare's.
-fn is_another_card(interface: &str) -> bool {
-    let host = snapshot::read_without_knobs(&Root::live());
-    host.nics.iter().any(|nic| nic.name == interface && Solarflare::of(nic) == Solarflare::No)
 }

@@ -1,11 +1,10 @@
 //! `lowlat onload install`.
 
-use super::{Running, perform, said};
+use super::{Guard, Running, perform, said};
 use crate::{commands::examples, exit::Exit, output};
 use anyhow::{Context as _, bail, ensure};
 use clap::Args;
-use lowlat_host::kernel_version::KernelVersion;
-use lowlat_host_run::{Root, programs};
+use lowlat_host_run::{Root, programs, snapshot};
 use lowlat_net::onload::{KernelFit, Release, install};
 use std::path::{Path, PathBuf};
 
@@ -19,12 +18,14 @@ const STARTUP_FOLDERS: [&str; 3] = ["/usr/lib64", "/usr/lib/x86_64-linux-gnu", "
     ("sudo lowlat onload install onload-9.2.1.tgz", "Build and install it, after a question."),
 ]))]
 pub struct OnloadInstallArgs {
-    /// Archive of a release: openonload-YYYYMM[-uN[.M]].tgz, or onload-N.N.N.tgz or .zip
+    /// Archive of a release, such as openonload-201811-u1.tgz or onload-9.2.1.tgz, or the vendor's bundle of it
     #[arg(value_name = "ARCHIVE")]
     archive: PathBuf,
     /// Unpack it in this folder
     #[arg(long, value_name = "DIR", default_value = "/usr/local/src")]
     into: PathBuf,
+    #[command(flatten)]
+    guard: Guard,
     #[command(flatten)]
     running: Running,
 }
@@ -32,30 +33,43 @@ pub struct OnloadInstallArgs {
 pub fn run(arguments: &OnloadInstallArgs) -> anyhow::Result<Exit> {
     let archive = std::path::absolute(&arguments.archive)?;
     let name = archive.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    let release = Release::parse(name).with_context(|| {
+    let inside = inside(&archive, name);
+    let named = inside.as_deref().map_or(name, |inside| inside.rsplit('/').next().unwrap_or(inside));
+    let release = Release::parse(named).with_context(|| {
         format!(
             "cannot install {}: its name is not that of a release\nhint: expected a name such as \
-             openonload-201811-u1.tgz or onload-9.2.1.tgz",
+             openonload-201811-u1.tgz or onload-9.2.1.tgz, or a bundle with such a file in it",
             archive.display()
         )
     })?;
     check_sum(&archive, name)?;
     let root = Root::live();
     let kernel = root.read("/proc/sys/kernel/osrelease").into_known().unwrap_or_default();
-    if let Some(version) = KernelVersion::parse(kernel.trim()) {
-        let fit = release.fit(version);
-        let level = if fit == KernelFit::Supported { "note" } else { "warning" };
-        output::talk(&format!("{level}: kernel {}: {fit}", kernel.trim()));
-    }
+    let fit = release.fit(&kernel);
+    let level = if fit == KernelFit::Supported { "note" } else { "warning" };
+    output::talk(&format!("{level}: kernel {}: {fit}", kernel.trim()));
     let into = std::path::absolute(&arguments.into)?;
     ensure!(
         into.is_dir(),
         "cannot unpack in {}: no such folder\nhint: create it, or name another with --into",
         into.display()
     );
-    let procedure =
-        install(&release, &archive.display().to_string(), &into.display().to_string(), startup_folder(&root));
+    if !arguments.running.dry_run {
+        arguments.guard.check("load the driver", &snapshot::read_without_knobs(&root))?;
+    }
+    let [archive, into] = [&archive, &into].map(|path| path.display().to_string());
+    let procedure = install(&release, &archive, inside.as_deref(), &into, startup_folder(&root));
     perform(&procedure, &arguments.running)
+}
+
+/// Returns the archive in a bundle as the vendor publishes it: a zip file whose own name is a document's number.
+fn inside(archive: &Path, name: &str) -> Option<String> {
+    if !name.to_ascii_lowercase().ends_with(".zip") || Release::parse(name).is_some() {
+        return None;
+    }
+    let files = said(&["unzip", "-Z1", &archive.display().to_string()])?;
+    let is_release = |file: &&str| Release::parse(file.rsplit('/').next().unwrap_or(file)).is_some();
+    files.lines().find(is_release).map(str::to_owned)
 }
 
 /// Compares the archive with the sum in ARCHIVE.md5 beside it.

@@ -10,8 +10,12 @@ use super::{Subcommand, help, tune::ask};
 use crate::{exit::Exit, output};
 use anyhow::{Context as _, bail};
 use clap::{ArgMatches, Args, FromArgMatches, Subcommand as _};
-use lowlat_host_run::programs::{self, Program};
-use lowlat_net::onload::{Procedure, firmware_variant};
+use lowlat_host::{HostSnapshot, snapshot::Nic};
+use lowlat_host_run::{
+    Root,
+    programs::{self, Program},
+};
+use lowlat_net::onload::{Procedure, boot_program, check_session, firmware_variant, is_x4, running_variant};
 use lowlat_net_report::{command_line, procedure_text};
 use std::{io::Write as _, path::PathBuf};
 
@@ -48,6 +52,41 @@ struct Running {
     /// Append the output of the programs, and what undoes each step, to this file
     #[arg(long, value_name = "FILE", default_value = "/var/log/lowlat/onload.log")]
     log: PathBuf,
+}
+
+/// What may cut the user off.
+#[derive(Debug, Args)]
+struct Guard {
+    /// Go on even if your ssh session runs over the card
+    #[arg(long)]
+    force: bool,
+}
+
+impl Guard {
+    /// Refuses what ends the links of the cards, if the user's session runs over one.
+    fn check(&self, doing: &'static str, host: &HostSnapshot) -> anyhow::Result<()> {
+        Ok(check_session(doing, host, &ssh_connection(&Root::live()), self.force)?)
+    }
+}
+
+/// Returns SSH_CONNECTION of this process or of the nearest of its ancestors: sudo and su remove it.
+fn ssh_connection(root: &Root) -> String {
+    const NAME: &str = "SSH_CONNECTION=";
+    if let Ok(own) = std::env::var(NAME.trim_end_matches('=')) {
+        return own;
+    }
+    let mut pid = std::process::id();
+    while pid > 1 {
+        let environment = root.read_bytes(&format!("/proc/{pid}/environ")).into_known().unwrap_or_default();
+        let mut variables = environment.split(|byte| *byte == 0);
+        if let Some(value) = variables.find_map(|variable| variable.strip_prefix(NAME.as_bytes())) {
+            return String::from_utf8_lossy(value).into_owned();
+        }
+        let status = root.read(&format!("/proc/{pid}/status")).into_known().unwrap_or_default();
+        let parent = status.lines().find_map(|line| line.strip_prefix("PPid:")?.trim().parse().ok());
+        pid = parent.unwrap_or(0);
+    }
+    String::new()
 }
 
 fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
@@ -109,9 +148,13 @@ fn said(words: &[&str]) -> Option<String> {
     Program { command: &command, folder: "", environment: &[] }.output()
 }
 
-/// Returns the firmware variant of an interface that sfboot reports.
-fn variant(interface: &str) -> Option<String> {
-    firmware_variant(&said(&["sfboot", &format!("--adapter={interface}")])?)
+/// Returns the firmware variant of a card: the one that it runs, or else the one that its program reports.
+fn variant(nic: &Nic, is_live: bool) -> Option<&'static str> {
+    running_variant(nic.firmware.text()).or_else(|| {
+        let program = boot_program(is_x4(nic));
+        let output = said(&[program, &format!("--adapter={}", nic.name)]).filter(|_| is_live)?;
+        firmware_variant(&output)
+    })
 }
 
 /// Returns the environment variable PATH; empty if it is unset.

@@ -28,7 +28,7 @@ pub fn run(arguments: &OnloadStatusArgs) -> anyhow::Result<Exit> {
     let status = OnloadStatus {
         cards: cards
             .map(|view| {
-                let variant = is_live.then(|| variant(&view.nic.name)).flatten();
+                let variant = variant(view.nic, is_live);
                 (view, variant)
             })
             .collect(),

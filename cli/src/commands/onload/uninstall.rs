@@ -1,16 +1,23 @@
 //! `lowlat onload uninstall`.
 
-use super::{Running, path, perform, said};
-use crate::{commands::examples, exit::Exit};
+use super::{Guard, Running, path, perform, said};
+use crate::{commands::examples, exit::Exit, output};
 use clap::Args;
-use lowlat_host_run::{Root, programs::find, snapshot};
-use lowlat_net::onload::{session_over, uninstall};
+use lowlat_host::{HostSnapshot, snapshot::Nic};
+use lowlat_host_run::{
+    Root,
+    programs::{find, with_open_file},
+    snapshot,
+};
+use lowlat_net::onload::{Installed, uninstall};
 use std::collections::BTreeSet;
 
-/// A package manager: the query for the packages that own a file, and the command that removes packages. A manager that
-/// also removes dependent packages has a simulation of that command.
+/// A package manager: the query for the packages that own a file, the query whether a package is installed, which prints
+/// "installed", and the command that removes packages. A manager that also removes dependent packages has a simulation
+/// of that command.
 struct PackageManager {
     owner: &'static [&'static str],
+    state: &'static [&'static str],
     remove: &'static [&'static str],
     simulation: &'static [&'static str],
 }
@@ -18,47 +25,106 @@ struct PackageManager {
 const MANAGERS: [PackageManager; 2] = [
     PackageManager {
         owner: &["rpm", "-qf", "--queryformat", "%{NAME}\n"],
+        state: &["rpm", "-q", "--queryformat", "installed"],
         remove: &["rpm", "-e"],
         simulation: &[],
     },
     PackageManager {
         owner: &["dpkg-query", "-S"],
+        state: &["dpkg-query", "-W", "-f", "${db:Status-Status}"],
         remove: &["apt-get", "remove", "-y"],
         simulation: &["apt-get", "-s", "remove"],
     },
 ];
+/// Onload's packages; some own no file that is in use.
+const PACKAGES: [&str; 9] = [
+    "onload",
+    "onload-user",
+    "onload-dkms",
+    "onload-source",
+    "onload-dev",
+    "onload-kmod",
+    "openonload",
+    "sfc-dkms",
+    "sfutils",
+];
 /// Onload's programs and kernel modules.
 const PROGRAMS: [&str; 3] = ["onload", "onload_tool", "onload_uninstall"];
 const MODULES: [&str; 5] = ["sfc", "sfc_resource", "sfc_char", "sfc_affinity", "onload"];
+/// Modules of a card's driver, which the kernel has too.
+const DRIVERS: [&str; 2] = ["sfc", "xilinx_efct"];
+/// Programs that write the initramfs, with their arguments.
+const INITRAMFS: [&[&str]; 3] = [&["update-initramfs", "-u"], &["dracut", "--force"], &["mkinitcpio", "-P"]];
 
 /// Unload and remove Onload, its driver and its packages
 #[derive(Debug, Args)]
 #[command(after_help = examples(&[("lowlat onload uninstall --dry-run", "Show what would be removed.")]))]
 pub struct OnloadUninstallArgs {
-    /// Remove the driver even if your ssh session runs over the card
-    #[arg(long)]
-    force: bool,
+    #[command(flatten)]
+    guard: Guard,
     #[command(flatten)]
     running: Running,
 }
 
 pub fn run(arguments: &OnloadUninstallArgs) -> anyhow::Result<Exit> {
-    let host = snapshot::read_without_knobs(&Root::live());
-    let session = session_over(&host, &std::env::var("SSH_CONNECTION").unwrap_or_default());
-    let (packages, manager) = packages()?;
-    perform(&uninstall(&packages, manager, session, arguments.force)?, &arguments.running)
+    let root = Root::live();
+    let host = snapshot::read_without_knobs(&root);
+    let installed = installed(&root, &host)?;
+    if installed.is_nothing() {
+        output::print_plain("Onload is not installed: nothing to remove.")?;
+        return Ok(Exit::Clean);
+    }
+    if !arguments.running.dry_run {
+        arguments.guard.check("remove the driver", &host)?;
+    }
+    perform(&uninstall(&installed)?, &arguments.running)
 }
 
-/// Returns the packages that own Onload's files, with the command that removes them.
-fn packages() -> anyhow::Result<(Vec<String>, &'static [&'static str])> {
-    let programs = PROGRAMS.iter().filter_map(|name| find(&Root::live(), name, &path()));
-    let module = |name: &&str| Some(said(&["modinfo", "-n", name])?.trim().to_owned());
+fn installed(root: &Root, host: &HostSnapshot) -> anyhow::Result<Installed> {
+    let path = path();
+    let program = |name: &str| find(root, name, &path);
+    let file_of = |module: &str| Some(said(&["modinfo", "-n", module])?.trim().to_owned());
     // The kernel's own driver belongs to the kernel's package.
-    let is_onloads = |path: &String| path.starts_with('/') && !path.contains("/kernel/drivers/");
-    let files: Vec<String> = programs.chain(MODULES.iter().filter_map(module).filter(is_onloads)).collect();
+    let is_onloads = |file: &String| file.starts_with('/') && !file.contains("/kernel/drivers/");
+    let modules = MODULES.iter().filter_map(|module| file_of(module)).filter(is_onloads);
+    let files: Vec<String> = PROGRAMS.iter().filter_map(|name| program(name)).chain(modules).collect();
+    let (packages, manager) = packages(&files)?;
+    let is_loaded = |driver: &&str| root.exists(&format!("/sys/module/{driver}"));
+    let drivers = DRIVERS
+        .into_iter()
+        .filter(is_loaded)
+        .filter(|driver| file_of(driver).is_some_and(|file| is_onloads(&file)));
+    let drivers: Vec<String> = drivers.map(str::to_owned).collect();
+    let tool = program("onload_tool");
+    let text = |path: &String| root.read(path).into_known().unwrap_or_default();
+    let is_of = |nic: &&Nic| drivers.iter().any(|driver| nic.driver.text() == driver);
+    let writer = INITRAMFS.into_iter().find(|words| program(words[0]).is_some()).unwrap_or_default();
+    Ok(Installed {
+        packages,
+        manager: manager.iter().map(|word| (*word).to_owned()).collect(),
+        has_onload_only: tool.as_ref().is_some_and(|tool| text(tool).contains("--onload-only")),
+        has_tool: tool.is_some(),
+        has_uninstall: program("onload_uninstall").is_some(),
+        interfaces: host.nics.iter().filter(is_of).map(|nic| nic.name.clone()).collect(),
+        initramfs: writer.iter().map(|word| (*word).to_owned()).collect(),
+        // Onload ends its own server before it unloads.
+        users: with_open_file(root, is_in_use)
+            .into_iter()
+            .filter(|user| !user.starts_with("onload_cp"))
+            .collect(),
+        drivers,
+    })
+}
+
+/// Returns the packages of Onload, by their names and by its files, with the command that removes them.
+fn packages(files: &[String]) -> anyhow::Result<(Vec<String>, &'static [&'static str])> {
     for manager in &MANAGERS {
         let owners = files.iter().filter_map(|file| said(&[manager.owner, &[file]].concat()));
-        let packages: BTreeSet<String> = owners.flat_map(|owners| names(&owners)).collect();
+        let is_installed = |name: &&str| {
+            said(&[manager.state, &[*name]].concat()).is_some_and(|state| state.trim() == "installed")
+        };
+        let mut packages: BTreeSet<String> = owners.flat_map(|owners| names(&owners)).collect();
+        packages.extend(PACKAGES.into_iter().filter(is_installed).map(str::to_owned));
         if packages.is_empty() {
             continue;
         }
@@ -74,6 +140,12 @@ fn packages() -> anyhow::Result<(Vec<String>, &'static [&'static str])> {
         return Ok((packages, manager.remove));
     }
     Ok((Vec::new(), &[]))
+}
+
+/// Returns whether an open file keeps Onload's module loaded.
+fn is_in_use(file: &str) -> bool {
+    let name = file.trim_start_matches('/');
+    name.starts_with("onload:[") || name.starts_with("dev/onload")
 }
 
 /// Names in the answer of a package manager: one a line, or `NAME[:ARCH], NAME: FILE`.

@@ -4,7 +4,8 @@ mod procedure;
 mod release;
 
 pub use procedure::{
-    DEMOS, HELPERS, Procedure, Refusal, Step, VARIANT, build_demos, demos_folder, firmware, firmware_variant,
-    install, session_over, uninstall,
+    HELPERS, Installed, Procedure, Refusal, Step, VARIANT, boot_program, build_demos, check_session, demos,
+    demos_folder, demos_makefile, firmware, firmware_variant, install, is_card_driver, is_x4,
+    running_variant, uninstall,
 };
 pub use release::{KernelFit, Release};

@@ -3,7 +3,7 @@
 use lowlat_host::kernel_version::KernelVersion;
 use std::fmt;
 
-/// Release of Onload, by the name of its archive.
+/// Release of Onload or of one of its products, by the name of its archive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Release {
     /// Name without its ending, which is also that of the folder in it: "openonload-201811-u1".
@@ -48,22 +48,29 @@ impl Release {
     pub fn parse(file_name: &str) -> Option<Self> {
         let (name, ending) =
             ENDINGS.iter().find_map(|ending| Some((file_name.strip_suffix(ending)?, *ending)))?;
-        let version = name.strip_prefix("openonload-").or_else(|| name.strip_prefix("onload-"))?;
-        (is_dated(version) || is_numbered(version)).then(|| Self {
+        let (product, version) = name.split_once('-')?;
+        let is_product = matches!(product, "openonload" | "onload" | "enterpriseonload" | "cloudonload");
+        (is_product && (is_dated(version) || is_numbered(version) || is_built(version))).then(|| Self {
             name: name.to_owned(),
             version: version.to_owned(),
             ending,
         })
     }
 
-    /// Returns whether the release supports a kernel.
-    pub fn fit(&self, kernel: KernelVersion) -> KernelFit {
+    /// Returns whether the release supports a kernel, by its name such as "6.1.0-40-amd64". Enterprise distributions put
+    /// newer code into kernels of an old version, so there the version says nothing.
+    pub fn fit(&self, kernel_release: &str) -> KernelFit {
+        let Some(kernel) = KernelVersion::parse(kernel_release.trim()) else { return KernelFit::Unknown };
+        if kernel_release.contains(".el") {
+            return KernelFit::Unknown;
+        }
         if let Some((_, from, to)) = KERNELS_BY_NUMBER.iter().find(|row| self.version.starts_with(row.0)) {
             let kernel = (kernel.major, kernel.minor);
             let is_inside = ((from.major, from.minor)..=(to.major, to.minor)).contains(&kernel);
             return if is_inside { KernelFit::Supported } else { KernelFit::Unsupported(*from, *to) };
         }
-        let month: Option<u32> = self.version.get(..6).and_then(|month| month.parse().ok());
+        let month = self.version.get(..6).filter(|_| is_dated(&self.version));
+        let month: Option<u32> = month.and_then(|month| month.parse().ok());
         let newest = KERNELS_BY_MONTH.iter().rev().find(|row| month.is_some_and(|month| month >= row.0));
         match newest {
             Some((_, newest)) if (kernel.major, kernel.minor) > (newest.major, newest.minor) => {
@@ -86,6 +93,12 @@ fn is_dated(version: &str) -> bool {
 /// True for versions such as "9.0.2" and "8.1.2.26".
 fn is_numbered(version: &str) -> bool {
     (3..=4).contains(&version.split('.').count()) && version.split('.').all(is_number)
+}
+
+/// True for versions that onload_mkdist makes: the day, or the start of the commit.
+fn is_built(version: &str) -> bool {
+    version.len() == 8 && version.starts_with("20") && is_number(version)
+        || version.len() == 7 && version.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
 fn is_number(text: &str) -> bool {
@@ -125,6 +138,9 @@ mod tests {
             ("openonload-201606-u1.3.tgz", "201606-u1.3"),
             ("onload-9.2.1.zip", "9.2.1"),
             ("onload-8.1.2.26.tar.gz", "8.1.2.26"),
+            ("enterpriseonload-6.0.1.27.tgz", "6.0.1.27"),
+            ("onload-ef17681.tgz", "ef17681"),
+            ("onload-20261104.tgz", "20261104"),
         ] {
             assert_eq!(
                 Release::parse(file).map(|release| release.version).as_deref(),
@@ -149,12 +165,14 @@ mod tests {
 
     #[test]
     fn kernels_fit_or_are_known_not_to() {
-        let fit =
-            |file: &str, major, minor| Release::parse(file).unwrap().fit(KernelVersion::new(major, minor));
-        assert_eq!(fit("onload-9.2.1.tgz", 6, 12), KernelFit::Supported);
-        assert!(matches!(fit("onload-9.2.1.tgz", 7, 3), KernelFit::Unsupported(..)));
-        assert_eq!(fit("openonload-201811-u1.tgz", 6, 1), KernelFit::Newer(KernelVersion::new(4, 20)));
-        assert_eq!(fit("openonload-201811-u1.tgz", 3, 10), KernelFit::Unknown);
-        assert_eq!(fit("onload-9.0.2.tgz", 6, 1), KernelFit::Unknown);
+        let fit = |file: &str, kernel: &str| Release::parse(file).unwrap().fit(kernel);
+        assert_eq!(fit("onload-9.2.1.tgz", "6.12.0-1-amd64\n"), KernelFit::Supported);
+        assert!(matches!(fit("onload-9.2.1.tgz", "7.3.0"), KernelFit::Unsupported(..)));
+        assert_eq!(fit("onload-9.2.1.tgz", "4.18.0-553.el8_10.x86_64"), KernelFit::Unknown, "supported");
+        let newest = KernelFit::Newer(KernelVersion::new(4, 20));
+        assert_eq!(fit("openonload-201811-u1.tgz", "6.1.0-40-amd64"), newest);
+        assert_eq!(fit("openonload-201811-u1.tgz", "3.10.0-1160.el7.x86_64"), KernelFit::Unknown);
+        assert_eq!(fit("onload-9.0.2.tgz", "6.1.0"), KernelFit::Unknown);
+        assert_eq!(fit("onload-20261104.tgz", "6.1.0"), KernelFit::Unknown);
     }
 }
