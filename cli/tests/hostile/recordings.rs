@@ -281,11 +281,12 @@ fn wait_for(what: &str, mut is_there: impl FnMut() -> bool) {
 fn wait_for_records(run: &mut Child, out: &Path) {
     wait_for("record", || {
         let has_ended = run.try_wait().unwrap().is_some();
-        has_records(out) || has_ended && {
-            let mut told = String::new();
-            run.stderr.take().unwrap().read_to_string(&mut told).unwrap();
-            panic!("a run without records: {told}")
-        }
+        has_records(out)
+            || has_ended && {
+                let mut told = String::new();
+                run.stderr.take().unwrap().read_to_string(&mut told).unwrap();
+                panic!("a run without records: {told}")
+            }
     });
 }
 
