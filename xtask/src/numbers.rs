@@ -90,7 +90,7 @@ pub fn numbers(options: &Options) -> anyhow::Result<()> {
             limit: 134_800,
             goal: 125_000,
         },
-        Number { what: "lines of other text", value: text, limit: 62_400, goal: 65_000 },
+        Number { what: "lines of other text", value: text, limit: 62_420, goal: 65_000 },
         Number {
             what: "types that share their name, in per mille",
             value: 1_000 * shared / all.max(1),

@@ -13,8 +13,8 @@ use lowlat_cores_run::launch;
 use lowlat_host::{CpuSet, snapshot::SchedPolicy};
 use lowlat_host_run::{Root, programs, snapshot};
 use lowlat_launch::{
-    Acceleration, Accelerator, CpuChoice, Launch, MemoryPolicy, Mode, Place, Request, Scope, Surroundings,
-    ThreadMap, other_wait, shell_lines, tested_variables,
+    Acceleration, Accelerator, CpuChoice, Launch, MemoryPolicy, Mode, Place, Request, SocketScope,
+    Surroundings, ThreadMap, other_wait, shell_lines, tested_variables,
 };
 use std::{num::NonZeroU32, process::Command};
 
@@ -178,7 +178,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
         let nic = host.nics.iter().find(|nic| nic.name == name)?;
         Some(nic.addresses.known().cloned().unwrap_or_default())
     };
-    let required = required.map(|words| Scope::parse(words, addresses)).transpose()?;
+    let required = required.map(|words| SocketScope::parse(words, addresses)).transpose()?;
     let is_missing = request.accelerator.is_some() && !is_installed;
     let around =
         Surroundings { allowed, of_role, is_installed: is_installed || arguments.dry_run, environment };

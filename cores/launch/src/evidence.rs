@@ -3,7 +3,7 @@
 //! Onload serves a socket through the kernel without a word, for example when the driver accepts a registration and
 //! refuses the bind. So the sockets that carry traffic are judged: those of the command, and of all its descendants.
 
-use crate::{Accelerator, Scope};
+use crate::{Accelerator, SocketScope};
 use std::{
     collections::BTreeSet,
     fmt,
@@ -15,13 +15,13 @@ const LISTEN: u8 = 10;
 
 /// Both ends of a socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Ends {
+pub struct SocketEnds {
     pub local: SocketAddr,
     /// Unspecified while it is not connected.
     pub remote: SocketAddr,
 }
 
-impl Ends {
+impl SocketEnds {
     /// True if it can only reach this host. Accelerators leave such sockets to the kernel.
     fn is_loopback(&self) -> bool {
         [self.local, self.remote].iter().any(|end| end.ip().to_canonical().is_loopback())
@@ -32,7 +32,7 @@ impl Ends {
     }
 }
 
-impl fmt::Display for Ends {
+impl fmt::Display for SocketEnds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.local)?;
         if self.is_connected() { write!(f, " to {}", self.remote) } else { Ok(()) }
@@ -44,7 +44,7 @@ impl fmt::Display for Ends {
 pub struct KernelSocket {
     /// Protocol, such as "tcp" or "udp6".
     pub protocol: &'static str,
-    pub ends: Ends,
+    pub ends: SocketEnds,
     /// State as the table has it: 1 for a connected socket, 10 for a listening one.
     pub state: u8,
 }
@@ -80,7 +80,7 @@ impl fmt::Display for OnloadSocket {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DumpedSocket {
     pub socket: OnloadSocket,
-    pub ends: Ends,
+    pub ends: SocketEnds,
     /// True if Onload sent or received something on it, or has connected it.
     pub is_carried: bool,
     /// True if the kernel sent or received datagrams for it.
@@ -96,7 +96,7 @@ pub fn dumped_sockets(dump: &str) -> Vec<DumpedSocket> {
         let mut words = line.split_ascii_whitespace();
         let protocol = words.next().filter(|word| matches!(*word, "TCP" | "UDP"))?;
         let (stack, id) = words.next()?.split_once(':')?;
-        let ends = Ends {
+        let ends = SocketEnds {
             local: end(words.next()?.strip_prefix("lcl=")?)?,
             remote: end(words.next()?.strip_prefix("rmt=")?)?,
         };
@@ -182,16 +182,16 @@ pub enum Acceleration {
 /// What was seen since the command started.
 #[derive(Debug, Default)]
 pub struct Proof {
-    scope: Scope,
+    scope: SocketScope,
     in_kernel: BTreeSet<String>,
-    carried: BTreeSet<(OnloadSocket, Ends)>,
+    carried: BTreeSet<(OnloadSocket, SocketEnds)>,
     unproven: BTreeSet<String>,
     missing: Option<(String, Library)>,
     has_library: bool,
 }
 
 impl Proof {
-    pub fn new(scope: Scope) -> Self {
+    pub fn new(scope: SocketScope) -> Self {
         Self { scope, ..Self::default() }
     }
 
@@ -266,8 +266,8 @@ impl Proof {
 mod tests {
     use super::*;
 
-    fn ends(local: &str, remote: &str) -> Ends {
-        Ends { local: local.parse().unwrap(), remote: remote.parse().unwrap() }
+    fn ends(local: &str, remote: &str) -> SocketEnds {
+        SocketEnds { local: local.parse().unwrap(), remote: remote.parse().unwrap() }
     }
 
     fn socket(protocol: &'static str, state: u8, remote: &str) -> KernelSocket {
@@ -288,7 +288,7 @@ mod tests {
     }
 
     fn verdict(accelerator: &Accelerator, scope: &str, processes: &[ProcessEvidence]) -> Acceleration {
-        let mut proof = Proof::new(Scope::parse(scope, |_| None).unwrap());
+        let mut proof = Proof::new(SocketScope::parse(scope, |_| None).unwrap());
         for process in processes {
             proof.add(accelerator, process);
         }

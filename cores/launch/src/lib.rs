@@ -20,12 +20,12 @@ mod threads;
 
 pub use accelerator::{Accelerator, other_wait, tested_variables};
 pub use evidence::{
-    Acceleration, DumpedSocket, Ends, KernelSocket, Library, OnloadSocket, ProcessEvidence, Proof,
+    Acceleration, DumpedSocket, KernelSocket, Library, OnloadSocket, ProcessEvidence, Proof, SocketEnds,
     dumped_sockets,
 };
 pub use launch::{Launch, Refusal, Surroundings};
 pub use placement::{Place, order};
 pub use request::{CpuChoice, MemoryPolicy, Mode, Request};
-pub use scope::Scope;
+pub use scope::SocketScope;
 pub use shell::shell_lines;
 pub use threads::{Pins, Thread, ThreadMap, Update};

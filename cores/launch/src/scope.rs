@@ -1,6 +1,6 @@
 //! Sockets that must be accelerated.
 
-use crate::{Refusal, evidence::Ends};
+use crate::{Refusal, evidence::SocketEnds};
 use std::net::IpAddr;
 
 /// Addresses whose first bits are those of an address.
@@ -32,14 +32,14 @@ impl Network {
 /// Sockets that must be accelerated: those of an interface, with a port, or with a peer. All of them if nothing is
 /// named.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Scope {
+pub struct SocketScope {
     /// Addresses of the interfaces.
     local: Vec<IpAddr>,
     ports: Vec<u16>,
     peers: Vec<Network>,
 }
 
-impl Scope {
+impl SocketScope {
     /// Parses a list such as "ens1,5000,10.0.0.0/24". `addresses` are those of an interface with their prefixes, or
     /// `None` if there is no such interface.
     ///
@@ -73,7 +73,7 @@ impl Scope {
     }
 
     /// Returns whether a socket must be accelerated. One that listens on all addresses serves each interface.
-    pub fn contains(&self, ends: &Ends) -> bool {
+    pub fn contains(&self, ends: &SocketEnds) -> bool {
         let Self { local, ports, peers } = self;
         let (own, remote) = (ends.local.ip().to_canonical(), ends.remote.ip());
         let is_everywhere = own.is_unspecified() && !local.is_empty();
@@ -97,8 +97,8 @@ mod tests {
             _ => None,
         };
         let has = |scope: &str, local: &str, remote: &str| {
-            let ends = Ends { local: local.parse().unwrap(), remote: remote.parse().unwrap() };
-            Scope::parse(scope, addresses).unwrap().contains(&ends)
+            let ends = SocketEnds { local: local.parse().unwrap(), remote: remote.parse().unwrap() };
+            SocketScope::parse(scope, addresses).unwrap().contains(&ends)
         };
         let (far, log) = ("10.0.0.9:5000", "192.168.1.9:514");
         assert!(has("", "192.168.1.1:4000", log));
@@ -112,7 +112,7 @@ mod tests {
         for (bad, why) in
             [("ens7", "no such interface"), ("ens2", "no known address"), ("10.0.0.0/33", "no such")]
         {
-            let refused = Scope::parse(bad, addresses).unwrap_err().to_string();
+            let refused = SocketScope::parse(bad, addresses).unwrap_err().to_string();
             assert!(refused.contains(why) && refused.contains("\nhint: "), "{refused}");
         }
     }

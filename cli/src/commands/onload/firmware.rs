@@ -1,6 +1,6 @@
 //! `lowlat onload firmware`.
 
-use super::{Guard, Running, perform, variant};
+use super::{Running, SessionGuard, perform, variant};
 use crate::{commands::examples, exit::Exit, output};
 use clap::Args;
 use lowlat_host::snapshot::Nic;
@@ -22,7 +22,7 @@ pub struct OnloadFirmwareArgs {
     #[arg(long)]
     update: bool,
     #[command(flatten)]
-    guard: Guard,
+    guard: SessionGuard,
     #[command(flatten)]
     running: Running,
 }

@@ -1,6 +1,6 @@
 //! `lowlat onload install`.
 
-use super::{Guard, Running, perform, said};
+use super::{Running, SessionGuard, perform, said};
 use crate::{commands::examples, exit::Exit, output};
 use anyhow::{Context as _, bail, ensure};
 use clap::Args;
@@ -25,7 +25,7 @@ pub struct OnloadInstallArgs {
     #[arg(long, value_name = "DIR", default_value = "/usr/local/src")]
     into: PathBuf,
     #[command(flatten)]
-    guard: Guard,
+    guard: SessionGuard,
     #[command(flatten)]
     running: Running,
 }

@@ -56,13 +56,13 @@ struct Running {
 
 /// What may cut the user off.
 #[derive(Debug, Args)]
-struct Guard {
+struct SessionGuard {
     /// Go on even if your ssh session runs over the card
     #[arg(long)]
     force: bool,
 }
 
-impl Guard {
+impl SessionGuard {
     /// Refuses what ends the links of the cards, if the user's session runs over one.
     fn check(&self, doing: &'static str, host: &HostSnapshot) -> anyhow::Result<()> {
         Ok(check_session(doing, host, &ssh_connection(&Root::live()), self.force)?)

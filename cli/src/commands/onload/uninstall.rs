@@ -1,6 +1,6 @@
 //! `lowlat onload uninstall`.
 
-use super::{Guard, Running, path, perform, said};
+use super::{Running, SessionGuard, path, perform, said};
 use crate::{commands::examples, exit::Exit, output};
 use clap::Args;
 use lowlat_host::{HostSnapshot, snapshot::Nic};
@@ -61,7 +61,7 @@ const INITRAMFS: [&[&str]; 3] = [&["update-initramfs", "-u"], &["dracut", "--for
 #[command(after_help = examples(&[("lowlat onload uninstall --dry-run", "Show what would be removed.")]))]
 pub struct OnloadUninstallArgs {
     #[command(flatten)]
-    guard: Guard,
+    guard: SessionGuard,
     #[command(flatten)]
     running: Running,
 }

@@ -3,8 +3,8 @@
 use lowlat_host::Reading;
 use lowlat_host_run::{Root, programs::Program, task_stat::TaskStat};
 use lowlat_launch::{
-    Acceleration, Accelerator, Ends, KernelSocket, Library, OnloadSocket, ProcessEvidence, Proof, Scope,
-    dumped_sockets,
+    Acceleration, Accelerator, KernelSocket, Library, OnloadSocket, ProcessEvidence, Proof, SocketEnds,
+    SocketScope, dumped_sockets,
 };
 use rustix::process::{Pid, Signal, kill_process};
 use std::{
@@ -23,7 +23,7 @@ const ASK_LATE: Duration = Duration::from_secs(60);
 const ASKED_MAX: usize = 1_000;
 
 /// Looks at a command again and again while it runs.
-pub struct Look<'a> {
+pub struct AccelerationLook<'a> {
     root: &'a Root,
     accelerator: &'a Accelerator,
     launcher: &'a [String],
@@ -35,8 +35,13 @@ pub struct Look<'a> {
     ask_next: Instant,
 }
 
-impl<'a> Look<'a> {
-    pub fn new(root: &'a Root, accelerator: &'a Accelerator, launcher: &'a [String], scope: Scope) -> Self {
+impl<'a> AccelerationLook<'a> {
+    pub fn new(
+        root: &'a Root,
+        accelerator: &'a Accelerator,
+        launcher: &'a [String],
+        scope: SocketScope,
+    ) -> Self {
         Self {
             root,
             accelerator,
@@ -202,7 +207,7 @@ fn socket(protocol: &'static str, line: &str, inodes: &BTreeSet<&str>) -> Option
     let fields: Vec<&str> = line.split_ascii_whitespace().collect();
     let (local, remote, state, inode) = (fields.get(1)?, fields.get(2)?, fields.get(3)?, fields.get(9)?);
     inodes.contains(inode).then_some(())?;
-    let ends = Ends { local: address(local)?, remote: address(remote)? };
+    let ends = SocketEnds { local: address(local)?, remote: address(remote)? };
     Some(KernelSocket { protocol, ends, state: u8::from_str_radix(state, 16).ok()? })
 }
 
@@ -284,7 +289,7 @@ mod tests {
             ],
         );
         let onload = Accelerator::Onload("latency".into());
-        let mut look = Look::new(&root, &onload, &[], Scope::default());
+        let mut look = AccelerationLook::new(&root, &onload, &[], SocketScope::default());
         assert_eq!(look.again(&[7]), Acceleration::NotSeen);
         assert_eq!(look.known, BTreeMap::from([(7, 100), (8, 200)]));
         assert_eq!(look.library(8), Library::Static);

@@ -7,7 +7,7 @@ mod signals;
 
 pub use memory::allocate_on;
 
-use evidence::Look;
+use evidence::AccelerationLook;
 use lowlat_host::{CpuId, CpuSet, Reading, snapshot::SchedPolicy};
 use lowlat_host_run::{
     Root,
@@ -16,7 +16,7 @@ use lowlat_host_run::{
     scheduling::{Scheduling, set_affinity, set_scheduling},
     task_stat::{TaskStat, cpus_allowed},
 };
-use lowlat_launch::{Acceleration, Launch, Library, MemoryPolicy, Pins, Scope, Thread};
+use lowlat_launch::{Acceleration, Launch, Library, MemoryPolicy, Pins, SocketScope, Thread};
 use rustix::process::{Signal, set_parent_process_death_signal};
 use signals::{Mask, Passed, Signals};
 use std::{
@@ -101,7 +101,7 @@ pub fn run(
     root: &Root,
     launch: &Launch,
     command: &[String],
-    required: Option<&Scope>,
+    required: Option<&SocketScope>,
 ) -> Result<LaunchOutcome, LaunchError> {
     let hold = launch.is_awake.then(IdleHold::new).transpose();
     let _hold = hold.map_err(|error| {
@@ -119,7 +119,7 @@ pub fn run(
         started: Instant::now(),
         looked_around: Instant::now(),
         look: launch.accelerator.as_ref().map(|accelerator| {
-            Look::new(root, accelerator, &launch.launcher, required.cloned().unwrap_or_default())
+            AccelerationLook::new(root, accelerator, &launch.launcher, required.cloned().unwrap_or_default())
         }),
         ran: LaunchOutcome::default(),
     };
@@ -140,7 +140,7 @@ struct Running<'a> {
     children: Vec<Child>,
     started: Instant,
     looked_around: Instant,
-    look: Option<Look<'a>>,
+    look: Option<AccelerationLook<'a>>,
     ran: LaunchOutcome,
 }
 

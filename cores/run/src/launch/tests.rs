@@ -119,7 +119,8 @@ fn refusals_name_the_setting_and_leave_this_process_alone() {
 fn a_command_without_the_library_is_stopped_if_acceleration_is_required() {
     let mut wanted = launch(vec![first_cpu()]);
     wanted.accelerator = Some(Accelerator::Vma);
-    let error = run(&Root::live(), &wanted, &shell("exec sleep 600"), Some(&Scope::default())).unwrap_err();
+    let error =
+        run(&Root::live(), &wanted, &shell("exec sleep 600"), Some(&SocketScope::default())).unwrap_err();
     let error = error.to_string();
     assert!(error.contains("not accelerated by VMA: its library is not in the memory of sleep"), "{error}");
     let ran = run(&Root::live(), &wanted, &shell("sleep 1.5; exit 3"), None).unwrap();
