@@ -426,8 +426,9 @@ impl Onload {
         );
         std::fs::write(at("onload:[tcp:1:2]"), "").unwrap();
         // Any library does: the loader maps it under the name of this copy.
-        let library = std::fs::read_to_string("/proc/self/maps").unwrap();
-        let library = library.lines().find_map(|line| line.find("/lib").map(|at| &line[at..])).unwrap();
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+        let library = maps.lines().find(|line| line.contains("/libgcc_s.so")).unwrap();
+        let library = &library[library.find('/').unwrap()..];
         std::fs::copy(library, at("libonload.so")).unwrap();
         Self { folder }
     }

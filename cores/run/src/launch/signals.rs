@@ -58,6 +58,10 @@ impl Signals {
     /// Waits for the next signal, and returns one that is to be passed on; `None` if a child has changed its state, or
     /// nothing arrived within the time.
     pub fn wait(&self, patience: Duration) -> Option<Passed> {
+        self.next(patience).filter(|received| received.signal != libc::SIGCHLD)
+    }
+
+    fn next(&self, patience: Duration) -> Option<Passed> {
         let timeout = libc::timespec {
             tv_sec: patience.as_secs().try_into().unwrap_or(1),
             tv_nsec: patience.subsec_nanos().into(),
@@ -69,13 +73,14 @@ impl Signals {
             unsafe { libc::sigtimedwait(&raw const self.set, info.as_mut_ptr(), &raw const timeout) };
         // SAFETY: zeroes are a valid `siginfo_t`, so it is initialised even if the call failed.
         let code = unsafe { info.assume_init() }.si_code;
-        let is_passed = signal > 0 && signal != libc::SIGCHLD;
-        is_passed.then_some(Passed { signal, is_of_terminal: code == libc::SI_KERNEL })
+        (signal > 0).then_some(Passed { signal, is_of_terminal: code == libc::SI_KERNEL })
     }
 }
 
 impl Drop for Signals {
     fn drop(&mut self) {
+        // Those that still wait were for the command. Unblocked, they would end lowlat before it passes the exit code.
+        while self.next(Duration::ZERO).is_some() {}
         self.mask().restore();
     }
 }

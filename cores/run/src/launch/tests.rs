@@ -30,6 +30,14 @@ fn exit_codes_pass() {
 }
 
 #[test]
+fn a_signal_that_comes_at_the_command_s_end_does_not_end_lowlat() {
+    let signals = Signals::block();
+    // SAFETY: `raise` takes a number; the signal is blocked in this thread, to which it is sent.
+    unsafe { libc::raise(libc::SIGUSR1) };
+    drop(signals);
+}
+
+#[test]
 fn the_command_starts_with_its_settings() {
     let cpu = first_cpu();
     let mut wanted = launch(vec![cpu]);
