@@ -504,7 +504,7 @@ fn what_carries_traffic_decides_and_children_count() {
         let (ended, printed) = onload.run(&["--require-accelerated"], variables, dump, line);
         assert!(ended == Some(code) && printed.contains(said), "{case}: {ended:?} {printed}");
     }
-    // Without the option the command runs to its end, and the finding is told.
+    // Without the option the command runs to its end, and the finding is printed.
     let line = format!("{KERNEL}\ntime.sleep(1.5)");
     let (code, said) = onload.run(&[], &[], "", &line);
     assert!(code == Some(4) && said.contains("warning: Onload: the kernel serves tcp 0.0.0.0:"), "{said}");

@@ -176,7 +176,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     let required = arguments.stack.require_accelerated.as_deref();
     let addresses = |name: &str| {
         let nic = host.nics.iter().find(|nic| nic.name == name)?;
-        Some(nic.addresses.known().cloned().unwrap_or_default())
+        Some(nic.ips().collect())
     };
     let required = required.map(|words| SocketScope::parse(words, addresses)).transpose()?;
     let is_missing = request.accelerator.is_some() && !is_installed;

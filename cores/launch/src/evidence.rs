@@ -154,8 +154,8 @@ pub struct ProcessEvidence {
     pub library: Library,
     /// True if this is the command itself and not a descendant.
     pub is_first: bool,
-    /// Reason why its open files could not be read, if it still runs.
-    pub denied: Option<String>,
+    /// True if it may not be looked into.
+    pub is_denied: bool,
     /// Internet sockets that the kernel serves.
     pub kernel_sockets: Vec<KernelSocket>,
     /// Sockets of Onload.
@@ -208,8 +208,8 @@ impl Proof {
             }
             _ => {}
         }
-        if let Some(why) = &process.denied {
-            self.unproven.insert(format!("cannot read the open files of {name}: {why}"));
+        if process.is_denied {
+            self.unproven.insert(format!("cannot read the open files of {name}: permission denied"));
         }
         if let Some(device) = &process.device {
             self.unproven.insert(format!("{name} has opened {device}, and what it carries is not known"));
@@ -225,7 +225,7 @@ impl Proof {
         self.in_kernel.extend(sockets.map(|socket| format!("{} {} of {name}", socket.protocol, socket.ends)));
     }
 
-    /// Adds what Onload tells of its sockets.
+    /// Adds the account that Onload gives of its sockets.
     pub fn add_dumped(&mut self, sockets: &[DumpedSocket]) {
         let is_in_scope =
             |socket: &&DumpedSocket| !socket.ends.is_loopback() && self.scope.contains(&socket.ends);
@@ -280,7 +280,7 @@ mod tests {
             name: "md".into(),
             library: Library::Mapped,
             is_first: true,
-            denied: None,
+            is_denied: false,
             kernel_sockets,
             onload_sockets: Vec::new(),
             device: None,
@@ -330,7 +330,7 @@ mod tests {
         without.is_first = false;
         assert_eq!(verdict(&onload, "", &[process(Vec::new()), without]), Acceleration::NotSeen);
         let mut denied = process(Vec::new());
-        denied.denied = Some("permission denied".into());
+        denied.is_denied = true;
         assert!(matches!(verdict(&onload, "", &[denied]), Acceleration::Unproven(_)));
     }
 

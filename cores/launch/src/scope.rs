@@ -40,12 +40,12 @@ pub struct SocketScope {
 }
 
 impl SocketScope {
-    /// Parses a list such as "ens1,5000,10.0.0.0/24". `addresses` are those of an interface with their prefixes, or
-    /// `None` if there is no such interface.
+    /// Parses a list such as "ens1,5000,10.0.0.0/24". `addresses` are those of an interface, or `None` if there is no such
+    /// interface.
     ///
     /// # Errors
     /// [`Refusal`] if a word is neither a port, an address nor an interface, or an interface has no address.
-    pub fn parse(text: &str, addresses: impl Fn(&str) -> Option<Vec<String>>) -> Result<Self, Refusal> {
+    pub fn parse(text: &str, addresses: impl Fn(&str) -> Option<Vec<IpAddr>>) -> Result<Self, Refusal> {
         let mut scope = Self::default();
         for word in text.split(',').map(str::trim).filter(|word| !word.is_empty()) {
             if let Ok(port) = word.parse() {
@@ -60,13 +60,10 @@ impl SocketScope {
                     ))
                 };
                 let of_interface = addresses(word).ok_or_else(|| refused("no such interface"))?;
-                let known =
-                    of_interface.iter().filter_map(|text| text.split('/').next()?.parse::<IpAddr>().ok());
-                let before = scope.local.len();
-                scope.local.extend(known);
-                if scope.local.len() == before {
+                if of_interface.is_empty() {
                     return Err(refused("the interface has no known address"));
                 }
+                scope.local.extend(of_interface);
             }
         }
         Ok(scope)
@@ -92,7 +89,7 @@ mod tests {
     #[test]
     fn a_scope_is_interfaces_ports_and_peers() {
         let addresses = |name: &str| match name {
-            "ens1" => Some(vec!["10.0.0.1/24".to_owned(), "fd00::1/64".to_owned()]),
+            "ens1" => Some(["10.0.0.1", "fd00::1"].map(|ip| ip.parse().unwrap()).to_vec()),
             "ens2" => Some(Vec::new()),
             _ => None,
         };

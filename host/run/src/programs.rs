@@ -1,7 +1,7 @@
 //! Programs of vendors: their output goes into a log, with the command before it.
 
 use crate::Root;
-use lowlat_host::printable;
+use lowlat_host::{Reading, printable};
 use std::{
     fs::File,
     io::{self, Read, Seek as _, SeekFrom},
@@ -112,20 +112,23 @@ pub fn find(root: &Root, name: &str, path: &str) -> Option<String> {
 /// Returns the running programs with an open file of such a name, as "md (1234)". Those of other users are only seen by
 /// root.
 pub fn with_open_file(root: &Root, is_wanted: impl Fn(&str) -> bool) -> Vec<String> {
-    let has_open = |pid: &&String| {
-        let folder = format!("/proc/{pid}/fd");
-        let files = root.list(&folder).into_known().unwrap_or_default();
-        files.iter().any(|file| {
-            root.read_link(&format!("{folder}/{file}")).into_known().is_some_and(|name| is_wanted(&name))
-        })
+    let has_open = |pid: &u32| {
+        open_files(root, *pid).known().is_some_and(|files| files.iter().any(|file| is_wanted(file)))
     };
-    let named = |pid: &String| {
+    let named = |pid: u32| {
         let name = root.read(&format!("/proc/{pid}/comm")).into_known().unwrap_or_default();
         format!("{} ({pid})", name.trim())
     };
     let all = root.list("/proc").into_known().unwrap_or_default();
-    let pids = all.iter().filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()));
-    pids.filter(has_open).map(named).collect()
+    all.iter().filter_map(|name| name.parse().ok()).filter(has_open).map(named).collect()
+}
+
+/// Returns the names of a process's open files: paths, or such as "socket:\[4242\]". Those that are closed meanwhile are
+/// left out.
+pub fn open_files(root: &Root, pid: u32) -> Reading<Vec<String>> {
+    let folder = format!("/proc/{pid}/fd");
+    let name = |number: &String| root.read_link(&format!("{folder}/{number}")).into_known();
+    root.list(&folder).map(|numbers| numbers.iter().filter_map(name).collect())
 }
 
 /// Returns the MD5 sum of a file in hexadecimal digits, as vendors publish it. It detects damage, not forgery.

@@ -48,6 +48,15 @@ pub struct TaskUsage {
     pub cpu: CpuId,
 }
 
+/// Returns the processes that the threads of a process started, as far as they have not ended. Empty if it has ended.
+pub fn children(root: &Root, pid: u32) -> Vec<u32> {
+    let lists = root.glob(&format!("/proc/{pid}/task/*/children")).into_iter();
+    let lists = lists.filter_map(|path| root.read(&path).into_known());
+    lists
+        .flat_map(|list| list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<u32>>())
+        .collect()
+}
+
 impl TaskStat {
     /// Reads a stat file. A task that ended is absent.
     pub fn read(root: &Root, path: &str) -> Reading<Self> {

@@ -33,9 +33,8 @@ pub struct OnloadInstallArgs {
 pub fn run(arguments: &OnloadInstallArgs) -> anyhow::Result<Exit> {
     let archive = std::path::absolute(&arguments.archive)?;
     let name = archive.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    let inside = inside(&archive, name);
-    let named = inside.as_deref().map_or(name, |inside| inside.rsplit('/').next().unwrap_or(inside));
-    let release = Release::parse(named).with_context(|| {
+    let found = Release::parse(name).map(|release| (release, None)).or_else(|| bundled(&archive));
+    let (release, inside) = found.with_context(|| {
         format!(
             "cannot install {}: its name is not that of a release\nhint: expected a name such as \
              openonload-201811-u1.tgz or onload-9.2.1.tgz, or a bundle with such a file in it",
@@ -62,14 +61,16 @@ pub fn run(arguments: &OnloadInstallArgs) -> anyhow::Result<Exit> {
     perform(&procedure, &arguments.running)
 }
 
-/// Returns the archive in a bundle as the vendor publishes it: a zip file whose own name is a document's number.
-fn inside(archive: &Path, name: &str) -> Option<String> {
-    if !name.to_ascii_lowercase().ends_with(".zip") || Release::parse(name).is_some() {
-        return None;
-    }
-    let files = said(&["unzip", "-Z1", &archive.display().to_string()])?;
-    let is_release = |file: &&str| Release::parse(file.rsplit('/').next().unwrap_or(file)).is_some();
-    files.lines().find(is_release).map(str::to_owned)
+/// Returns the release in a bundle as the vendor publishes it, a zip file whose own name is a document's number, with the
+/// archive's path in it.
+fn bundled(bundle: &Path) -> Option<(Release, Option<String>)> {
+    bundle.extension().filter(|extension| extension.eq_ignore_ascii_case("zip"))?;
+    let files = said(&["unzip", "-Z1", &bundle.display().to_string()])?;
+    let release = |file: &str| {
+        let release = Release::parse(Path::new(file).file_name()?.to_str()?)?;
+        Some((release, Some(file.to_owned())))
+    };
+    files.lines().find_map(release)
 }
 
 /// Compares the archive with the sum in ARCHIVE.md5 beside it.

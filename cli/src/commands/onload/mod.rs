@@ -151,9 +151,9 @@ fn said(words: &[&str]) -> Option<String> {
 /// Returns the firmware variant of a card: the one that it runs, or else the one that its program reports.
 fn variant(nic: &Nic, is_live: bool) -> Option<&'static str> {
     running_variant(nic.firmware.text()).or_else(|| {
-        let program = boot_program(is_x4(nic));
-        let output = said(&[program, &format!("--adapter={}", nic.name)]).filter(|_| is_live)?;
-        firmware_variant(&output)
+        // The program would answer for a card of this host.
+        let ask = || said(&[boot_program(is_x4(nic)), &format!("--adapter={}", nic.name)]);
+        firmware_variant(&is_live.then(ask)??)
     })
 }
 

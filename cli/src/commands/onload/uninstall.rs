@@ -83,30 +83,30 @@ pub fn run(arguments: &OnloadUninstallArgs) -> anyhow::Result<Exit> {
 fn installed(root: &Root, host: &HostSnapshot) -> anyhow::Result<Installed> {
     let path = path();
     let program = |name: &str| find(root, name, &path);
-    let file_of = |module: &str| Some(said(&["modinfo", "-n", module])?.trim().to_owned());
     // The kernel's own driver belongs to the kernel's package.
-    let is_onloads = |file: &String| file.starts_with('/') && !file.contains("/kernel/drivers/");
-    let modules = MODULES.iter().filter_map(|module| file_of(module)).filter(is_onloads);
+    let own_file = |module: &'static str| {
+        let file = said(&["modinfo", "-n", module])?.trim().to_owned();
+        (file.starts_with('/') && !file.contains("/kernel/drivers/")).then_some(file)
+    };
+    let modules = MODULES.into_iter().filter_map(own_file);
     let files: Vec<String> = PROGRAMS.iter().filter_map(|name| program(name)).chain(modules).collect();
     let (packages, manager) = packages(&files)?;
     let is_loaded = |driver: &&str| root.exists(&format!("/sys/module/{driver}"));
-    let drivers = DRIVERS
-        .into_iter()
-        .filter(is_loaded)
-        .filter(|driver| file_of(driver).is_some_and(|file| is_onloads(&file)));
-    let drivers: Vec<String> = drivers.map(str::to_owned).collect();
+    let drivers = DRIVERS.into_iter().filter(is_loaded).filter(|driver| own_file(driver).is_some());
+    let drivers: Vec<&'static str> = drivers.collect();
     let tool = program("onload_tool");
-    let text = |path: &String| root.read(path).into_known().unwrap_or_default();
-    let is_of = |nic: &&Nic| drivers.iter().any(|driver| nic.driver.text() == driver);
-    let writer = INITRAMFS.into_iter().find(|words| program(words[0]).is_some()).unwrap_or_default();
+    let is_of = |nic: &&Nic| drivers.contains(&nic.driver.text());
     Ok(Installed {
         packages,
-        manager: manager.iter().map(|word| (*word).to_owned()).collect(),
-        has_onload_only: tool.as_ref().is_some_and(|tool| text(tool).contains("--onload-only")),
+        manager,
+        has_onload_only: tool
+            .as_ref()
+            .and_then(|tool| root.read(tool).into_known())
+            .is_some_and(|script| script.contains("--onload-only")),
         has_tool: tool.is_some(),
         has_uninstall: program("onload_uninstall").is_some(),
         interfaces: host.nics.iter().filter(is_of).map(|nic| nic.name.clone()).collect(),
-        initramfs: writer.iter().map(|word| (*word).to_owned()).collect(),
+        initramfs: INITRAMFS.into_iter().find(|words| program(words[0]).is_some()).unwrap_or_default(),
         // Onload ends its own server before it unloads.
         users: with_open_file(root, is_in_use)
             .into_iter()

@@ -1,7 +1,11 @@
 //! Evidence of acceleration, from the mappings, files and sockets of a running command and of its descendants.
 
 use lowlat_host::Reading;
-use lowlat_host_run::{Root, programs::Program, task_stat::TaskStat};
+use lowlat_host_run::{
+    Root,
+    programs::{Program, open_files},
+    task_stat::{TaskStat, children},
+};
 use lowlat_launch::{
     Acceleration, Accelerator, KernelSocket, Library, OnloadSocket, ProcessEvidence, Proof, SocketEnds,
     SocketScope, dumped_sockets,
@@ -76,27 +80,18 @@ impl<'a> AccelerationLook<'a> {
         }
     }
 
-    /// Finds the descendants, by the lists of children that each thread has, and forgets those that have ended.
+    /// Finds the descendants, and forgets those that have ended.
     fn find(&mut self, pids: &[u32]) {
-        let start = |pid: u32| {
-            let stat = TaskStat::read(self.root, &format!("/proc/{pid}/stat")).into_known()?;
-            Some(stat.usage?.start_ticks)
-        };
-        self.known.retain(|pid, ticks| start(*pid) == Some(*ticks));
-        let mut to_visit: Vec<u32> = self.known.keys().chain(pids).copied().collect();
-        let mut visited = BTreeSet::new();
-        while let Some(pid) = to_visit.pop() {
-            if !visited.insert(pid) {
-                continue;
-            }
-            let Some(ticks) = start(pid) else { continue };
-            self.known.insert(pid, ticks);
-            let threads = self.root.list(&format!("/proc/{pid}/task")).into_known().unwrap_or_default();
-            for thread in threads {
-                let children = self.root.read(&format!("/proc/{pid}/task/{thread}/children")).into_known();
-                let children = children.unwrap_or_default();
-                to_visit
-                    .extend(children.split_ascii_whitespace().filter_map(|child| child.parse::<u32>().ok()));
+        let before = std::mem::take(&mut self.known);
+        let first = pids.iter().map(|pid| (*pid, None));
+        let mut to_visit: Vec<(u32, Option<u64>)> =
+            before.into_iter().map(|(pid, ticks)| (pid, Some(ticks))).chain(first).collect();
+        while let Some((pid, expected)) = to_visit.pop() {
+            let stat = TaskStat::read(self.root, &format!("/proc/{pid}/stat")).into_known();
+            let Some(ticks) = stat.and_then(|stat| Some(stat.usage?.start_ticks)) else { continue };
+            // Another process may have the number by now.
+            if expected.is_none_or(|expected| expected == ticks) && self.known.insert(pid, ticks).is_none() {
+                to_visit.extend(children(self.root, pid).into_iter().map(|child| (child, None)));
             }
         }
     }
@@ -106,19 +101,11 @@ impl<'a> AccelerationLook<'a> {
         let root = self.root;
         let stat = TaskStat::read(root, &format!("/proc/{pid}/stat")).into_known()?;
         let library = self.library(pid);
-        let folder = format!("/proc/{pid}/fd");
-        let (files, denied) = match root.list(&folder) {
-            Reading::Known(numbers) => {
-                let link = |number: &String| root.read_link(&format!("{folder}/{number}")).into_known();
-                (numbers.iter().filter_map(link).collect(), None)
-            }
-            Reading::Denied => (Vec::new(), Some("permission denied".to_owned())),
-            _ => (Vec::new(), None),
-        };
-        let inodes: BTreeSet<&str> = files
-            .iter()
-            .filter_map(|file: &String| file.strip_prefix("socket:[")?.strip_suffix(']'))
-            .collect();
+        let open = open_files(root, pid);
+        let is_denied = matches!(open, Reading::Denied);
+        let files = open.into_known().unwrap_or_default();
+        let inodes: BTreeSet<&str> =
+            files.iter().filter_map(|file| file.strip_prefix("socket:[")?.strip_suffix(']')).collect();
         // Another process's tables are those of its network namespace. Without sockets they are not needed.
         let tables = TABLES.into_iter().filter(|_| !inodes.is_empty());
         let kernel_sockets = tables.flat_map(|table| {
@@ -132,7 +119,7 @@ impl<'a> AccelerationLook<'a> {
             name: stat.comm,
             library,
             is_first,
-            denied,
+            is_denied,
             kernel_sockets: kernel_sockets.collect(),
             onload_sockets: files.iter().filter_map(|file| OnloadSocket::parse(file)).collect(),
             device: files.iter().find(is_device).cloned(),

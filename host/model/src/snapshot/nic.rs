@@ -2,7 +2,7 @@
 
 use crate::{CpuSet, Reading};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, net::IpAddr};
 
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
@@ -97,6 +97,14 @@ pub struct Nic {
     pub rps: Vec<QueueMask>,
     /// Transmit packet steering, a mask per transmit queue.
     pub xps: Vec<QueueMask>,
+}
+
+impl Nic {
+    /// Returns its IP addresses without their prefixes; none if they are not known.
+    pub fn ips(&self) -> impl Iterator<Item = IpAddr> {
+        let addresses = self.addresses.known().map(Vec::as_slice).unwrap_or_default();
+        addresses.iter().filter_map(|address| address.split('/').next()?.parse().ok())
+    }
 }
 
 /// CPUs that serve one queue.

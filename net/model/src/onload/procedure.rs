@@ -224,7 +224,7 @@ pub struct Installed {
     /// Packages of Onload and its driver.
     pub packages: Vec<String>,
     /// Program that removes packages, with its arguments.
-    pub manager: Vec<String>,
+    pub manager: &'static [&'static str],
     /// True if `onload_tool` is there, which unloads the modules.
     pub has_tool: bool,
     /// True if `onload_tool unload` can leave the driver of the card alone.
@@ -232,11 +232,11 @@ pub struct Installed {
     /// True if `onload_uninstall` is there, which removes what was built from an archive.
     pub has_uninstall: bool,
     /// Modules of the card's driver that are loaded and Onload's own, not the kernel's.
-    pub drivers: Vec<String>,
+    pub drivers: Vec<&'static str>,
     /// Interfaces of these drivers.
     pub interfaces: Vec<String>,
     /// Command that writes the initramfs anew, which may contain Onload's driver.
-    pub initramfs: Vec<String>,
+    pub initramfs: &'static [&'static str],
     /// Programs that run on Onload: "md (1234)".
     pub users: Vec<String>,
 }
@@ -256,8 +256,7 @@ pub fn uninstall(installed: &Installed) -> Result<Procedure, Refusal> {
     if !installed.users.is_empty() {
         return Err(Refusal::InUse(installed.users.join(", ")));
     }
-    let interfaces = &installed.interfaces;
-    let drivers = || installed.drivers.iter().map(String::as_str);
+    let Installed { drivers, interfaces, .. } = installed;
     let cut = if interfaces.is_empty() {
         String::new()
     } else {
@@ -277,7 +276,7 @@ pub fn uninstall(installed: &Installed) -> Result<Procedure, Refusal> {
         )),
         (false, _) => {}
     }
-    for driver in drivers() {
+    for driver in drivers {
         steps.push(step(
             &format!("unload the driver {driver}{cut}"),
             &["modprobe", "-r", driver],
@@ -285,8 +284,8 @@ pub fn uninstall(installed: &Installed) -> Result<Procedure, Refusal> {
         ));
     }
     if !installed.packages.is_empty() {
-        let words: Vec<&str> =
-            installed.manager.iter().chain(&installed.packages).map(String::as_str).collect();
+        let packages = installed.packages.iter().map(String::as_str);
+        let words: Vec<&str> = installed.manager.iter().copied().chain(packages).collect();
         steps.push(step("remove the packages", &words, "install them again"));
     }
     if installed.has_uninstall {
@@ -297,10 +296,9 @@ pub fn uninstall(installed: &Installed) -> Result<Procedure, Refusal> {
         ));
     }
     if !installed.initramfs.is_empty() {
-        let words: Vec<&str> = installed.initramfs.iter().map(String::as_str).collect();
-        steps.push(step("write the initramfs with the kernel's own driver", &words, ""));
+        steps.push(step("write the initramfs with the kernel's own driver", installed.initramfs, ""));
     }
-    for driver in drivers() {
+    for driver in drivers {
         steps.push(step("load the kernel's own driver", &["modprobe", driver], ""));
     }
     Ok(Procedure { title: "Remove Onload".to_owned(), steps, needs_reboot: false, notes: Vec::new() })
@@ -359,28 +357,15 @@ fn session_over(host: &HostSnapshot, connection: &str) -> Option<String> {
     let server = connection.split_ascii_whitespace().nth(2)?;
     // A link-local address has its interface: "fe80::1%ens1".
     let server: IpAddr = server.split('%').next()?.parse().ok()?;
-    let has_address = |nic: &&Nic| {
-        let addresses = nic.addresses.known().map(Vec::as_slice).unwrap_or_default();
-        let mut plain =
-            addresses.iter().filter_map(|address| address.split('/').next()?.parse::<IpAddr>().ok());
-        plain.any(|address| address == server.to_canonical() || address == server)
-    };
-    let named = |name: &str| host.nics.iter().find(|nic| nic.name == name);
-    let mut to_visit: Vec<&Nic> = host.nics.iter().filter(has_address).collect();
-    let mut visited: Vec<&str> = Vec::new();
-    while let Some(nic) = to_visit.pop() {
-        if is_card_driver(nic.driver.text()) {
-            return Some(nic.name.clone());
-        }
-        if !visited.contains(&nic.name.as_str()) {
-            visited.push(&nic.name);
-            to_visit.extend(nic.lower.iter().filter_map(|name| named(name)));
-        }
-    }
-    None
+    let has_address = |nic: &&Nic| nic.ips().any(|ip| ip == server.to_canonical() || ip == server);
+    let own: Vec<String> = host.nics.iter().filter(has_address).map(|nic| nic.name.clone()).collect();
+    let carriers = host.carriers_of(&own);
+    let is_card = |nic: &&Nic| carriers.contains(&nic.name) && is_card_driver(nic.driver.text());
+    host.nics.iter().find(is_card).map(|nic| nic.name.clone())
 }
 
-/// Firmware variants in the spelling that sfboot accepts (SF-103837, "sfboot: Command Line Options").
+/// Firmware variants in the spelling that sfboot accepts (SF-103837, "sfboot: Command Line Options"). The first three in
+/// the order of the card's numbers.
 const VARIANTS: [&str; 6] =
     ["full-feature", VARIANT, "capture-packed-stream", "rules-engine", "dpdk", "auto"];
 
@@ -461,13 +446,13 @@ mod tests {
         let text = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
         let mut installed = Installed {
             packages: text(&["kernel-module-sfc-RHEL7", "sfutils"]),
-            manager: text(&["rpm", "-e"]),
+            manager: &["rpm", "-e"],
             has_tool: true,
             has_onload_only: true,
             has_uninstall: true,
-            drivers: text(&["sfc"]),
+            drivers: vec!["sfc"],
             interfaces: text(&["ens1f0", "ens1f1"]),
-            initramfs: text(&["dracut", "--force"]),
+            initramfs: &["dracut", "--force"],
             users: Vec::new(),
         };
         let procedure = uninstall(&installed).unwrap();

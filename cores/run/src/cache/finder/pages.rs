@@ -7,7 +7,10 @@ use super::{
 use crate::watch::{ProgramEvent, Tracer, WatchError, Write};
 use lowlat_cache::finder::{FinderRecord, Quarter, Samples, Thread, Unwatched};
 use lowlat_host::Reading;
-use lowlat_host_run::{Root, task_stat::TaskStat};
+use lowlat_host_run::{
+    Root,
+    task_stat::{TaskStat, children},
+};
 use rustix::io::Errno;
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -186,10 +189,7 @@ impl<'a> Watched<'a> {
         let mut next = 0;
         while let Some(pid) = found.get(next).copied().filter(|_| self.has_children) {
             next += 1;
-            for path in self.root.glob(&format!("/proc/{pid}/task/*/children")) {
-                let children = self.root.read(&path).into_known().unwrap_or_default();
-                found.extend(children.split_whitespace().filter_map(|pid| pid.parse::<u32>().ok()));
-            }
+            found.extend(children(self.root, pid));
         }
         found.retain(|pid| !self.missed.contains(pid) && self.processes.iter().all(|of| of.pid != *pid));
         for pid in found {
