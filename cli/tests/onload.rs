@@ -40,6 +40,8 @@ impl Vendor {
         );
         vendor.program(&scripts.join("onload_build"), "echo building\n");
         vendor.program(&scripts.join("onload_install"), "");
+        let notes = " This package can be installed on:\n - Linux kernels 2.6 - 2.7\n\n";
+        fs::write(vendor.path(&format!("tree/{RELEASE}/ReleaseNotes")), notes).unwrap();
         let demos = vendor.path(&format!("tree/{RELEASE}/build/gnu_x86_64/tests/ef_vi"));
         fs::create_dir_all(&demos).unwrap();
         fs::write(demos.join("GNUmakefile"), "all:\n\tcp /bin/echo eflatency\nclean:\n\trm -f eflatency\n")
@@ -117,7 +119,8 @@ fn an_installation_runs_the_vendors_programs_in_order_and_logs_them() {
     {
         assert!(log.contains(part), "{part}: {log}");
     }
-    assert!(text(&done.stderr).contains("newer than any at its release"), "{}", text(&done.stderr));
+    let said = text(&done.stderr);
+    assert!(said.contains(": not supported: its release notes name Linux kernels 2.6 - 2.7\n"), "{said}");
 }
 
 #[test]
@@ -225,9 +228,9 @@ fn packages_are_known_by_name_too() {
 fn a_bundle_is_opened_for_the_archive_in_it() {
     let vendor = Vendor::new();
     let listing = format!(
-        "[ \"$1\" = -Z1 ] && echo 'b/readme.txt\nb/{RELEASE}.tgz' && exit\ncp {} {}\n",
-        vendor.archive().display(),
-        vendor.path("src").display()
+        "case $1 in\n-Z1) echo 'b/readme.txt\nb/{RELEASE}.tgz' ;;\n-p) cat {archive} ;;\n*) cp {archive} {} ;;\nesac\n",
+        vendor.path("src").display(),
+        archive = vendor.archive().display(),
     );
     vendor.program(&vendor.path("bin/unzip"), &listing);
     let bundle = vendor.path("SF-109585-LS-53.zip");
@@ -237,7 +240,8 @@ fn a_bundle_is_opened_for_the_archive_in_it() {
     let done = vendor.onload(&["install", &named[0], "--into", &named[1], "--log", &named[2], "--yes"]);
     assert_eq!(done.status.code(), Some(0), "{}", text(&done.stderr));
     let calls = vendor.calls();
-    assert!(calls[1].starts_with("unzip -q -o -j ") && calls[2] == "onload_build", "{calls:?}");
+    assert!(calls[2].starts_with("unzip -q -o -j ") && calls[3] == "onload_build", "{calls:?}");
+    assert!(text(&done.stderr).contains("not supported: its release notes name"), "{}", text(&done.stderr));
 }
 
 #[test]

@@ -70,30 +70,37 @@ fn a_real_time_thread_hangs_no_measurement() {
         eprintln!("skipped: a_real_time_thread_hangs_no_measurement: there is one CPU, which it would hold");
         return;
     }
+    let _hog = hog(cpu);
+    thread::scope(|scope| {
+        for commands in COMMANDS.chunks(COMMANDS.len().div_ceil(4)) {
+            scope.spawn(move || commands.iter().for_each(|command| ends(command, cpu)));
+        }
+    });
+}
+
+/// Asserts that a command ends by itself or on a signal.
+fn ends(command: &str, cpu: u32) {
     // Some of them write their result where they run.
     let folder = tempfile::tempdir().unwrap();
-    let _hog = hog(cpu);
-    for command in COMMANDS {
-        let words = command.replace("{}", &cpu.to_string());
-        let mut child = Command::new(env!("CARGO_BIN_EXE_lowlat"));
-        child
-            .current_dir(folder.path())
-            .args(words.split(' '))
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .stdin(Stdio::null());
-        let mut child = child.spawn().unwrap();
-        if end_of(&mut child, BY_ITSELF).is_some() {
-            continue;
-        }
-        kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
-        let began = Instant::now();
-        let ended = end_of(&mut child, ON_SIGNAL);
-        eprintln!("{words}: {ended:?} {:.1?} after the signal", began.elapsed());
-        if ended.is_none() {
-            child.kill().unwrap();
-            panic!("{words}: still running {ON_SIGNAL:?} after SIGTERM");
-        }
+    let words = command.replace("{}", &cpu.to_string());
+    let mut child = Command::new(env!("CARGO_BIN_EXE_lowlat"));
+    child
+        .current_dir(folder.path())
+        .args(words.split(' '))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .stdin(Stdio::null());
+    let mut child = child.spawn().unwrap();
+    if end_of(&mut child, BY_ITSELF).is_some() {
+        return;
+    }
+    kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+    let began = Instant::now();
+    let ended = end_of(&mut child, ON_SIGNAL);
+    eprintln!("{words}: {ended:?} {:.1?} after the signal", began.elapsed());
+    if ended.is_none() {
+        child.kill().unwrap();
+        panic!("{words}: still running {ON_SIGNAL:?} after SIGTERM");
     }
 }
 

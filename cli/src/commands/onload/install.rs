@@ -4,8 +4,9 @@ use super::{Running, SessionGuard, perform, said};
 use crate::{commands::examples, exit::Exit, output};
 use anyhow::{Context as _, bail, ensure};
 use clap::Args;
+use lowlat_host::Reading;
 use lowlat_host_run::{Root, programs, snapshot};
-use lowlat_net::onload::{KernelFit, Release, install};
+use lowlat_net::onload::{KernelFit, Release, fit, install};
 use std::path::{Path, PathBuf};
 
 /// Folders of crti.o that compilers of other distributions do not search.
@@ -43,10 +44,12 @@ pub fn run(arguments: &OnloadInstallArgs) -> anyhow::Result<Exit> {
     })?;
     check_sum(&archive, name)?;
     let root = Root::live();
-    let kernel = root.read("/proc/sys/kernel/osrelease").into_known().unwrap_or_default();
-    let fit = release.fit(&kernel);
-    let level = if fit == KernelFit::Supported { "note" } else { "warning" };
-    output::talk(&format!("{level}: kernel {}: {fit}", kernel.trim()));
+    let host = snapshot::read_without_knobs(&root);
+    let [kernel, distribution] = [&host.kernel.release, &host.kernel.distribution].map(Reading::text);
+    let notes = release_notes(&archive, &release, inside.as_deref()).unwrap_or_default();
+    let fit = fit(&notes, kernel, distribution);
+    let level = if matches!(fit, KernelFit::Supported(_)) { "note" } else { "warning" };
+    output::talk(&format!("{level}: {distribution}, kernel {kernel}: {fit}"));
     let into = std::path::absolute(&arguments.into)?;
     ensure!(
         into.is_dir(),
@@ -54,7 +57,7 @@ pub fn run(arguments: &OnloadInstallArgs) -> anyhow::Result<Exit> {
         into.display()
     );
     if !arguments.running.dry_run {
-        arguments.guard.check("load the driver", &snapshot::read_without_knobs(&root))?;
+        arguments.guard.check("load the driver", &host)?;
     }
     let [archive, into] = [&archive, &into].map(|path| path.display().to_string());
     let procedure = install(&release, &archive, inside.as_deref(), &into, startup_folder(&root));
@@ -71,6 +74,17 @@ fn bundled(bundle: &Path) -> Option<(Release, Option<String>)> {
         Some((release, Some(file.to_owned())))
     };
     files.lines().find_map(release)
+}
+
+/// Returns the ReleaseNotes in an archive, or in the archive of a bundle.
+fn release_notes(archive: &Path, release: &Release, inside: Option<&str>) -> Option<String> {
+    const OF_BUNDLE: &str = "unzip -p \"$0\" \"$1\" | tar -xzO \"$2\"";
+    let (archive, notes) = (archive.display().to_string(), format!("{}/ReleaseNotes", release.name));
+    match inside {
+        Some(inside) => said(&["sh", "-c", OF_BUNDLE, &archive, inside, &notes]),
+        None if release.ending == ".zip" => said(&["unzip", "-p", &archive, &notes]),
+        None => said(&["tar", "-xzOf", &archive, &notes]),
+    }
 }
 
 /// Compares the archive with the sum in ARCHIVE.md5 beside it.

@@ -100,7 +100,9 @@ impl<'a> AccelerationLook<'a> {
     fn process(&self, pid: u32, is_first: bool) -> Option<ProcessEvidence> {
         let root = self.root;
         let stat = TaskStat::read(root, &format!("/proc/{pid}/stat")).into_known()?;
-        let library = self.library(pid);
+        let library = library(self.accelerator.library(), self.launcher, |file| {
+            root.read_bytes(&format!("/proc/{pid}/{file}")).into_known().unwrap_or_default()
+        });
         let open = open_files(root, pid);
         let is_denied = matches!(open, Reading::Denied);
         let files = open.into_known().unwrap_or_default();
@@ -124,25 +126,6 @@ impl<'a> AccelerationLook<'a> {
             onload_sockets: files.iter().filter_map(|file| OnloadSocket::parse(file)).collect(),
             device: files.iter().find(is_device).cloned(),
         })
-    }
-
-    /// Returns whether the library is in a process. The loader maps it before the C library, so one without the other
-    /// tells that it will not come.
-    fn library(&self, pid: u32) -> Library {
-        // It is empty while a process starts or ends.
-        let maps = self.root.read(&format!("/proc/{pid}/maps")).into_known().unwrap_or_default();
-        let files: BTreeSet<&str> = maps.lines().filter_map(mapped_file).collect();
-        let has = |name: &str| files.iter().any(|file| file.starts_with(name));
-        if has(self.accelerator.library()) {
-            return Library::Mapped;
-        }
-        let arguments =
-            self.root.read_bytes(&format!("/proc/{pid}/cmdline")).into_known().unwrap_or_default();
-        match files.is_empty() || arguments.is_empty() || is_launching(&arguments, self.launcher) {
-            false if has("libc.so") || has("libc-2") => Library::Missing,
-            false if !has("ld-") && !has("ld.so") => Library::Static,
-            _ => Library::Unknown,
-        }
     }
 
     /// Asks Onload who carries the traffic of these sockets.
@@ -170,6 +153,24 @@ impl<'a> AccelerationLook<'a> {
             None => self.proof.add_unproven("onload_stackdump does not show what Onload's sockets carried"),
         }
         self.asked = own;
+    }
+}
+
+/// Returns whether a library is in a process, by its files below /proc/PID. The loader maps it before the C library, so one
+/// without the other tells that it will not come.
+fn library(name: &str, launcher: &[String], mut read: impl FnMut(&'static str) -> Vec<u8>) -> Library {
+    // Read before the mappings: a launcher may become the program at any time, and its own mappings tell nothing.
+    let arguments = read("cmdline");
+    // They are empty while a process starts or ends.
+    let maps = read("maps");
+    let maps = String::from_utf8_lossy(&maps);
+    let files: BTreeSet<&str> = maps.lines().filter_map(mapped_file).collect();
+    let has = |name: &str| files.iter().any(|file| file.starts_with(name));
+    match files.is_empty() || arguments.is_empty() || is_launching(&arguments, launcher) {
+        _ if has(name) => Library::Mapped,
+        false if has("libc.so") || has("libc-2") => Library::Missing,
+        false if !has("ld-") && !has("ld.so") => Library::Static,
+        _ => Library::Unknown,
     }
 }
 
@@ -246,6 +247,21 @@ mod tests {
     }
 
     #[test]
+    fn a_launcher_that_becomes_the_program_meanwhile_is_unknown() {
+        let launcher = ["onload".to_owned()];
+        let mut is_replaced = false;
+        let library = library("libonload.so", &launcher, |file| match file {
+            "maps" if !std::mem::replace(&mut is_replaced, true) => {
+                "1-2 r-xp 0 0:0 1 /usr/lib/libc.so.6\n".into()
+            }
+            "cmdline" if is_replaced => "./md\0".into(),
+            "cmdline" => "/bin/sh\0/usr/bin/onload\0./md\0".into(),
+            _ => unreachable!(),
+        });
+        assert_eq!(library, Library::Unknown);
+    }
+
+    #[test]
     fn a_tree_shows_the_sockets_of_a_child() {
         let table = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n\
              \x20  0: 0100000A:1F90 0200000A:1388 01 00000000:00000000 00:00000000 00000000     0        0 4242 1\n\
@@ -279,6 +295,6 @@ mod tests {
         let mut look = AccelerationLook::new(&root, &onload, &[], SocketScope::default());
         assert_eq!(look.again(&[7]), Acceleration::NotSeen);
         assert_eq!(look.known, BTreeMap::from([(7, 100), (8, 200)]));
-        assert_eq!(look.library(8), Library::Static);
+        assert_eq!(look.process(8, true).unwrap().library, Library::Static);
     }
 }

@@ -1,18 +1,13 @@
 //! Programs whose threads use memory in one way each.
 
-use super::{falsely_shared, is_measured};
+use super::{falsely_shared, watch_for};
 use crate::alone;
 use lowlat_cache::finder::{AccessRate, FinderRecord};
-use lowlat_cores_run::cache::finder::run;
-use lowlat_host_run::Root;
 use std::{
     io::{BufRead, BufReader, Write},
     path::Path,
     process::{Child, ChildStdin, ChildStdout, Command, Stdio},
-    sync::{
-        OnceLock,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::OnceLock,
     thread,
     time::{Duration, Instant},
 };
@@ -69,24 +64,13 @@ impl Shape {
         self.read().trim().parse().unwrap()
     }
 
-    /// `None` if that is not permitted here.
-    fn watch(&self, test: &str, seconds: u64) -> Option<FinderRecord> {
-        self.watch_to(test, seconds, &|_| false)
+    /// Ends early once it has seen this many shared lines. `None` if that is not permitted here.
+    fn watch_for(&self, test: &str, lines: usize, seconds: u64) -> Option<FinderRecord> {
+        watch_for(test, (self.child.id(), true), lines, Duration::from_secs(seconds))
     }
 
-    /// Ends early after what it says about its progress.
-    fn watch_to(
-        &self,
-        test: &str,
-        seconds: u64,
-        is_enough: &(dyn Fn(&str) -> bool + Sync),
-    ) -> Option<FinderRecord> {
-        let (duration, stop) = (Duration::from_secs(seconds), AtomicBool::new(false));
-        // Relaxed: orders nothing.
-        let say = |said: &str| {
-            stop.fetch_or(is_enough(said), Ordering::Relaxed);
-        };
-        is_measured(test, run(&Root::live(), self.child.id(), true, duration, &stop, &say))
+    fn watch(&self, test: &str, seconds: u64) -> Option<FinderRecord> {
+        self.watch_for(test, usize::MAX, seconds)
     }
 }
 
@@ -105,8 +89,7 @@ fn watch_until(
     let shape = Shape::start(name)?;
     let mut last = None;
     for seconds in [3, 10, 45, 120] {
-        let record =
-            shape.watch_to(name, seconds, &|said| seconds == 3 && !said.ends_with(" 0 lines shared"))?;
+        let record = shape.watch_for(name, if seconds == 3 { 1 } else { usize::MAX }, seconds)?;
         let is_done = is_found(&shape, &record);
         last = Some(record);
         if is_done {
@@ -148,7 +131,7 @@ fn a_rate_is_that_of_the_clock_or_a_least_one() {
             Some((pace(0)?, pace(8)?))
         };
         let Some(shape) = Shape::start(name) else { return };
-        let Some(record) = shape.watch(name, 6) else { return };
+        let Some(record) = shape.watch(name, 3) else { return };
         // Bursts are often not met, and cost nothing.
         let Some((fast, slow)) = pace_of(&shape, &record) else { continue };
         assert!(fast.is_more, "{fast:?}");

@@ -8,4 +8,4 @@ pub use procedure::{
     demos_folder, demos_makefile, firmware, firmware_variant, install, is_card_driver, is_x4,
     running_variant, uninstall,
 };
-pub use release::{KernelFit, Release};
+pub use release::{KernelFit, Release, fit};

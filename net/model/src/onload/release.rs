@@ -1,6 +1,5 @@
 //! Archives of Onload by name.
 
-use lowlat_host::kernel_version::KernelVersion;
 use std::fmt;
 
 /// Release of Onload or of one of its products, by the name of its archive.
@@ -16,30 +15,14 @@ pub struct Release {
 
 const ENDINGS: [&str; 3] = [".tgz", ".tar.gz", ".zip"];
 
-/// Newest kernel at the time of the dated releases, by month: no driver is written for kernels of the future.
-const KERNELS_BY_MONTH: [(u32, KernelVersion); 6] = [
-    (201_502, KernelVersion::new(3, 19)),
-    (201_509, KernelVersion::new(4, 2)),
-    (201_606, KernelVersion::new(4, 6)),
-    (201_710, KernelVersion::new(4, 13)),
-    (201_805, KernelVersion::new(4, 16)),
-    (201_811, KernelVersion::new(4, 20)),
-];
-
-/// Kernels of numbered releases, from their release notes.
-const KERNELS_BY_NUMBER: [(&str, KernelVersion, KernelVersion); 1] =
-    [("9.2.", KernelVersion::new(5, 11), KernelVersion::new(7, 0))];
-
-/// Support of a kernel by a release.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Support of a host by a release.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KernelFit {
-    /// Its release notes name the kernel.
-    Supported,
-    /// Its release notes name kernels from the first to the second, and not this one.
-    Unsupported(KernelVersion, KernelVersion),
-    /// The kernel is newer than this one, which was the newest at the time of the release.
-    Newer(KernelVersion),
-    /// Nothing is known about the release: its ReleaseNotes name the kernels.
+    /// Its release notes name the distribution or the kernel in this line.
+    Supported(String),
+    /// Its release notes have these lines of the kind, and the host is in none of them.
+    Unsupported(Vec<String>),
+    /// The release notes are missing or do not tell.
     Unknown,
 }
 
@@ -56,29 +39,78 @@ impl Release {
             ending,
         })
     }
+}
 
-    /// Returns whether the release supports a kernel, by its name such as "6.1.0-40-amd64". Enterprise distributions put
-    /// newer code into kernels of an old version, so there the version says nothing.
-    pub fn fit(&self, kernel_release: &str) -> KernelFit {
-        let Some(kernel) = KernelVersion::parse(kernel_release.trim()) else { return KernelFit::Unknown };
-        if kernel_release.contains(".el") {
-            return KernelFit::Unknown;
-        }
-        if let Some((_, from, to)) = KERNELS_BY_NUMBER.iter().find(|row| self.version.starts_with(row.0)) {
-            let kernel = (kernel.major, kernel.minor);
-            let is_inside = ((from.major, from.minor)..=(to.major, to.minor)).contains(&kernel);
-            return if is_inside { KernelFit::Supported } else { KernelFit::Unsupported(*from, *to) };
-        }
-        let month = self.version.get(..6).filter(|_| is_dated(&self.version));
-        let month: Option<u32> = month.and_then(|month| month.parse().ok());
-        let newest = KERNELS_BY_MONTH.iter().rev().find(|row| month.is_some_and(|month| month >= row.0));
-        match newest {
-            Some((_, newest)) if (kernel.major, kernel.minor) > (newest.major, newest.minor) => {
-                KernelFit::Newer(*newest)
+/// Distributions and kernels in a line of the release notes, such as "Red Hat Enterprise Linux 9.4 - 9.8".
+struct Supported<'a> {
+    line: &'a str,
+    /// Ranges of major and minor version, both inclusive.
+    versions: Vec<[(u32, u32); 2]>,
+}
+
+/// Parses "8.10", "24.04.1", "12", "5.11" and "7.0(*)".
+fn version(word: &str) -> Option<(u32, u32)> {
+    let mut parts = word.split(|c: char| !c.is_ascii_digit() && c != '.').next()?.split('.');
+    Some((parts.next()?.parse().ok()?, parts.next().map_or(Some(0), |minor| minor.parse().ok())?))
+}
+
+impl<'a> Supported<'a> {
+    /// The list under "This package can be installed on:". Only the first one is that of the release itself.
+    fn list(notes: &'a str) -> impl Iterator<Item = Self> {
+        let lines =
+            notes.lines().skip_while(|line| !line.trim_end().ends_with("can be installed on:")).skip(1);
+        lines.map_while(|line| line.trim_start().strip_prefix("- ")).map(|line| {
+            let mut versions: Vec<[(u32, u32); 2]> = Vec::new();
+            let mut is_range = false;
+            for word in line.split_ascii_whitespace() {
+                match (version(word), versions.last_mut()) {
+                    (Some(to), Some(last)) if is_range => last[1] = to,
+                    (Some(one), _) => versions.push([one, one]),
+                    (None, _) => {}
+                }
+                is_range = matches!(word, "-" | "to");
             }
-            _ => KernelFit::Unknown,
-        }
+            Self { line: line.trim_end(), versions }
+        })
     }
+
+    fn names(&self, wanted: (u32, u32)) -> bool {
+        self.versions.iter().any(|[from, to]| (*from..=*to).contains(&wanted))
+    }
+}
+
+/// Returns whether a release supports a host, by its notes, the release of the running kernel such as "6.1.0-40-amd64" and
+/// the name of the distribution. Enterprise distributions put newer code into kernels of an old version, so there the
+/// distribution's version decides.
+pub fn fit(notes: &str, kernel: &str, distribution: &str) -> KernelFit {
+    let of_distribution = || distribution.split_ascii_whitespace().find_map(version);
+    // "4.18.0-553.el8_10.x86_64": that of the kernel, which the driver is built for.
+    let of_kernel = kernel.split_once(".el").map(|(_, el)| {
+        let own = el.split('.').next().filter(|own| own.contains('_'));
+        own.map_or_else(of_distribution, |own| version(&own.replace('_', ".")))
+    });
+    let (family, wanted) = if let Some(wanted) = of_kernel {
+        (Some("Red Hat"), wanted)
+    } else {
+        let family = ["Ubuntu", "Debian"].into_iter().find(|name| distribution.starts_with(name));
+        (family, of_distribution())
+    };
+    let is_of_family = |row: &Supported<'_>| family.is_some_and(|family| row.line.contains(family));
+    let is_of_kernel = |row: &Supported<'_>| of_kernel.is_none() && row.line.contains("kernels");
+    let mut others = Vec::new();
+    for row in Supported::list(notes) {
+        let wanted = match (is_of_family(&row), is_of_kernel(&row)) {
+            (true, _) => wanted,
+            (_, true) => version(kernel),
+            (false, false) => continue,
+        };
+        let Some(wanted) = wanted else { return KernelFit::Unknown };
+        if row.names(wanted) {
+            return KernelFit::Supported(row.line.to_owned());
+        }
+        others.push(row.line.to_owned());
+    }
+    if others.is_empty() { KernelFit::Unknown } else { KernelFit::Unsupported(others) }
 }
 
 /// True for versions such as "201502", "201811-u1" and "201606-u1.3".
@@ -108,20 +140,11 @@ fn is_number(text: &str) -> bool {
 impl fmt::Display for KernelFit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Supported => write!(f, "supported by its release notes"),
-            Self::Unsupported(from, to) => {
-                write!(
-                    f,
-                    "not supported: its release notes name {}.{} to {}.{}",
-                    from.major, from.minor, to.major, to.minor
-                )
+            Self::Supported(line) => write!(f, "supported by its release notes: {line}"),
+            Self::Unsupported(lines) => {
+                write!(f, "not supported: its release notes name {}", lines.join("; "))
             }
-            Self::Newer(newest) => write!(
-                f,
-                "newer than any at its release ({}.{}): its driver will probably not build",
-                newest.major, newest.minor
-            ),
-            Self::Unknown => write!(f, "unknown to lowlat: see the ReleaseNotes in the archive"),
+            Self::Unknown => write!(f, "unknown: the ReleaseNotes in the archive do not tell"),
         }
     }
 }
@@ -164,15 +187,45 @@ mod tests {
     }
 
     #[test]
-    fn kernels_fit_or_are_known_not_to() {
-        let fit = |file: &str, kernel: &str| Release::parse(file).unwrap().fit(kernel);
-        assert_eq!(fit("onload-9.2.1.tgz", "6.12.0-1-amd64\n"), KernelFit::Supported);
-        assert!(matches!(fit("onload-9.2.1.tgz", "7.3.0"), KernelFit::Unsupported(..)));
-        assert_eq!(fit("onload-9.2.1.tgz", "4.18.0-553.el8_10.x86_64"), KernelFit::Unknown, "supported");
-        let newest = KernelFit::Newer(KernelVersion::new(4, 20));
-        assert_eq!(fit("openonload-201811-u1.tgz", "6.1.0-40-amd64"), newest);
-        assert_eq!(fit("openonload-201811-u1.tgz", "3.10.0-1160.el7.x86_64"), KernelFit::Unknown);
-        assert_eq!(fit("onload-9.0.2.tgz", "6.1.0"), KernelFit::Unknown);
-        assert_eq!(fit("onload-20261104.tgz", "6.1.0"), KernelFit::Unknown);
+    fn hosts_are_judged_by_the_notes_of_the_release() {
+        let notes = "Onload-9.9.0\n============\n\n This package can be installed on:\n - Red Hat Enterprise Linux 8.10\n \
+                     - Red Hat Enterprise Linux 9.4 - 9.8(*)\n - Canonical Ubuntu Server LTS 24.04 and 26.04\n \
+                     - Debian 12 \"Bookworm\"\n - kernel.org Linux kernels 5.11 - 7.0(*)\n\nOlder\n \
+                     This package can be installed on:\n - Red Hat Enterprise Linux 7.9\n";
+        let fits = |kernel: &str, distribution: &str| fit(notes, kernel, distribution);
+        let supported = |line: &str| KernelFit::Supported(line.to_owned());
+        let rhel = supported("Red Hat Enterprise Linux 8.10");
+        assert_eq!(fits("4.18.0-553.el8_10.x86_64", "Rocky Linux 8.10 (Green Obsidian)"), rhel);
+        assert_eq!(fits("4.18.0-553.el8.x86_64", "Red Hat Enterprise Linux 8.10 (Ootpa)"), rhel);
+        assert_eq!(
+            fits("5.14.0-427.el9_6.x86_64", "AlmaLinux 9.4 (Seafoam Ocelot)"),
+            supported("Red Hat Enterprise Linux 9.4 - 9.8(*)")
+        );
+        let none = fits("5.14.0-362.el9_3.x86_64", "Red Hat Enterprise Linux 9.3 (Plow)");
+        assert_eq!(
+            none.to_string(),
+            "not supported: its release notes name Red Hat Enterprise Linux 8.10; Red Hat Enterprise Linux 9.4 - 9.8(*)"
+        );
+        assert!(matches!(fits("3.10.0-1160.el7.x86_64", "CentOS Linux 7 (Core)"), KernelFit::Unsupported(_)));
+        assert_eq!(fits("4.18.0-553.el8.x86_64", ""), KernelFit::Unknown);
+        let ubuntu = "Canonical Ubuntu Server LTS 24.04 and 26.04";
+        assert_eq!(fits("6.8.0-45-generic", "Ubuntu 24.04.1 LTS"), supported(ubuntu));
+        let kernels = supported("kernel.org Linux kernels 5.11 - 7.0(*)");
+        assert_eq!(fits("6.14.0-15-generic", "Ubuntu 25.04"), kernels, "the kernel's line counts too");
+        assert_eq!(
+            fits("6.1.0-40-amd64", "Debian GNU/Linux 12 (bookworm)"),
+            supported("Debian 12 \"Bookworm\"")
+        );
+        assert_eq!(fits("6.12.1-arch1-1", "Arch Linux"), kernels);
+        assert!(matches!(fits("7.3.0-arch1-1", "Arch Linux"), KernelFit::Unsupported(_)));
+        assert!(matches!(
+            fits("5.10.0-30-amd64", "Debian GNU/Linux 11 (bullseye)"),
+            KernelFit::Unsupported(_)
+        ));
+        let older =
+            " This package can be installed on:\n - Linux kernels 3.0 - 4.19\n - Debian 8 \"Jessie\"\n";
+        assert!(matches!(fit(older, "6.1.0-40-amd64", "Debian GNU/Linux 12"), KernelFit::Unsupported(_)));
+        assert_eq!(fit("", "6.1.0-40-amd64", "Debian GNU/Linux 12"), KernelFit::Unknown);
+        assert_eq!(fit("Notes\n", "", ""), KernelFit::Unknown);
     }
 }
