@@ -219,6 +219,7 @@ fn a_saved_plan_is_one_that_planning_gives_again() {
             Role {
                 nics,
                 is_busy_polling: true,
+                is_using_onload: true,
                 accepted_risks: vec!["service.firewalld".to_owned()],
                 ..desk.role.clone()
             },

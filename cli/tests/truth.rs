@@ -180,7 +180,7 @@ const UNTRIED: &[(&str, &[&str])] = &[
             "nic.isolated_cpus_near",
             "nic.link_up",
             "nic.numa_node",
-            "nic.onload",
+            "nic.onload_queues",
             "nic.pcie_aspm",
             "nic.pcie_link_speed",
             "nic.pcie_link_width",
@@ -228,6 +228,7 @@ const UNTRIED: &[(&str, &[&str])] = &[
         ],
     ),
     ("set by netlink, which the guest's script does not speak", &["nic.irq_suspend_timeout"]),
+    ("set through Onload's module, which the kernel does not have", &["nic.onload_queues"]),
     ("the emulated processor cannot divide its cache", &["sysfs.resctrl.ways"]),
     ("no BPF scheduler is loaded, so there is nothing to stop", &["sysfs.sched_ext"]),
 ];

@@ -1,6 +1,7 @@
 //! Onload as terminal text: what is installed, and procedures before they run.
 
 use crate::nics::{NicView, Solarflare};
+use lowlat_host::Reading;
 use lowlat_net::onload::{Procedure, Step};
 use lowlat_text::text::{BOLD, DIM, add_field, add_heading, add_painted, add_wrapped, paint};
 use lowlat_text::units::clean;
@@ -18,6 +19,8 @@ pub struct OnloadStatus<'a> {
     pub found: Option<String>,
     pub version: Option<String>,
     pub is_loaded: bool,
+    /// Interfaces with the number of their queues that Onload drives over AF_XDP; absent if it does not tell.
+    pub registered: Vec<(&'a String, &'a Reading<u32>)>,
     /// Programs that come with it, each with its path if it is installed.
     pub helpers: Vec<(&'static str, Option<String>)>,
 }
@@ -37,6 +40,19 @@ pub fn onload_status_text(status: &OnloadStatus<'_>, width: usize) -> String {
     let present: Vec<&str> =
         status.helpers.iter().filter_map(|(name, path)| path.as_ref().map(|_| *name)).collect();
     field(&mut out, "Programs", &if present.is_empty() { "none".to_owned() } else { present.join(", ") });
+    let known = status.registered.iter().filter_map(|(name, queues)| Some((name, queues.known()?)));
+    let driven: Vec<String> = known
+        .clone()
+        .filter(|(_, queues)| **queues > 0)
+        .map(|(name, queues)| format!("{name} ({queues} {})", if *queues == 1 { "queue" } else { "queues" }))
+        .collect();
+    let unread = status.registered.iter().find_map(|(_, queues)| queues.missing_in_words());
+    match (driven.as_slice(), unread) {
+        ([], Some(why)) if status.is_loaded => field(&mut out, "Over AF_XDP", &format!("not known: {why}")),
+        ([], _) if known.count() == 0 => {}
+        ([], _) => field(&mut out, "Over AF_XDP", "no interface; lowlat onload register adds one"),
+        (driven, _) => field(&mut out, "Over AF_XDP", &driven.join(", ")),
+    }
     add_heading(&mut out, "Solarflare cards");
     if status.cards.is_empty() {
         add_wrapped(

@@ -65,6 +65,7 @@ const FAMILIES: &[&[Setting]] = &[
     nic::queues::SETTINGS,
     nic::rss::SETTINGS,
     nic::napi::SETTINGS,
+    nic::onload::SETTINGS,
     nic::rings::SETTINGS,
     nic::losses::SETTINGS,
     nic::timestamps::SETTINGS,

@@ -69,8 +69,9 @@ impl Plan {
             isolated: Some(self.isolated.clone()),
             nics,
             accepted_risks: named.chain(of_tokens.map(|token| token.setting.clone())).collect(),
-            // lowlat plans both only if the role requests them.
+            // lowlat plans these only if the role requests them.
             is_busy_polling: of("nic.irq_suspend_timeout").any(|change| change.after != "0"),
+            is_using_onload: of("nic.onload_queues").next().is_some(),
             is_partitioning_cache: of(cache::SETTING).next().is_some(),
             isolate_by: if self.changes.iter().any(partition::is_partition) {
                 IsolateBy::Cpuset

@@ -53,7 +53,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
 }
 
 /// The interface of this name.
-fn found<'a>(host: &'a HostSnapshot, name: &str) -> anyhow::Result<&'a Nic> {
+pub fn found<'a>(host: &'a HostSnapshot, name: &str) -> anyhow::Result<&'a Nic> {
     host.nics.iter().find(|nic| nic.name == name).ok_or_else(|| {
         let names: Vec<&str> = host.nics.iter().map(|nic| nic.name.as_str()).collect();
         let next = match names.as_slice() {

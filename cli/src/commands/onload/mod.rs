@@ -3,6 +3,7 @@
 mod demos;
 mod firmware;
 mod install;
+mod register;
 mod status;
 mod uninstall;
 
@@ -33,6 +34,7 @@ enum Action {
     Status(status::OnloadStatusArgs),
     Install(install::OnloadInstallArgs),
     Firmware(firmware::OnloadFirmwareArgs),
+    Register(register::OnloadRegisterArgs),
     Uninstall(uninstall::OnloadUninstallArgs),
     Demos(demos::OnloadDemosArgs),
 }
@@ -94,6 +96,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
         Action::Status(arguments) => status::run(&arguments),
         Action::Install(arguments) => install::run(&arguments),
         Action::Firmware(arguments) => firmware::run(&arguments),
+        Action::Register(arguments) => register::run(&arguments),
         Action::Uninstall(arguments) => uninstall::run(&arguments),
         Action::Demos(arguments) => demos::run(&arguments),
     }

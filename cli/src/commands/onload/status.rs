@@ -7,7 +7,7 @@ use lowlat_host_run::programs;
 use lowlat_net::onload::HELPERS;
 use lowlat_net_report::{NicView, OnloadStatus, Solarflare, onload_status_text};
 
-/// Show Solarflare cards with their firmware variant, and what of Onload is installed
+/// Show Solarflare cards with their firmware variant, interfaces registered with Onload, and what of it is installed
 #[derive(Debug, Args)]
 #[command(after_help = examples(&[("lowlat onload status", "Show cards and installed programs.")]))]
 pub struct OnloadStatusArgs {
@@ -34,6 +34,7 @@ pub fn run(arguments: &OnloadStatusArgs) -> anyhow::Result<Exit> {
             .collect(),
         found: stack.and_then(|stack| stack.found.known().cloned()),
         version: stack.and_then(|stack| stack.version.known().cloned()),
+        registered: host.snapshot.nics.iter().map(|nic| (&nic.name, &nic.onload_queues)).collect(),
         is_loaded: stack.is_some_and(|stack| stack.is_loaded.known() == Some(&true)),
         helpers: HELPERS.map(|name| (name, programs::find(&host.root, name, &path()))).to_vec(),
     };

@@ -197,15 +197,23 @@ mod tests {
     #[test]
     fn operations_are_counted_after_the_warm_up_and_the_clock_is_read_rarely() {
         let (gate, slot) = (StartGate::default(), ResultSlot::default());
-        let mut pace = Pace::new(&gate, &slot, Times { warm_up_ns: 2_000_000, measured_ns: 20_000_000 });
         gate.open();
-        pace.begin();
-        let mut all = 1_u64;
-        while pace.goes_on() {
-            all += 1;
-        }
-        let counted = slot.operations.load(Ordering::Relaxed);
-        assert!(counted > 0 && counted < all && pace.batch > 100, "{counted} of {all}, {}", pace.batch);
+        // Other work may take the CPU for a whole window.
+        let mut windows_ns = [20_000_000, 200_000_000, 2_000_000_000].into_iter();
+        let (pace, all, counted) = loop {
+            let times = Times { warm_up_ns: 2_000_000, measured_ns: windows_ns.next().expect("a count") };
+            let mut pace = Pace::new(&gate, &slot, times);
+            pace.begin();
+            let mut all = 1_u64;
+            while pace.goes_on() {
+                all += 1;
+            }
+            let counted = slot.operations.load(Ordering::Relaxed);
+            if counted > 0 {
+                break (pace, all, counted);
+            }
+        };
+        assert!(counted < all && pace.batch > 100, "{counted} of {all}, {}", pace.batch);
         let samples: u32 = slot.times.as_flattened().iter().map(|of| of.load(Ordering::Relaxed)).sum();
         assert!(samples > 1 && u64::from(samples) < counted, "{samples} of {counted}");
         for ns in [16, 17, 100, 999, 5_000, 1 << 40] {
@@ -219,6 +227,6 @@ mod tests {
         let mut idle = Pace::new(&gate, &late, Times { warm_up_ns: 1_000_000, measured_ns: 2_000_000 });
         idle.begin();
         assert!(!idle.goes_on() && late.operations.load(Ordering::Relaxed) == 0);
-        assert_eq!(gate.ready.load(Ordering::Relaxed), 2);
+        assert!(gate.ready.load(Ordering::Relaxed) >= 2);
     }
 }

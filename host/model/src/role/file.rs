@@ -7,6 +7,7 @@
 //! nics = ["eth0"]
 //! accept-risk = ["boot.selinux"]
 //! busy-poll = true
+//! onload = true
 //! isolate-by = "cpuset"
 //! ```
 
@@ -37,6 +38,8 @@ struct Fields {
     accept_risk: Vec<Spanned<String>>,
     #[serde(default)]
     busy_poll: bool,
+    #[serde(default)]
+    onload: bool,
     #[serde(default)]
     isolate_by: IsolateBy,
 }
@@ -95,6 +98,7 @@ impl RoleFile {
             nics: self.nics(host)?,
             accepted_risks: self.accepted_risks(setting_ids)?,
             is_busy_polling: self.fields.busy_poll,
+            is_using_onload: self.fields.onload,
             is_partitioning_cache: false,
             isolate_by: self.fields.isolate_by,
             source: RoleSource::Named,

@@ -24,6 +24,9 @@ pub struct Role {
     /// they find packets.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_busy_polling: bool,
+    /// True if these interfaces are registered with Onload, which then drives them over AF_XDP.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_using_onload: bool,
     /// True if the isolated CPUs get ways of the cache that housekeeping cannot fill.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_partitioning_cache: bool,

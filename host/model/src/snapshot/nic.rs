@@ -81,6 +81,10 @@ pub struct Nic {
     /// XDP abilities by the kernel's name: "basic", "xsk-zerocopy".
     #[serde(skip_serializing_if = "Reading::is_absent")]
     pub xdp_features: Reading<Vec<String>>,
+    /// Queues that Onload drives over AF_XDP; 0 if the interface is not registered with it. Absent without Onload's module,
+    /// for cards of its own, and from releases that do not tell.
+    #[serde(skip_serializing_if = "Reading::is_absent")]
+    pub onload_queues: Reading<u32>,
     /// Packets dropped or received with errors since the driver was loaded, by the kernel's name of the counter
     /// (/sys/class/net/IF/statistics).
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]

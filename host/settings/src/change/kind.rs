@@ -302,6 +302,8 @@ pub enum Wire {
     Indirection,
     /// Values of the NAPI instance that polls a queue, through the family `netdev`.
     Napi,
+    /// Files of Onload's module.
+    Onload,
 }
 
 /// The field of one parameter.

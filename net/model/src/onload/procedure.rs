@@ -298,10 +298,13 @@ pub fn uninstall(installed: &Installed) -> Result<Procedure, Refusal> {
     if !installed.initramfs.is_empty() {
         steps.push(step("write the initramfs with the kernel's own driver", installed.initramfs, ""));
     }
-    for driver in drivers {
+    // Without a card, Onload's tools alone had loaded it.
+    for driver in drivers.iter().filter(|_| !interfaces.is_empty()) {
         steps.push(step("load the kernel's own driver", &["modprobe", driver], ""));
     }
-    Ok(Procedure { title: "Remove Onload".to_owned(), steps, needs_reboot: false, notes: Vec::new() })
+    let notes =
+        vec!["The unpacked release, the user onload_cplane and some empty folders of it stay.".to_owned()];
+    Ok(Procedure { title: "Remove Onload".to_owned(), steps, needs_reboot: false, notes })
 }
 
 /// Returns the folder of the ef_vi demonstrations below an unpacked release.

@@ -5,6 +5,7 @@ pub(super) mod link;
 pub(super) mod losses;
 pub(super) mod moderation;
 pub(super) mod napi;
+pub(super) mod onload;
 mod parameter;
 pub(super) mod queues;
 pub(super) mod rings;

@@ -98,6 +98,7 @@ mod tests {
                 Wire::Fec => "encoding",
                 Wire::Indirection => "equal",
                 Wire::Napi => "rx-0/gro-flush-timeout",
+                Wire::Onload => "queues",
             };
             (group.undo_kind.to_owned(), format!("enp1s0 {name}"))
         });

@@ -4,6 +4,7 @@
 pub(crate) mod addresses;
 pub(crate) mod ethtool;
 mod napi;
+mod onload;
 mod sysfs;
 mod vendor;
 
@@ -73,6 +74,7 @@ fn nic(root: &Root, name: &str, vendors: &mut Vendors<'_>) -> Nic {
     let mut nic = with_answers(nic, answers);
     nic.oui_vendor = nic.mac.as_ref().and_then(|mac| vendors.of(mac));
     nic.napis = netdev.as_ref().and_then(|answers| answers.napis.clone());
+    nic.onload_queues = onload::queues(root, name);
     nic.xdp_features = netdev.and_then(|answers| answers.xdp_features);
     nic
 }

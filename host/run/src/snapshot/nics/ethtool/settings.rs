@@ -7,7 +7,9 @@ mod fec;
 mod field;
 mod indirection;
 
+use super::super::onload;
 use super::napi;
+use crate::Root;
 use crate::netlink::{Connection, Family, Refusal};
 use lowlat_settings::change::{Ethtool, Field, Wire};
 use rustix::io::Errno;
@@ -33,6 +35,8 @@ enum Parameter {
     Indirection,
     /// A value of the NAPI instance that polls a queue.
     Napi(napi::NapiParameter),
+    /// Queues registered with Onload.
+    Onload,
 }
 
 /// The value of a setting.
@@ -107,6 +111,7 @@ impl Setting {
             Wire::Fec => (name == fec::NAME).then_some(Parameter::Fec)?,
             Wire::Indirection => (name == indirection::NAME).then_some(Parameter::Indirection)?,
             Wire::Napi => Parameter::Napi(napi::NapiParameter::parse(name)?),
+            Wire::Onload => (name == "queues").then_some(Parameter::Onload)?,
         };
         Some(Self { group, parameter })
     }
@@ -123,7 +128,9 @@ impl Setting {
         let (value, expected) = match &self.parameter {
             Parameter::Feature(_) => (on_off(), SWITCH),
             Parameter::Field { field, .. } if field.is_switch => (on_off(), SWITCH),
-            Parameter::Field { .. } => (number().filter(|value| value.raw().is_some()), NUMBER),
+            Parameter::Field { .. } | Parameter::Onload => {
+                (number().filter(|value| value.raw().is_some()), NUMBER)
+            }
             Parameter::Fec => (fec::is_valid(text).then(|| Value::Text(text.to_owned())), fec::EXPECTED),
             Parameter::Indirection => (
                 number().or_else(|| indirection::is_table(text).then(|| Value::Text(text.to_owned()))),
@@ -147,6 +154,10 @@ impl Setting {
             Parameter::Fec => fec::get(interface),
             Parameter::Indirection => indirection::get(interface),
             Parameter::Napi(parameter) => parameter.get(interface),
+            Parameter::Onload => {
+                let queues = onload::queues(&Root::live(), interface);
+                Ok(queues.known().map(|queues| Value::Number((*queues).into())))
+            }
         };
         match found {
             Ok(found) => Ok(found),
@@ -163,6 +174,9 @@ impl Setting {
             Parameter::Fec => fec::set(interface, &to.to_string()),
             Parameter::Indirection => indirection::set(interface, to).map_err(Refusal::from),
             Parameter::Napi(parameter) => parameter.set(interface, to),
+            Parameter::Onload => {
+                onload::register(interface, to.raw().unwrap_or_default()).map_err(Refusal::from)
+            }
         };
         set.map_err(|refusal| self.error(interface, &refusal))?;
         // A feature that cannot be changed is ignored without an error.

@@ -7,6 +7,7 @@ pub mod eee;
 pub mod feature;
 pub mod fec;
 pub mod napi;
+pub mod onload;
 pub mod pause;
 pub mod rings;
 pub mod rss;
@@ -32,6 +33,7 @@ pub const KINDS: &[&NicKind] = &[
     &feature::KIND,
     &fec::KIND,
     &napi::KIND,
+    &onload::KIND,
     &pause::KIND,
     &rings::KIND,
     &steering::RPS,

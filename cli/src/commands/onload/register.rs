@@ -1,0 +1,51 @@
+//! `lowlat onload register`.
+
+use crate::commands::{help, net, tune};
+use crate::{exit::Exit, host::HostArgs, output};
+use clap::Args;
+use lowlat_plan::Plan;
+use lowlat_tune_run::flow::ApplyOptions;
+use std::path::PathBuf;
+
+/// Let Onload drive an interface without a card of its own over AF_XDP, through the undo log
+#[derive(Debug, Args)]
+#[command(after_help = help("Onload's module must be loaded. The kernel goes on to serve programs that run without Onload. A reboot ends the \
+    registration, unless `onload = true` is in the role of a plan in force; `lowlat tune rollback` ends it at once.\n\n\
+    Exit codes: 0 nothing to change or in force, 1 to be registered, 2 error, 4 not known whether it is registered.", &[
+    ("lowlat onload register enp1s0f1 --dry-run", "Show what would change."),
+    ("sudo lowlat onload register enp1s0f1", "Register it, after confirmation."),
+]))]
+pub struct OnloadRegisterArgs {
+    /// Register this interface
+    #[arg(value_name = "IF")]
+    interface: String,
+    #[command(flatten)]
+    host: HostArgs,
+    /// Show the changes; write nothing
+    #[arg(long, conflicts_with = "yes")]
+    dry_run: bool,
+    /// Do not ask for confirmation
+    #[arg(long)]
+    yes: bool,
+    /// Print the plan or the result as JSON
+    #[arg(long)]
+    json: bool,
+    /// Keep lowlat's own files here
+    #[arg(long, value_name = "DIR", hide = true)]
+    state_dir: Option<PathBuf>,
+}
+
+pub fn run(arguments: &OnloadRegisterArgs) -> anyhow::Result<Exit> {
+    let mut host = arguments.host.read()?;
+    host.role.nics = vec![net::found(&host.snapshot, &arguments.interface)?.name.clone()];
+    host.role.is_using_onload = true;
+    let plan =
+        Plan::of_some(&host.context(), env!("CARGO_PKG_VERSION"), |setting| setting.id == "nic.onload_queues");
+    if !arguments.dry_run {
+        let site = tune::open(&arguments.host.root, arguments.state_dir.as_ref())?;
+        let answers = (arguments.yes, arguments.json);
+        return tune::carry_out_here(&site, &host.snapshot, plan, ApplyOptions::default(), answers);
+    }
+    output::print_as(arguments.json, &plan, |width| lowlat_tune_report::plan_text(&plan, width))?;
+    Ok(plan.claim().into())
+}
