@@ -245,6 +245,21 @@ fn a_bundle_is_opened_for_the_archive_in_it() {
 }
 
 #[test]
+fn packages_are_installed_by_their_manager() {
+    let vendor = Vendor::new();
+    let log = vendor.path("log").display().to_string();
+    let install = |files: &[&str]| vendor.onload(&[&["install", "--yes", "--log", &log], files].concat());
+    let done = install(&["/d/onload-user_9.2.1_amd64.deb", "/d/onload-dkms_9.2.1_all.deb"]);
+    assert_eq!(done.status.code(), Some(0), "{}", text(&done.stderr));
+    let apt = "apt-get install -y /d/onload-user_9.2.1_amd64.deb /d/onload-dkms_9.2.1_all.deb";
+    assert_eq!(vendor.calls(), [apt, "onload_tool reload"]);
+    let mixed = install(&["/d/onload-user_9.2.1_amd64.deb", "/d/libsfcgal1_1.4.1_amd64.deb"]);
+    assert_eq!(mixed.status.code(), Some(2));
+    assert!(text(&mixed.stderr).contains("expected one archive, or packages of Onload of one format"));
+    assert_eq!(vendor.calls().len(), 2);
+}
+
+#[test]
 fn foreign_packages_are_neither_named_nor_taken_along() {
     let vendor = Vendor::new();
     vendor.program(&vendor.path("bin/rpm"), "exit 1\n");

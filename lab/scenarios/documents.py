@@ -40,6 +40,7 @@ ELSEWHERE = {
     r"--redfish": "needs a management controller; the tests of lowlat bios have one",
     r"^ansible-": "the scenario `rollout`",
     r"sockperf": "another program",
+    r"onload": "needs a release of Onload, which lowlat does not bring",
     r"cache false-sharing|cache c2c": "needs the kernel's userfaultfd or counters, which a container has not",
 }
 # What a host with two CPUs has instead, beside other programs.

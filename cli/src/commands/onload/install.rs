@@ -6,7 +6,7 @@ use anyhow::{Context as _, bail, ensure};
 use clap::Args;
 use lowlat_host::Reading;
 use lowlat_host_run::{Root, programs, snapshot};
-use lowlat_net::onload::{KernelFit, Release, fit, install};
+use lowlat_net::onload::{KernelFit, Release, fit, install, install_packages};
 use std::path::{Path, PathBuf};
 
 /// Folders of crti.o that compilers of other distributions do not search.
@@ -19,9 +19,10 @@ const STARTUP_FOLDERS: [&str; 3] = ["/usr/lib64", "/usr/lib/x86_64-linux-gnu", "
     ("sudo lowlat onload install onload-9.2.1.tgz", "Build and install it, after a question."),
 ]))]
 pub struct OnloadInstallArgs {
-    /// Archive of a release, such as openonload-201811-u1.tgz or onload-9.2.1.tgz, or the vendor's bundle of it
-    #[arg(value_name = "ARCHIVE")]
-    archive: PathBuf,
+    /// Archive of a release, such as openonload-201811-u1.tgz or onload-9.2.1.tgz, the vendor's bundle of it, or its
+    /// packages (.deb, .rpm)
+    #[arg(value_name = "ARCHIVE", required = true)]
+    archives: Vec<PathBuf>,
     /// Unpack it in this folder
     #[arg(long, value_name = "DIR", default_value = "/usr/local/src")]
     into: PathBuf,
@@ -32,9 +33,25 @@ pub struct OnloadInstallArgs {
 }
 
 pub fn run(arguments: &OnloadInstallArgs) -> anyhow::Result<Exit> {
-    let archive = std::path::absolute(&arguments.archive)?;
+    let files = arguments.archives.iter().map(std::path::absolute).collect::<Result<Vec<PathBuf>, _>>()?;
+    let root = Root::live();
+    let host = snapshot::read_without_knobs(&root);
+    let names: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
+    if let Some(procedure) = install_packages(&names) {
+        if !arguments.running.dry_run {
+            arguments.guard.check("load the driver", &host)?;
+        }
+        return perform(&procedure, &arguments.running);
+    }
+    let [archive] = files.as_slice() else {
+        bail!(
+            "cannot install {}: expected one archive, or packages of Onload of one format\nhint: name one .tgz or .zip \
+             file, or only .deb or only .rpm files",
+            names.join(", ")
+        );
+    };
     let name = archive.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    let found = Release::parse(name).map(|release| (release, None)).or_else(|| bundled(&archive));
+    let found = Release::parse(name).map(|release| (release, None)).or_else(|| bundled(archive));
     let (release, inside) = found.with_context(|| {
         format!(
             "cannot install {}: its name is not that of a release\nhint: expected a name such as \
@@ -42,11 +59,9 @@ pub fn run(arguments: &OnloadInstallArgs) -> anyhow::Result<Exit> {
             archive.display()
         )
     })?;
-    check_sum(&archive, name)?;
-    let root = Root::live();
-    let host = snapshot::read_without_knobs(&root);
+    check_sum(archive, name)?;
     let [kernel, distribution] = [&host.kernel.release, &host.kernel.distribution].map(Reading::text);
-    let notes = release_notes(&archive, &release, inside.as_deref()).unwrap_or_default();
+    let notes = release_notes(archive, &release, inside.as_deref()).unwrap_or_default();
     let fit = fit(&notes, kernel, distribution);
     let level = if matches!(fit, KernelFit::Supported(_)) { "note" } else { "warning" };
     output::talk(&format!("{level}: {distribution}, kernel {kernel}: {fit}"));
@@ -59,7 +74,7 @@ pub fn run(arguments: &OnloadInstallArgs) -> anyhow::Result<Exit> {
     if !arguments.running.dry_run {
         arguments.guard.check("load the driver", &host)?;
     }
-    let [archive, into] = [&archive, &into].map(|path| path.display().to_string());
+    let [archive, into] = [archive, &into].map(|path| path.display().to_string());
     let procedure = install(&release, &archive, inside.as_deref(), &into, startup_folder(&root));
     perform(&procedure, &arguments.running)
 }

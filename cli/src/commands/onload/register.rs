@@ -9,8 +9,8 @@ use std::path::PathBuf;
 
 /// Let Onload drive an interface without a card of its own over AF_XDP, through the undo log
 #[derive(Debug, Args)]
-#[command(after_help = help("Onload's module must be loaded. The kernel goes on to serve programs that run without Onload. A reboot ends the \
-    registration, unless `onload = true` is in the role of a plan in force; `lowlat tune rollback` ends it at once.\n\n\
+#[command(after_help = help("Onload's module must be loaded. The kernel goes on to serve programs that run without Onload. lowlat.service \
+    registers the interface again after a reboot; `lowlat tune rollback` ends it while the interface is down.\n\n\
     Exit codes: 0 nothing to change or in force, 1 to be registered, 2 error, 4 not known whether it is registered.", &[
     ("lowlat onload register enp1s0f1 --dry-run", "Show what would change."),
     ("sudo lowlat onload register enp1s0f1", "Register it, after confirmation."),
@@ -39,8 +39,9 @@ pub fn run(arguments: &OnloadRegisterArgs) -> anyhow::Result<Exit> {
     let mut host = arguments.host.read()?;
     host.role.nics = vec![net::found(&host.snapshot, &arguments.interface)?.name.clone()];
     host.role.is_using_onload = true;
-    let plan =
-        Plan::of_some(&host.context(), env!("CARGO_PKG_VERSION"), |setting| setting.id == "nic.onload_queues");
+    let plan = Plan::of_some(&host.context(), env!("CARGO_PKG_VERSION"), |setting| {
+        setting.id == "nic.onload_queues"
+    });
     if !arguments.dry_run {
         let site = tune::open(&arguments.host.root, arguments.state_dir.as_ref())?;
         let answers = (arguments.yes, arguments.json);

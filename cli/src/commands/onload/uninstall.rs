@@ -37,12 +37,13 @@ const MANAGERS: [PackageManager; 2] = [
     },
 ];
 /// Onload's packages; some own no file that is in use.
-const PACKAGES: [&str; 9] = [
+const PACKAGES: [&str; 10] = [
     "onload",
     "onload-user",
     "onload-dkms",
     "onload-source",
     "onload-dev",
+    "onload-examples",
     "onload-kmod",
     "openonload",
     "sfc-dkms",

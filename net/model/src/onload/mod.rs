@@ -5,7 +5,7 @@ mod release;
 
 pub use procedure::{
     HELPERS, Installed, Procedure, Refusal, Step, VARIANT, boot_program, build_demos, check_session, demos,
-    demos_folder, demos_makefile, firmware, firmware_variant, install, is_card_driver, is_x4,
-    running_variant, uninstall,
+    demos_folder, demos_makefile, firmware, firmware_variant, install, install_packages, is_card_driver,
+    is_x4, running_variant, uninstall,
 };
 pub use release::{KernelFit, Release, fit};

@@ -159,17 +159,47 @@ pub fn install(
         folder: scripts,
         ..step("install them", &["./onload_install", "--nobuild"], "lowlat onload uninstall")
     });
-    steps.push(step(
-        "load the driver, which interrupts the links of the card",
-        &["onload_tool", "reload"],
-        "onload_tool unload",
-    ));
+    steps.push(reload());
     Procedure {
         title: format!("Install Onload {}", release.version),
         steps,
         needs_reboot: false,
         notes: vec!["The build needs gcc, make and the headers of the running kernel.".to_owned()],
     }
+}
+
+/// Returns how to install packages of a release, such as onload-user_9.2.1_amd64.deb, by their paths. `None` if a file is no
+/// package of Onload, or they are of two formats.
+pub fn install_packages(files: &[String]) -> Option<Procedure> {
+    /// Starts of the names that Onload's own makers of packages give them.
+    const NAMES: [&str; 6] =
+        ["onload", "openonload", "enterpriseonload", "cloudonload", "sfutils", "kernel-module-sfc"];
+    const MANAGERS: [(&str, [&str; 3]); 2] =
+        [(".deb", ["apt-get", "install", "-y"]), (".rpm", ["dnf", "install", "-y"])];
+    let is_onloads = |file: &String| {
+        let name = file.rsplit('/').next().unwrap_or_default();
+        NAMES.iter().any(|start| name.starts_with(start))
+    };
+    let all_end = |ending: &str| files.iter().all(|file| file.ends_with(ending) && is_onloads(file));
+    let (_, manager) = MANAGERS.iter().find(|(ending, _)| !files.is_empty() && all_end(ending))?;
+    let words: Vec<&str> = manager.iter().copied().chain(files.iter().map(String::as_str)).collect();
+    Some(Procedure {
+        title: "Install Onload's packages".to_owned(),
+        steps: vec![
+            step("install the packages, which may build the driver", &words, "lowlat onload uninstall"),
+            reload(),
+        ],
+        needs_reboot: false,
+        notes: Vec::new(),
+    })
+}
+
+fn reload() -> Step {
+    step(
+        "load the driver, which interrupts the links of the card",
+        &["onload_tool", "reload"],
+        "onload_tool unload",
+    )
 }
 
 /// Returns how to update the firmware of a card and choose its variant; `present` is the current one, if known. An X4
@@ -412,6 +442,28 @@ mod tests {
         assert_eq!(procedure.steps[1].folder, "/opt/openonload-201811/scripts");
         assert_eq!(procedure.steps[1].environment, [("LIBRARY_PATH".to_owned(), "/usr/lib64".to_owned())]);
         assert!(procedure.steps[2].environment.is_empty());
+    }
+
+    #[test]
+    fn packages_of_one_format_are_installed() {
+        let files = |names: &str| names.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        let procedure =
+            install_packages(&files("/d/onload-user_9.2.1_amd64.deb /d/onload-dkms_9.2.1_all.deb"));
+        assert_eq!(
+            commands(&procedure.unwrap()),
+            [
+                "apt-get install -y /d/onload-user_9.2.1_amd64.deb /d/onload-dkms_9.2.1_all.deb",
+                "onload_tool reload"
+            ]
+        );
+        let procedure = install_packages(&files("onload-9.2.1-1.el9.x86_64.rpm")).unwrap();
+        assert_eq!(commands(&procedure)[0], "dnf install -y onload-9.2.1-1.el9.x86_64.rpm");
+        for other in
+            ["onload-9.2.1.tgz", "onload_9.deb onload-9.rpm", "libsfcgal1_1.4.deb", "onload.deb x.deb", ""]
+        {
+            assert_eq!(install_packages(&files(other)), None, "{other}");
+        }
+        assert_eq!(install_packages(&[]), None);
     }
 
     #[test]

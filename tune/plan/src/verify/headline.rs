@@ -5,7 +5,7 @@ use super::{Headline, Row, Standing, culprit, irq};
 use crate::{Plan, partition};
 use lowlat_host::{CpuSet, Reading, snapshot::Irq};
 use lowlat_settings::{
-    change::{Change, Target, WhyLeftOut, cache},
+    change::{Target, WhyLeftOut},
     judge::first_of,
 };
 
@@ -42,8 +42,11 @@ pub(super) fn of(scene: &Scene<'_>, changes: &[Row]) -> (Headline, Vec<Row>) {
             rows.push(of_set(scene, setting, what, cpus, changes));
         }
     }
-    let is_of_caches = |change: &Change| change.settings.iter().all(|id| id == cache::SETTING);
-    let is_moving = scene.plan.changes.is_empty() || !scene.plan.changes.iter().all(is_of_caches);
+    // A plan of some settings, such as those of caches, moves none.
+    let changed = scene.plan.changes.iter().flat_map(|change| &change.settings);
+    let left_out = scene.plan.left_out.iter().map(|left| &left.setting);
+    let is_moving =
+        scene.plan.changes.is_empty() || changed.chain(left_out).any(|setting| setting.starts_with("irq."));
     if is_moving && !scene.host.interrupts.irqs.is_empty() && !scene.plan.isolated.is_empty() {
         rows.push(of_irqs(scene, &mut headline));
     }

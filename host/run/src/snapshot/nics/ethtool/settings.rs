@@ -199,6 +199,10 @@ impl Setting {
         let next = match errno {
             Errno::PERM | Errno::ACCESS => "run as root",
             Errno::NODEV => "the interface does not exist; make a new plan",
+            Errno::BUSY if self.parameter == Parameter::Onload => {
+                "Onload leaves an interface only while it is down: take it down with `ip link`, try again, and bring it \
+                 up; a reboot does it too"
+            }
             Errno::BUSY => "the queues are in use (XDP, AF_XDP, TC); stop that, or leave this step out",
             _ if is_adaptive("rx-", "adaptive-rx") => {
                 "adaptive-rx is on; turn it off first, or leave this step out"
