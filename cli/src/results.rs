@@ -207,7 +207,7 @@ mod tests {
     /// Arguments that name a file to read or to append to, a directory, or the start of new names.
     const OTHERS: [&str; 31] = [
         "a",
-        "archive",
+        "archives",
         "b",
         "ca",
         "credentials_file",

@@ -50,6 +50,7 @@ const RUNS: &[&[&str]] = &[
     &["pipeline", "size", "--check", "2", "--duration", "300ms", "--force"],
     &["workload", "list"],
     &["onload", "status", "--root", "{host}"],
+    &["onload", "register", "enp65s0", "--root", "{host}", "--dry-run"],
 ];
 
 /// Commands that another test runs, with its file.

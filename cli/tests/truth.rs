@@ -180,7 +180,7 @@ const UNTRIED: &[(&str, &[&str])] = &[
             "nic.isolated_cpus_near",
             "nic.link_up",
             "nic.numa_node",
-            "nic.onload_queues",
+            "nic.onload",
             "nic.pcie_aspm",
             "nic.pcie_link_speed",
             "nic.pcie_link_width",

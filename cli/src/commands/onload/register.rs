@@ -10,7 +10,8 @@ use std::path::PathBuf;
 /// Let Onload drive an interface without a card of its own over AF_XDP, through the undo log
 #[derive(Debug, Args)]
 #[command(after_help = help("Onload's module must be loaded. The kernel goes on to serve programs that run without Onload. lowlat.service \
-    registers the interface again after a reboot; `lowlat tune rollback` ends it while the interface is down.\n\n\
+    registers the interface again after a reboot; Onload keeps a registration until its \
+    module is unloaded: `onload_tool reload`, then `lowlat tune rollback`, or a reboot ends it.\n\n\
     Exit codes: 0 nothing to change or in force, 1 to be registered, 2 error, 4 not known whether it is registered.", &[
     ("lowlat onload register enp1s0f1 --dry-run", "Show what would change."),
     ("sudo lowlat onload register enp1s0f1", "Register it, after confirmation."),

@@ -43,10 +43,10 @@ pub(super) fn of(scene: &Scene<'_>, changes: &[Row]) -> (Headline, Vec<Row>) {
         }
     }
     // A plan of some settings, such as those of caches, moves none.
-    let changed = scene.plan.changes.iter().flat_map(|change| &change.settings);
-    let left_out = scene.plan.left_out.iter().map(|left| &left.setting);
-    let is_moving =
-        scene.plan.changes.is_empty() || changed.chain(left_out).any(|setting| setting.starts_with("irq."));
+    let Plan { changes: planned, left_out, .. } = scene.plan;
+    let is_moving = planned.is_empty()
+        || planned.iter().any(|change| matches!(change.target, Target::IrqAffinity { .. }))
+        || left_out.iter().any(|left| left.setting.starts_with("irq."));
     if is_moving && !scene.host.interrupts.irqs.is_empty() && !scene.plan.isolated.is_empty() {
         rows.push(of_irqs(scene, &mut headline));
     }

@@ -487,6 +487,24 @@ fn one_instance_that_defers_is_a_fault_unless_an_application_polls() {
     for id in ["nic.irq_suspend_timeout", "nic.gro_flush_timeout", "nic.napi_defer_hard_irqs"] {
         assert_eq!(fixture.finding(id).verdict, Good, "{id}");
     }
+    check(
+        "nic.onload_queues",
+        &[
+            ("no role with Onload", |_| {}, NotApplicable),
+            ("no role, not registered", |f| f.nic().onload_queues = known(0_u32), NotApplicable),
+            ("registered", |f| f.nic().onload_queues = known(2_u32), Good),
+            ("no module", |f| f.role.is_using_onload = true, Unknown),
+            ("denied", |f| f.nic().onload_queues = Reading::Denied, Unknown),
+        ],
+    );
+    let mut fixture = good_host();
+    (fixture.nic().onload_queues, fixture.role.is_using_onload) = (Reading::Known(0), true);
+    assert_eq!(fixture.finding("nic.onload_queues").verdict, Wrong);
+    let steps = fixture.proposal("nic.onload_queues").steps;
+    for step in &steps {
+        step.target.kind().put(&mut fixture.host, &step.after);
+    }
+    assert_eq!((steps.len(), fixture.finding("nic.onload_queues").verdict), (1, Good));
     let path = "/sys/class/net/eth0/threaded";
     let mut fixture = good_host();
     for (text, verdict) in [("0", Good), ("1", Wrong)] {

@@ -200,8 +200,8 @@ impl Setting {
             Errno::PERM | Errno::ACCESS => "run as root",
             Errno::NODEV => "the interface does not exist; make a new plan",
             Errno::BUSY if self.parameter == Parameter::Onload => {
-                "Onload leaves an interface only while it is down: take it down with `ip link`, try again, and bring it \
-                 up; a reboot does it too"
+                "releases of Onload so far keep a registration until their module is unloaded: run `onload_tool reload` \
+                 and try again, or reboot"
             }
             Errno::BUSY => "the queues are in use (XDP, AF_XDP, TC); stop that, or leave this step out",
             _ if is_adaptive("rx-", "adaptive-rx") => {
