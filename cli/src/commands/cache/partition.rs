@@ -1,10 +1,9 @@
 //! `lowlat cache partition`: gives the isolated CPUs ways of the cache that housekeeping cannot fill.
 
-use crate::commands::{help, tune};
+use crate::commands::{help, tune::CarryOutArgs};
 use crate::{
     exit::Exit,
     host::{Host, HostArgs},
-    output,
 };
 use anyhow::bail;
 use clap::Args;
@@ -12,7 +11,6 @@ use lowlat_host::{HostSnapshot, resctrl::Resctrl};
 use lowlat_plan::Plan;
 use lowlat_settings::change::{WhyLeftOut, cache};
 use lowlat_tune_run::flow::ApplyOptions;
-use std::path::PathBuf;
 
 /// Give the isolated CPUs ways of the cache that housekeeping cannot fill (resctrl)
 #[derive(Debug, Args)]
@@ -28,32 +26,19 @@ use std::path::PathBuf;
 pub struct CachePartitionArgs {
     #[command(flatten)]
     host: HostArgs,
-    /// Show the changes; write nothing
-    #[arg(long, conflicts_with = "yes")]
-    dry_run: bool,
-    /// Do not ask for confirmation
-    #[arg(long)]
-    yes: bool,
-    /// Print the plan or the result as JSON
-    #[arg(long)]
-    json: bool,
-    /// Keep lowlat's own files here
-    #[arg(long, value_name = "DIR", hide = true)]
-    state_dir: Option<PathBuf>,
+    #[command(flatten)]
+    carry_out: CarryOutArgs,
 }
 
 pub fn run(arguments: &CachePartitionArgs) -> anyhow::Result<Exit> {
     let mut host = arguments.host.read()?;
     let plan = planned(&mut host)?;
-    if arguments.dry_run {
-        output::print_as(arguments.json, &plan, |width| lowlat_tune_report::plan_text(&plan, width))?;
-        return Ok(plan.claim().into());
-    }
-    let site = tune::open(&arguments.host.root, arguments.state_dir.as_ref())?;
-    let answers = (arguments.yes, arguments.json);
-    let is_mounted = Resctrl::of(&host.snapshot).is_some();
-    let done = tune::carry_out_here(&site, &host.snapshot, plan, ApplyOptions::default(), answers)?;
-    if is_mounted {
+    let needs_no_mount = arguments.carry_out.dry_run || Resctrl::of(&host.snapshot).is_some();
+    let carry_out = |host: &HostSnapshot, plan: Plan| {
+        arguments.carry_out.run(&arguments.host.root, host, plan, ApplyOptions::default())
+    };
+    let done = carry_out(&host.snapshot, plan)?;
+    if needs_no_mount {
         return Ok(done);
     }
     // The mount shows what the CPU can allocate.
@@ -62,7 +47,7 @@ pub fn run(arguments: &CachePartitionArgs) -> anyhow::Result<Exit> {
         return Ok(done);
     }
     let plan = planned(&mut host)?;
-    tune::carry_out_here(&site, &host.snapshot, plan, ApplyOptions::default(), answers)
+    carry_out(&host.snapshot, plan)
 }
 
 /// Returns the plan of the partition alone, or the reason why none is possible.

@@ -1,11 +1,13 @@
 //! `lowlat net prepare`: the part of the plan that concerns one interface and the network.
 
-use crate::commands::{completions, help, tune};
+use crate::commands::{
+    completions, help,
+    tune::{self, CarryOutArgs},
+};
 use crate::{exit::Exit, host::HostArgs, output};
 use clap::Args;
 use lowlat_plan::Plan;
 use lowlat_tune_run::flow::ApplyOptions;
-use std::path::PathBuf;
 
 /// Prepare the host for network traffic of one interface, through the undo log
 #[derive(Debug, Args)]
@@ -25,27 +27,17 @@ pub struct NetPrepareArgs {
     interface: String,
     #[command(flatten)]
     host: HostArgs,
-    /// Show the changes; write nothing
-    #[arg(long, conflicts_with_all = ["yes", "only_run_time"])]
-    dry_run: bool,
     /// Accept the risk of this setting; repeatable
     #[arg(long, value_name = "ID", add = completions::settings())]
     accept_risk: Vec<String>,
     /// Suspend interrupts while applications busy-poll with epoll (Linux 6.13)
     #[arg(long)]
     for_busy_polling: bool,
-    /// Do not ask for confirmation
-    #[arg(long)]
-    yes: bool,
+    #[command(flatten)]
+    carry_out: CarryOutArgs,
     /// Apply only changes that take effect at once and end with a reboot: no file, no service
-    #[arg(long)]
+    #[arg(long, conflicts_with = "dry_run")]
     only_run_time: bool,
-    /// Print the plan or the result as JSON
-    #[arg(long)]
-    json: bool,
-    /// Keep lowlat's own files here
-    #[arg(long, value_name = "DIR", hide = true)]
-    state_dir: Option<PathBuf>,
 }
 
 pub fn run(arguments: &NetPrepareArgs) -> anyhow::Result<Exit> {
@@ -63,12 +55,6 @@ pub fn run(arguments: &NetPrepareArgs) -> anyhow::Result<Exit> {
     host.role.accepted_risks.extend(arguments.accept_risk.iter().cloned());
     host.role.is_busy_polling |= arguments.for_busy_polling;
     let plan = Plan::for_interface(&host.context(), env!("CARGO_PKG_VERSION"), &arguments.interface);
-    if !arguments.dry_run {
-        let site = tune::open(&arguments.host.root, arguments.state_dir.as_ref())?;
-        let options = ApplyOptions { only_run_time: arguments.only_run_time, ..ApplyOptions::default() };
-        let answers = (arguments.yes, arguments.json);
-        return tune::carry_out_here(&site, &host.snapshot, plan, options, answers);
-    }
-    output::print_as(arguments.json, &plan, |width| lowlat_tune_report::plan_text(&plan, width))?;
-    Ok(plan.claim().into())
+    let options = ApplyOptions { only_run_time: arguments.only_run_time, ..ApplyOptions::default() };
+    arguments.carry_out.run(&arguments.host.root, &host.snapshot, plan, options)
 }

@@ -6,7 +6,7 @@ use anyhow::{Context as _, bail, ensure};
 use clap::Args;
 use lowlat_host::Reading;
 use lowlat_host_run::{Root, programs, snapshot};
-use lowlat_net::onload::{KernelFit, Release, fit, install, install_packages};
+use lowlat_net::onload::{KernelFit, Procedure, Release, fit, install, install_packages};
 use std::path::{Path, PathBuf};
 
 /// Folders of crti.o that compilers of other distributions do not search.
@@ -37,11 +37,14 @@ pub fn run(arguments: &OnloadInstallArgs) -> anyhow::Result<Exit> {
     let root = Root::live();
     let host = snapshot::read_without_knobs(&root);
     let names: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
-    if let Some(procedure) = install_packages(&names) {
+    let start = |procedure: &Procedure| {
         if !arguments.running.dry_run {
             arguments.guard.check("load the driver", &host)?;
         }
-        return perform(&procedure, &arguments.running);
+        perform(procedure, &arguments.running)
+    };
+    if let Some(procedure) = install_packages(&names) {
+        return start(&procedure);
     }
     let [archive] = files.as_slice() else {
         bail!(
@@ -71,12 +74,8 @@ pub fn run(arguments: &OnloadInstallArgs) -> anyhow::Result<Exit> {
         "cannot unpack in {}: no such folder\nhint: create it, or name another with --into",
         into.display()
     );
-    if !arguments.running.dry_run {
-        arguments.guard.check("load the driver", &host)?;
-    }
     let [archive, into] = [archive, &into].map(|path| path.display().to_string());
-    let procedure = install(&release, &archive, inside.as_deref(), &into, startup_folder(&root));
-    perform(&procedure, &arguments.running)
+    start(&install(&release, &archive, inside.as_deref(), &into, startup_folder(&root)))
 }
 
 /// Returns the release in a bundle as the vendor publishes it, a zip file whose own name is a document's number, with the

@@ -1,11 +1,10 @@
 //! `lowlat onload register`.
 
-use crate::commands::{help, net, tune};
-use crate::{exit::Exit, host::HostArgs, output};
+use crate::commands::{help, net, tune::CarryOutArgs};
+use crate::{exit::Exit, host::HostArgs};
 use clap::Args;
 use lowlat_plan::Plan;
 use lowlat_tune_run::flow::ApplyOptions;
-use std::path::PathBuf;
 
 /// Let Onload drive an interface without a card of its own over AF_XDP, through the undo log
 #[derive(Debug, Args)]
@@ -22,18 +21,8 @@ pub struct OnloadRegisterArgs {
     interface: String,
     #[command(flatten)]
     host: HostArgs,
-    /// Show the changes; write nothing
-    #[arg(long, conflicts_with = "yes")]
-    dry_run: bool,
-    /// Do not ask for confirmation
-    #[arg(long)]
-    yes: bool,
-    /// Print the plan or the result as JSON
-    #[arg(long)]
-    json: bool,
-    /// Keep lowlat's own files here
-    #[arg(long, value_name = "DIR", hide = true)]
-    state_dir: Option<PathBuf>,
+    #[command(flatten)]
+    carry_out: CarryOutArgs,
 }
 
 pub fn run(arguments: &OnloadRegisterArgs) -> anyhow::Result<Exit> {
@@ -43,11 +32,5 @@ pub fn run(arguments: &OnloadRegisterArgs) -> anyhow::Result<Exit> {
     let plan = Plan::of_some(&host.context(), env!("CARGO_PKG_VERSION"), |setting| {
         setting.id == "nic.onload_queues"
     });
-    if !arguments.dry_run {
-        let site = tune::open(&arguments.host.root, arguments.state_dir.as_ref())?;
-        let answers = (arguments.yes, arguments.json);
-        return tune::carry_out_here(&site, &host.snapshot, plan, ApplyOptions::default(), answers);
-    }
-    output::print_as(arguments.json, &plan, |width| lowlat_tune_report::plan_text(&plan, width))?;
-    Ok(plan.claim().into())
+    arguments.carry_out.run(&arguments.host.root, &host.snapshot, plan, ApplyOptions::default())
 }

@@ -20,7 +20,10 @@ use lowlat_plan::{
 use lowlat_tune_run::ROLE_FILE;
 use lowlat_tune_run::flow::{self, ApplyOptions, PlanFrom, Ready, Site};
 use lowlat_tune_run::units::Watch;
-use std::{path::PathBuf, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 /// Apply a plan completely or not at all; every step can be rolled back
 #[derive(Debug, Args)]
@@ -119,15 +122,39 @@ fn offer(arguments: &TuneApplyArgs, site: &Site) -> anyhow::Result<RoleOffer> {
     })
 }
 
-/// Asks, applies a plan that was made for this host just now, and prints the outcome.
-pub fn carry_out_here(
-    site: &Site,
-    host: &HostSnapshot,
-    plan: Plan,
-    options: ApplyOptions,
-    answers: (bool, bool),
-) -> anyhow::Result<Exit> {
-    carry_out(site, host, (plan, PlanFrom::Host), options, answers, RoleOffer::None)
+/// What to do with a plan that another command has just made for this host.
+#[derive(Debug, Args)]
+pub struct CarryOutArgs {
+    /// Show the changes; write nothing
+    #[arg(long, conflicts_with = "yes")]
+    pub dry_run: bool,
+    /// Do not ask for confirmation
+    #[arg(long)]
+    yes: bool,
+    /// Print the plan or the result as JSON
+    #[arg(long)]
+    json: bool,
+    /// Keep lowlat's own files here
+    #[arg(long, value_name = "DIR", hide = true)]
+    state_dir: Option<PathBuf>,
+}
+
+impl CarryOutArgs {
+    /// Prints the plan if it is only to be shown. Otherwise asks, applies it to the host at `root`, and prints the outcome.
+    pub fn run(
+        &self,
+        root: &Path,
+        host: &HostSnapshot,
+        plan: Plan,
+        options: ApplyOptions,
+    ) -> anyhow::Result<Exit> {
+        if self.dry_run {
+            output::print_as(self.json, &plan, |width| lowlat_tune_report::plan_text(&plan, width))?;
+            return Ok(plan.claim().into());
+        }
+        let site = ask::open(root, self.state_dir.as_ref())?;
+        carry_out(&site, host, (plan, PlanFrom::Host), options, (self.yes, self.json), RoleOffer::None)
+    }
 }
 
 /// Asks, applies a plan, and prints the outcome.

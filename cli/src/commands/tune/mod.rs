@@ -11,7 +11,7 @@ mod rollback;
 mod status;
 pub mod verify;
 
-pub use apply::carry_out_here;
+pub use apply::CarryOutArgs;
 pub use ask::open;
 
 use super::{Subcommand, examples, help};

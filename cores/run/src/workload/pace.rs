@@ -199,9 +199,10 @@ mod tests {
         let (gate, slot) = (StartGate::default(), ResultSlot::default());
         gate.open();
         // Other work may take the CPU for a whole window.
-        let mut windows_ns = [20_000_000, 200_000_000, 2_000_000_000].into_iter();
-        let (pace, all, counted) = loop {
-            let times = Times { warm_up_ns: 2_000_000, measured_ns: windows_ns.next().expect("a count") };
+        let mut windows_ns = (1..).zip([20_000_000, 200_000_000, 2_000_000_000]);
+        let (begun_count, pace, all, counted) = loop {
+            let (begun_count, measured_ns) = windows_ns.next().expect("a count");
+            let times = Times { warm_up_ns: 2_000_000, measured_ns };
             let mut pace = Pace::new(&gate, &slot, times);
             pace.begin();
             let mut all = 1_u64;
@@ -210,7 +211,7 @@ mod tests {
             }
             let counted = slot.operations.load(Ordering::Relaxed);
             if counted > 0 {
-                break (pace, all, counted);
+                break (begun_count, pace, all, counted);
             }
         };
         assert!(counted < all && pace.batch > 100, "{counted} of {all}, {}", pace.batch);
@@ -227,6 +228,6 @@ mod tests {
         let mut idle = Pace::new(&gate, &late, Times { warm_up_ns: 1_000_000, measured_ns: 2_000_000 });
         idle.begin();
         assert!(!idle.goes_on() && late.operations.load(Ordering::Relaxed) == 0);
-        assert!(gate.ready.load(Ordering::Relaxed) >= 2);
+        assert_eq!(gate.ready.load(Ordering::Relaxed), begun_count + 1);
     }
 }

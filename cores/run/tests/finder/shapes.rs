@@ -1,6 +1,6 @@
 //! Programs whose threads use memory in one way each.
 
-use super::{falsely_shared, watch_for};
+use super::{falsely_shared, watch_hastily};
 use crate::alone;
 use lowlat_cache::finder::{AccessRate, FinderRecord};
 use std::{
@@ -64,13 +64,9 @@ impl Shape {
         self.read().trim().parse().unwrap()
     }
 
-    /// Ends early once it has seen this many shared lines. `None` if that is not permitted here.
-    fn watch_for(&self, test: &str, lines: usize, seconds: u64) -> Option<FinderRecord> {
-        watch_for(test, (self.child.id(), true), lines, Duration::from_secs(seconds))
-    }
-
-    fn watch(&self, test: &str, seconds: u64) -> Option<FinderRecord> {
-        self.watch_for(test, usize::MAX, seconds)
+    /// With `is_hasty`, ends once it has seen a shared line. `None` if that is not permitted here.
+    fn watch(&self, test: &str, is_hasty: bool, seconds: u64) -> Option<FinderRecord> {
+        watch_hastily(test, (self.child.id(), true), is_hasty, Duration::from_secs(seconds))
     }
 }
 
@@ -89,7 +85,7 @@ fn watch_until(
     let shape = Shape::start(name)?;
     let mut last = None;
     for seconds in [3, 10, 45, 120] {
-        let record = shape.watch_for(name, if seconds == 3 { 1 } else { usize::MAX }, seconds)?;
+        let record = shape.watch(name, seconds == 3, seconds)?;
         let is_done = is_found(&shape, &record);
         last = Some(record);
         if is_done {
@@ -131,7 +127,7 @@ fn a_rate_is_that_of_the_clock_or_a_least_one() {
             Some((pace(0)?, pace(8)?))
         };
         let Some(shape) = Shape::start(name) else { return };
-        let Some(record) = shape.watch(name, 3) else { return };
+        let Some(record) = shape.watch(name, false, 6) else { return };
         // Bursts are often not met, and cost nothing.
         let Some((fast, slow)) = pace_of(&shape, &record) else { continue };
         assert!(fast.is_more, "{fast:?}");
@@ -144,7 +140,7 @@ fn a_rate_is_that_of_the_clock_or_a_least_one() {
 fn lines_without_conflicts_are_not_found() {
     for name in ["clean", "only_read", "one_cpu", "turns"] {
         let Some(shape) = Shape::start(name) else { return };
-        let Some(record) = shape.watch(name, 2) else { return };
+        let Some(record) = shape.watch(name, false, 2) else { return };
         assert!(falsely_shared(&record).is_empty() && record.suspects().is_empty(), "{name}: {record:?}");
     }
 }
@@ -171,7 +167,7 @@ fn huge_pages_stay_whole() {
         eprintln!("skipped: huge_pages_stay_whole: the kernel gives no huge pages");
         return;
     }
-    let Some(record) = shape.watch("huge_pages_stay_whole", 3) else { return };
+    let Some(record) = shape.watch("huge_pages_stay_whole", false, 3) else { return };
     assert_eq!(huge_kib(shape.child.id()), before, "{record:?}");
     assert!(record.caught_count > 0);
 }
@@ -184,7 +180,7 @@ fn threads_and_signals_are_not_stopped_for_more_than_a_quarter() {
         // Beside runs alone before and after, since other work comes and goes.
         let mut rate = |watched: bool| {
             let (begun, before) = (Instant::now(), shape.count());
-            let record = if watched { Some(shape.watch(name, 3)?) } else { None };
+            let record = if watched { Some(shape.watch(name, false, 3)?) } else { None };
             if !watched {
                 thread::sleep(Duration::from_secs(1));
             }

@@ -329,8 +329,10 @@ pub fn uninstall(installed: &Installed) -> Result<Procedure, Refusal> {
         steps.push(step("write the initramfs with the kernel's own driver", installed.initramfs, ""));
     }
     // Without a card, Onload's tools alone had loaded it.
-    for driver in drivers.iter().filter(|_| !interfaces.is_empty()) {
-        steps.push(step("load the kernel's own driver", &["modprobe", driver], ""));
+    if !interfaces.is_empty() {
+        steps.extend(
+            drivers.iter().map(|driver| step("load the kernel's own driver", &["modprobe", driver], "")),
+        );
     }
     let notes =
         vec!["The unpacked release, the user onload_cplane and some empty folders of it stay.".to_owned()];
