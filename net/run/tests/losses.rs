@@ -146,15 +146,18 @@ fn repeated_answers_are_counted_and_no_figure_has_them() {
 }
 
 /// Asserts that a run ends with a sentence. On a busy machine, the connection that begins the run may meet so many of the
-/// losses that the run ends before it measures: then it runs again.
+/// losses that the run ends before it measures, and a short loss may last until the path counts as broken: then it runs
+/// again.
 fn is_said_in_time(sentence: &str, run: impl Fn() -> PingpongRecord) {
+    const OF_A_BUSY_MACHINE: [&str; 2] = ["did not answer within 10 s", "No answer came within"];
     let mut said = Vec::new();
     for _ in 0..10 {
         said = run().warnings;
-        if said.iter().any(|warning| warning.contains(sentence)) {
+        let says = |sentence: &str| said.iter().any(|warning| warning.contains(sentence));
+        if says(sentence) {
             return;
         }
-        assert!(said.iter().any(|warning| warning.contains("did not answer within 10 s")), "{said:?}");
+        assert!(OF_A_BUSY_MACHINE.into_iter().any(says), "{said:?}");
     }
     panic!("{said:?}");
 }
