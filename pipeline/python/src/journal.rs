@@ -3,6 +3,7 @@
 use crate::{
     errors::{BusyError, JournalError},
     events::{Lost, Names, PendingEvent, Record},
+    exit,
 };
 use lowlat_journal::read::{JournalRead, Merge, OpenError, Recording};
 use pyo3::prelude::*;
@@ -65,7 +66,7 @@ impl Journal {
         if inner.events.is_empty() {
             py.check_signals()?;
             let inner = &mut *inner;
-            py.detach(|| inner.read());
+            exit::detached(py, || inner.read());
         }
         inner.events.pop_front().map(|event| event.into_object(py)).transpose()
     }

@@ -5,6 +5,7 @@
 
 mod errors;
 mod events;
+mod exit;
 mod journal;
 mod node;
 
@@ -42,8 +43,9 @@ fn lowlat(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(now_ns, module)?)?;
     module.add_function(wrap_pyfunction!(node::join::join, module)?)?;
     module.add_function(wrap_pyfunction!(node::join::join_node, module)?)?;
-    module.add_class::<node::Node>()?;
+    node::add(module)?;
     module.add_class::<journal::Journal>()?;
     events::add(module)?;
-    errors::add(module)
+    errors::add(module)?;
+    exit::register(module)
 }

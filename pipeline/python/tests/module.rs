@@ -253,3 +253,21 @@ fn the_end_of_a_run_is_no_error() {
     assert!(output.status.success(), "{}", words(&output));
     assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "ended");
 }
+
+/// Interpreters before 3.14 unwind such a thread through the module's functions, which ended most of these processes with
+/// a signal.
+#[test]
+fn a_daemon_thread_does_not_disturb_the_end() {
+    let Some(python) = Python::find("a_daemon_thread_does_not_disturb_the_end") else { return };
+    for kind in ["iterate", "iterate", "iterate", "poll", "poll", "poll", "work", "work"] {
+        let master = MasterThread::start(|_| ());
+        let child = python.command("tests/daemon_at_exit.py").arg(master.socket()).arg(kind).spawn().unwrap();
+        master.expect("it has joined", |it| matches!(it, Happened::Joined { .. }));
+        master.begin();
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(7), "{kind}: {}", words(&output));
+        if kind == "iterate" {
+            master.expect("it has left", |it| matches!(it, Happened::Left { .. }));
+        }
+    }
+}

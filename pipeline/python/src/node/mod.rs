@@ -5,6 +5,7 @@ pub mod join;
 use crate::{
     errors::{self, BusyError, JoinError},
     events::{Answer, Begin, Command, Lost, Names, Order, PendingEvent, Quote, Record, cause_of},
+    exit,
 };
 use lowlat_ipc::{fork::ForkMark, stream::Stamp};
 use lowlat_trade::{
@@ -14,7 +15,12 @@ use lowlat_trade::{
     roles::{OrderStream, numbers_of},
     strategy::{Numbers, OrderCause, Orders},
 };
-use pyo3::{exceptions::PyValueError, prelude::*};
+use pyo3::{
+    exceptions::PyValueError,
+    ffi::c_str,
+    prelude::*,
+    types::{IntoPyDict as _, PyDict},
+};
 use std::{
     collections::VecDeque,
     mem,
@@ -148,40 +154,6 @@ impl Node {
         Ok(published.sequence)
     }
 
-    /// Calls the existing methods of `strategy` until the master stops the node or it has left: on_begin(node),
-    /// on_quote(node, quote), on_answer(node, answer), on_order(node, order), on_record(node, record),
-    /// on_lost(node, lost), on_command(node, command).
-    fn run(slf: &Bound<'_, Self>, strategy: &Bound<'_, PyAny>) -> PyResult<()> {
-        let handlers =
-            ["on_begin", "on_quote", "on_answer", "on_order", "on_record", "on_lost", "on_command"]
-                .map(|name| strategy.getattr_opt(name));
-        let [begin, quote, answer, order, record, lost, command] = handlers;
-        let (begin, quote, answer) = (begin?, quote?, answer?);
-        let (order, record, lost, command) = (order?, record?, lost?, command?);
-        let py = slf.py();
-        while let Some(event) = slf.get().__next__(py)? {
-            let event = event.into_bound(py);
-            if event.is_instance_of::<Begin>() {
-                if let Some(begin) = &begin {
-                    begin.call1((slf,))?;
-                }
-                continue;
-            }
-            let handler = match () {
-                () if event.is_instance_of::<Quote>() => &quote,
-                () if event.is_instance_of::<Answer>() => &answer,
-                () if event.is_instance_of::<Order>() => &order,
-                () if event.is_instance_of::<Lost>() => &lost,
-                () if event.is_instance_of::<Command>() => &command,
-                () => &record,
-            };
-            if let Some(handler) = handler {
-                handler.call1((slf, event))?;
-            }
-        }
-        Ok(())
-    }
-
     /// Leaves the master. Any thread may call it, even while another waits in the node: that wait ends within
     /// 100 ms, and so does its iteration. Does nothing in a forked process.
     fn leave(&self, py: Python<'_>) {
@@ -190,7 +162,7 @@ impl Node {
         }
         // Pairs with the load in `is_leaving`. Relaxed: shared state is behind the lock.
         self.is_leaving.store(true, Ordering::Relaxed);
-        py.detach(|| {
+        exit::detached(py, || {
             // Held for a slice at most, and by a thread that may then need the interpreter's lock. After a
             // panic of another thread the node can still be dropped.
             let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
@@ -227,6 +199,26 @@ impl Node {
     }
 }
 
+/// Adds the class, with its methods in Python: at the interpreter's end, a thread in Python code that this module has
+/// called would be unwound through this module.
+pub fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let py = module.py();
+    let class = py.get_type::<Node>();
+    let kinds = [
+        (py.get_type::<Quote>(), "on_quote"),
+        (py.get_type::<Answer>(), "on_answer"),
+        (py.get_type::<Order>(), "on_order"),
+        (py.get_type::<Lost>(), "on_lost"),
+        (py.get_type::<Command>(), "on_command"),
+    ];
+    let names = PyDict::new(py);
+    names.set_item("Begin", py.get_type::<Begin>())?;
+    names.set_item("KINDS", kinds.into_py_dict(py)?)?;
+    py.run(c_str!(include_str!("run.py")), Some(&names), None)?;
+    class.setattr("run", names.get_item("run")?)?;
+    module.add_class::<Node>()
+}
+
 fn left() -> PyErr {
     errors::LowlatError::new_err("cannot use the node: it has left its master\nhint: join again")
 }
@@ -240,7 +232,7 @@ fn until(timeout_s: f64) -> PyResult<u64> {
 
 impl Node {
     fn join(py: Python<'_>, socket: &Path, join: &Join) -> PyResult<Self> {
-        let joined = py.detach(|| node::Node::join(socket, join));
+        let joined = exit::detached(py, || node::Node::join(socket, join));
         let node = joined.map_err(|error| JoinError::new_err(error.to_string()))?;
         let (name, number, epoch) = (node.name().to_owned(), node.number(), node.epoch());
         let mark = Arc::clone(node.mark());
@@ -296,7 +288,13 @@ impl Node {
                 return Ok(take(&mut inner.events));
             }
             let waiting = &mut *inner;
-            py.detach(|| waiting.wait(until_ns));
+            exit::detached(py, || {
+                waiting.wait(until_ns);
+                if exit::is_over() {
+                    // It leaves its master.
+                    waiting.node = None;
+                }
+            });
             drop(inner);
             py.check_signals()?;
         }
