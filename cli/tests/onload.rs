@@ -31,15 +31,20 @@ impl Vendor {
             "apt-get",
             "dpkg-query",
             "update-initramfs",
+            "userdel",
         ] {
             vendor.program(&vendor.path("bin").join(name), "");
         }
+        // What the installation makes.
+        let folder = vendor.path("made").display().to_string();
+        vendor.program(&vendor.path("bin/find"), &format!("echo /etc; [ ! -d {folder} ] || echo {folder}\n"));
+        vendor.program(&vendor.path("bin/getent"), &format!("[ -d {folder} ]\n"));
         vendor.program(
             &vendor.path("bin/sfboot"),
             "echo '  Firmware variant      Full feature / virtualization'\n",
         );
         vendor.program(&scripts.join("onload_build"), "echo building\n");
-        vendor.program(&scripts.join("onload_install"), "");
+        vendor.program(&scripts.join("onload_install"), &format!("mkdir -p {folder}\n"));
         let notes = " This package can be installed on:\n - Linux kernels 2.6 - 2.7\n\n";
         fs::write(vendor.path(&format!("tree/{RELEASE}/ReleaseNotes")), notes).unwrap();
         let demos = vendor.path(&format!("tree/{RELEASE}/build/gnu_x86_64/tests/ef_vi"));
@@ -93,7 +98,9 @@ impl Vendor {
     fn calls(&self) -> Vec<String> {
         let calls = fs::read_to_string(self.path("calls")).unwrap_or_default();
         let is_query = |line: &str| {
-            ["rpm -q", "dpkg-query", "apt-get -s", "modinfo"].iter().any(|query| line.starts_with(query))
+            ["rpm -q", "dpkg-query", "apt-get -s", "modinfo", "find", "getent"]
+                .iter()
+                .any(|query| line.starts_with(query))
                 // The second line of a query's format.
                 || line.starts_with(' ')
                 || line.starts_with("sfboot") && !line.contains("firmware-variant=")
@@ -206,6 +213,37 @@ fn removal_names_the_packages_that_own_the_files() {
     assert_eq!(again.status.code(), Some(0), "{}", text(&again.stderr));
     assert_eq!(text(&again.stdout), "Onload is not installed: nothing to remove.\n");
     assert_eq!(vendor.calls(), expected);
+}
+
+#[test]
+fn removal_takes_what_the_log_names() {
+    let vendor = Vendor::new();
+    assert_eq!(vendor.install(&["--yes"]).status.code(), Some(0));
+    let [release, made, log] =
+        [vendor.path(&format!("src/{RELEASE}")), vendor.path("made"), vendor.path("log")];
+    assert!(release.is_dir() && made.is_dir());
+    vendor.program(&vendor.path("bin/rpm"), "exit 1\n");
+    vendor.program(&vendor.path("bin/dpkg-query"), "exit 1\n");
+    vendor.program(&vendor.path("bin/modinfo"), "exit 1\n");
+    let uninstall =
+        |more: &[&str]| vendor.onload(&[&["uninstall", "--log", &log.display().to_string()], more].concat());
+    let planned = text(&uninstall(&["--dry-run"]).stdout);
+    assert!(planned.contains("rm -r") && planned.contains("userdel onload_cplane"), "{planned}");
+    assert!(!planned.contains("stay"), "{planned}");
+    let done = uninstall(&["--yes"]);
+    assert_eq!(done.status.code(), Some(0), "{}", text(&done.stderr));
+    assert!(!release.exists() && !made.exists());
+    assert_eq!(vendor.calls().last().map(String::as_str), Some("userdel onload_cplane"));
+    // A folder that is in use, or gone meanwhile, ends nothing; without the log, the plan says what stays.
+    fs::create_dir_all(made.join("others")).unwrap();
+    assert_eq!(uninstall(&["--yes"]).status.code(), Some(0));
+    assert!(made.join("others").is_dir());
+    fs::remove_file(&log).unwrap();
+    let planned = text(&uninstall(&["--dry-run"]).stdout);
+    assert!(
+        planned.contains("the user onload_cplane and empty folders stay: no log names them"),
+        "{planned}"
+    );
 }
 
 #[test]

@@ -19,10 +19,18 @@ pub struct OnloadStatus<'a> {
     pub found: Option<String>,
     pub version: Option<String>,
     pub is_loaded: bool,
-    /// Interfaces with the number of their queues that Onload drives over AF_XDP; absent if it does not tell.
-    pub registered: Vec<(&'a String, &'a Reading<u32>)>,
+    /// Interfaces that Onload can drive over AF_XDP.
+    pub registered: Vec<Registered<'a>>,
     /// Programs that come with it, each with its path if it is installed.
     pub helpers: Vec<(&'static str, Option<String>)>,
+}
+
+/// Interface without a driver of Onload's own.
+#[derive(Debug, Serialize)]
+pub struct Registered<'a> {
+    pub interface: &'a str,
+    /// Queues that Onload drives; absent if its module is not loaded, or debugfs does not list them.
+    pub queues: &'a Reading<u32>,
 }
 
 /// Returns what is known about Onload on a host.
@@ -40,18 +48,20 @@ pub fn onload_status_text(status: &OnloadStatus<'_>, width: usize) -> String {
     let present: Vec<&str> =
         status.helpers.iter().filter_map(|(name, path)| path.as_ref().map(|_| *name)).collect();
     field(&mut out, "Programs", &if present.is_empty() { "none".to_owned() } else { present.join(", ") });
-    let known = status.registered.iter().filter_map(|(name, queues)| Some((name, queues.known()?)));
-    let driven: Vec<String> = known
-        .clone()
-        .filter(|(_, queues)| **queues > 0)
-        .map(|(name, queues)| format!("{name} ({queues} {})", if *queues == 1 { "queue" } else { "queues" }))
-        .collect();
-    let unread = status.registered.iter().find_map(|(_, queues)| queues.missing_in_words());
-    match (driven.as_slice(), unread) {
-        ([], Some(why)) if status.is_loaded => field(&mut out, "Over AF_XDP", &format!("not known: {why}")),
-        ([], _) if known.count() == 0 => {}
-        ([], _) => field(&mut out, "Over AF_XDP", "no interface; lowlat onload register adds one"),
-        (driven, _) => field(&mut out, "Over AF_XDP", &driven.join(", ")),
+    let told = |registered: &Registered<'_>| match registered.queues {
+        Reading::Known(0) | Reading::Absent => None,
+        Reading::Known(1) => Some(format!("{} (1 queue)", registered.interface)),
+        Reading::Known(queues) => Some(format!("{} ({queues} queues)", registered.interface)),
+        missing => Some(format!("{} not known: {}", registered.interface, missing.missing_in_words()?)),
+    };
+    let told: Vec<String> = status.registered.iter().filter_map(told).collect();
+    let is_told = status.registered.iter().any(|registered| registered.queues.known().is_some());
+    if !told.is_empty() {
+        field(&mut out, "Over AF_XDP", &told.join(", "));
+    } else if is_told {
+        field(&mut out, "Over AF_XDP", "no interface; lowlat onload register adds one");
+    } else if status.is_loaded && !status.registered.is_empty() {
+        field(&mut out, "Over AF_XDP", "not known: debugfs does not list the interfaces");
     }
     add_heading(&mut out, "Solarflare cards");
     if status.cards.is_empty() {

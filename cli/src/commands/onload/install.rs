@@ -1,13 +1,16 @@
 //! `lowlat onload install`.
 
-use super::{Running, SessionGuard, perform, said};
+use super::{Running, SessionGuard, path, perform, said, surroundings};
 use crate::{commands::examples, exit::Exit, output};
 use anyhow::{Context as _, bail, ensure};
 use clap::Args;
 use lowlat_host::Reading;
 use lowlat_host_run::{Root, programs, snapshot};
 use lowlat_net::onload::{KernelFit, Procedure, Release, fit, install, install_packages};
-use std::path::{Path, PathBuf};
+use std::{
+    io::Write as _,
+    path::{Path, PathBuf},
+};
 
 /// Folders of crti.o that compilers of other distributions do not search.
 const STARTUP_FOLDERS: [&str; 3] = ["/usr/lib64", "/usr/lib/x86_64-linux-gnu", "/usr/lib"];
@@ -37,11 +40,20 @@ pub fn run(arguments: &OnloadInstallArgs) -> anyhow::Result<Exit> {
     let root = Root::live();
     let host = snapshot::read_without_knobs(&root);
     let names: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
+    let into = std::path::absolute(&arguments.into)?;
     let start = |procedure: &Procedure| {
-        if !arguments.running.dry_run {
-            arguments.guard.check("load the driver", &host)?;
+        if arguments.running.dry_run {
+            return perform(procedure, &arguments.running);
         }
-        perform(procedure, &arguments.running)
+        arguments.guard.check("load the driver", &host)?;
+        let before = surroundings();
+        let done = perform(procedure, &arguments.running);
+        let made = before.log_lines(&surroundings(), &into.display().to_string());
+        // An installation that failed has made folders too.
+        if let (false, Ok(mut log)) = (made.is_empty(), programs::open_log(&arguments.running.log)) {
+            writeln!(log, "{}", made.join("\n"))?;
+        }
+        done
     };
     if let Some(procedure) = install_packages(&names) {
         return start(&procedure);
@@ -68,11 +80,18 @@ pub fn run(arguments: &OnloadInstallArgs) -> anyhow::Result<Exit> {
     let fit = fit(&notes, kernel, distribution);
     let level = if matches!(fit, KernelFit::Supported(_)) { "note" } else { "warning" };
     output::talk(&format!("{level}: {distribution}, kernel {kernel}: {fit}"));
-    let into = std::path::absolute(&arguments.into)?;
     ensure!(
         into.is_dir(),
         "cannot unpack in {}: no such folder\nhint: create it, or name another with --into",
         into.display()
+    );
+    let lacking: Vec<&str> =
+        ["gcc", "make"].into_iter().filter(|name| programs::find(&root, name, &path()).is_none()).collect();
+    // The vendor's program would install scripts without libraries, and end with success.
+    ensure!(
+        lacking.is_empty() || arguments.running.dry_run,
+        "cannot build Onload: {} is not installed\nhint: install gcc, make and the headers of the running kernel",
+        lacking.join(" and ")
     );
     let [archive, into] = [archive, &into].map(|path| path.display().to_string());
     start(&install(&release, &archive, inside.as_deref(), &into, startup_folder(&root)))

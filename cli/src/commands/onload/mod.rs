@@ -16,7 +16,9 @@ use lowlat_host_run::{
     Root,
     programs::{self, Program},
 };
-use lowlat_net::onload::{Procedure, boot_program, check_session, firmware_variant, is_x4, running_variant};
+use lowlat_net::onload::{
+    Procedure, Surroundings, USER, boot_program, check_session, firmware_variant, is_x4, running_variant,
+};
 use lowlat_net_report::{command_line, procedure_text};
 use std::{io::Write as _, path::PathBuf};
 
@@ -128,7 +130,7 @@ fn perform(procedure: &Procedure, running: &Running) -> anyhow::Result<Exit> {
             "== {status}; undo: {}",
             if step.undo.is_empty() { "nothing to do" } else { &step.undo }
         )?;
-        if !status.success() {
+        if !status.success() && !step.may_fail {
             let lines = programs::last_lines(&mut log, LINES_SHOWN + 1).unwrap_or_default();
             let shown = lines.iter().take(lines.len().saturating_sub(1)).map(|line| format!("  {line}\n"));
             bail!(
@@ -143,6 +145,17 @@ fn perform(procedure: &Procedure, running: &Running) -> anyhow::Result<Exit> {
     let reboot = if procedure.needs_reboot { " Reboot to complete it." } else { "" };
     output::talk(&format!("Done.{reboot} The log is {}.", running.log.display()));
     Ok(Exit::Clean)
+}
+
+/// Returns what the vendor's programs may add to. No folder is known where `find` fails.
+fn surroundings() -> Surroundings {
+    let find = ["find", "/etc", "/usr", "/lib/modules", "-ignore_readdir_race", "-type", "d"];
+    let folders = said(&find).unwrap_or_default().lines().map(str::to_owned).collect();
+    Surroundings { folders, has_user: has_user() }
+}
+
+fn has_user() -> bool {
+    said(&["getent", "passwd", USER]).is_some()
 }
 
 /// Returns the output of a program; `None` if it cannot be run or fails.

@@ -4,8 +4,8 @@ use super::{path, variant};
 use crate::{commands::examples, exit::Exit, host::HostArgs, output};
 use clap::Args;
 use lowlat_host_run::programs;
-use lowlat_net::onload::HELPERS;
-use lowlat_net_report::{NicView, OnloadStatus, Solarflare, onload_status_text};
+use lowlat_net::onload::{HELPERS, is_card_driver};
+use lowlat_net_report::{NicView, OnloadStatus, Registered, Solarflare, onload_status_text};
 
 /// Show Solarflare cards with their firmware variant, interfaces registered with Onload, and what of it is installed
 #[derive(Debug, Args)]
@@ -34,7 +34,13 @@ pub fn run(arguments: &OnloadStatusArgs) -> anyhow::Result<Exit> {
             .collect(),
         found: stack.and_then(|stack| stack.found.known().cloned()),
         version: stack.and_then(|stack| stack.version.known().cloned()),
-        registered: host.snapshot.nics.iter().map(|nic| (&nic.name, &nic.onload_queues)).collect(),
+        registered: host
+            .snapshot
+            .nics
+            .iter()
+            .filter(|nic| !is_card_driver(nic.driver.text()))
+            .map(|nic| Registered { interface: &nic.name, queues: &nic.onload_queues })
+            .collect(),
         is_loaded: stack.is_some_and(|stack| stack.is_loaded.known() == Some(&true)),
         helpers: HELPERS.map(|name| (name, programs::find(&host.root, name, &path()))).to_vec(),
     };

@@ -1,6 +1,6 @@
 //! `lowlat onload uninstall`.
 
-use super::{Running, SessionGuard, path, perform, said};
+use super::{Running, SessionGuard, has_user, path, perform, said};
 use crate::{commands::examples, exit::Exit, output};
 use clap::Args;
 use lowlat_host::{HostSnapshot, snapshot::Nic};
@@ -9,8 +9,8 @@ use lowlat_host_run::{
     programs::{find, with_open_file},
     snapshot,
 };
-use lowlat_net::onload::{Installed, uninstall};
-use std::collections::BTreeSet;
+use lowlat_net::onload::{Installed, Remains, uninstall};
+use std::{collections::BTreeSet, path::Path};
 
 /// A package manager: the query for the packages that own a file, the query whether a package is installed, which prints
 /// "installed", and the command that removes packages. A manager that also removes dependent packages has a simulation
@@ -70,7 +70,7 @@ pub struct OnloadUninstallArgs {
 pub fn run(arguments: &OnloadUninstallArgs) -> anyhow::Result<Exit> {
     let root = Root::live();
     let host = snapshot::read_without_knobs(&root);
-    let installed = installed(&root, &host)?;
+    let installed = installed(&root, &host, &arguments.running.log)?;
     if installed.is_nothing() {
         output::print_plain("Onload is not installed: nothing to remove.")?;
         return Ok(Exit::Clean);
@@ -81,7 +81,7 @@ pub fn run(arguments: &OnloadUninstallArgs) -> anyhow::Result<Exit> {
     perform(&uninstall(&installed)?, &arguments.running)
 }
 
-fn installed(root: &Root, host: &HostSnapshot) -> anyhow::Result<Installed> {
+fn installed(root: &Root, host: &HostSnapshot, log: &Path) -> anyhow::Result<Installed> {
     let path = path();
     let program = |name: &str| find(root, name, &path);
     // The kernel's own driver belongs to the kernel's package.
@@ -114,6 +114,9 @@ fn installed(root: &Root, host: &HostSnapshot) -> anyhow::Result<Installed> {
             .filter(|user| !user.starts_with("onload_cp"))
             .collect(),
         drivers,
+        remains: root
+            .read_lossy(&std::path::absolute(log)?.display().to_string())
+            .map(|log| Remains::parse(&log).existing(|path| root.exists(path), has_user())),
     })
 }
 

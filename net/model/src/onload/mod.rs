@@ -2,6 +2,7 @@
 
 mod procedure;
 mod release;
+mod remains;
 
 pub use procedure::{
     HELPERS, Installed, Procedure, Refusal, Step, VARIANT, boot_program, build_demos, check_session, demos,
@@ -9,3 +10,4 @@ pub use procedure::{
     is_x4, running_variant, uninstall,
 };
 pub use release::{KernelFit, Release, fit};
+pub use remains::{Remains, Surroundings, USER};

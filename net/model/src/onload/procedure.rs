@@ -1,7 +1,7 @@
 //! Procedures: the vendor's programs in order, each with what undoes it.
 
-use super::Release;
-use lowlat_host::{HostSnapshot, snapshot::Nic};
+use super::{Release, Remains, USER};
+use lowlat_host::{HostSnapshot, Reading, snapshot::Nic};
 use serde::Serialize;
 use std::net::IpAddr;
 use thiserror::Error;
@@ -79,6 +79,8 @@ pub struct Step {
     pub environment: Vec<(String, String)>,
     /// Command or advice that undoes it; empty if there is nothing to undo.
     pub undo: String,
+    /// True if the next step follows even if it fails.
+    pub may_fail: bool,
 }
 
 /// Steps in order, with notes for the user.
@@ -112,7 +114,7 @@ pub enum Refusal {
     InUse(String),
 }
 
-fn step(what: &str, command: &[&str], undo: &str) -> Step {
+pub(super) fn step(what: &str, command: &[&str], undo: &str) -> Step {
     Step {
         what: what.to_owned(),
         command: command.iter().map(|word| (*word).to_owned()).collect(),
@@ -269,12 +271,18 @@ pub struct Installed {
     pub initramfs: &'static [&'static str],
     /// Programs that run on Onload: "md (1234)".
     pub users: Vec<String>,
+    /// What an installation made besides, by its log; absent without one.
+    pub remains: Reading<Remains>,
 }
 
 impl Installed {
     /// True if there is nothing to remove.
     pub fn is_nothing(&self) -> bool {
-        self.packages.is_empty() && !self.has_tool && !self.has_uninstall
+        let remains = self.remains.known();
+        self.packages.is_empty()
+            && !self.has_tool
+            && !self.has_uninstall
+            && remains.is_none_or(|remains| *remains == Remains::default())
     }
 }
 
@@ -334,8 +342,15 @@ pub fn uninstall(installed: &Installed) -> Result<Procedure, Refusal> {
             drivers.iter().map(|driver| step("load the kernel's own driver", &["modprobe", driver], "")),
         );
     }
-    let notes =
-        vec!["The unpacked release, the user onload_cplane and some empty folders of it stay.".to_owned()];
+    let notes = match installed.remains.missing_in_words() {
+        None => Vec::new(),
+        Some(why) => {
+            vec![format!(
+                "An unpacked release, the user {USER} and empty folders stay: no log names them ({why})."
+            )]
+        }
+    };
+    steps.extend(installed.remains.known().into_iter().flat_map(Remains::removal));
     Ok(Procedure { title: "Remove Onload".to_owned(), steps, needs_reboot: false, notes })
 }
 
@@ -422,7 +437,6 @@ pub fn running_variant(firmware: &str) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lowlat_host::Reading;
 
     fn commands(procedure: &Procedure) -> Vec<String> {
         procedure.steps.iter().map(|step| step.command.join(" ")).collect()
@@ -511,6 +525,7 @@ mod tests {
             interfaces: text(&["ens1f0", "ens1f1"]),
             initramfs: &["dracut", "--force"],
             users: Vec::new(),
+            remains: Reading::Known(Remains::default()),
         };
         let procedure = uninstall(&installed).unwrap();
         assert_eq!(
@@ -529,6 +544,7 @@ mod tests {
         assert_eq!(cutting.iter().filter(|what| what.contains("links")).count(), 1, "{cutting:?}");
         installed.has_onload_only = false;
         assert!(uninstall(&installed).unwrap().steps[0].what.contains("ends the links of ens1f0"));
+        assert_eq!(procedure.notes, [""; 0]);
         installed.users = text(&["md (1234)"]);
         assert_eq!(uninstall(&installed), Err(Refusal::InUse("md (1234)".to_owned())));
         assert!(Installed::default().is_nothing() && !installed.is_nothing());

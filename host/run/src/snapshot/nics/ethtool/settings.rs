@@ -11,6 +11,7 @@ use super::super::onload;
 use super::napi;
 use crate::Root;
 use crate::netlink::{Connection, Family, Refusal};
+use lowlat_host::Reading;
 use lowlat_settings::change::{Ethtool, Field, Wire};
 use rustix::io::Errno;
 use std::fmt;
@@ -154,10 +155,12 @@ impl Setting {
             Parameter::Fec => fec::get(interface),
             Parameter::Indirection => indirection::get(interface),
             Parameter::Napi(parameter) => parameter.get(interface),
-            Parameter::Onload => {
-                let queues = onload::queues(&Root::live(), interface);
-                Ok(queues.known().map(|queues| Value::Number((*queues).into())))
-            }
+            Parameter::Onload => match onload::queues(&Root::live(), interface) {
+                Reading::Known(queues) => Ok(Some(Value::Number(queues.into()))),
+                Reading::Absent => Ok(None),
+                Reading::Denied => Err(Errno::ACCESS),
+                Reading::Unparsable(_) => Err(Errno::BADMSG),
+            },
         };
         match found {
             Ok(found) => Ok(found),
