@@ -217,7 +217,7 @@ fn cost_is_linear_in_the_number_of_cpus() {
     /// Four times the CPUs may take at most this many times as long: linear is 4, quadratic 16.
     const RATIO_MAX: u64 = 8;
     let folder = tempfile::tempdir().expect("a folder");
-    let [few, many] = [1_024, 4_096].map(|count: u32| {
+    let [few, many] = [512, 2_048].map(|count: u32| {
         let path = folder.path().join(count.to_string());
         many_cpus(&path, count);
         path.display().to_string()

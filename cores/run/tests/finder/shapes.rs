@@ -127,7 +127,7 @@ fn a_rate_is_that_of_the_clock_or_a_least_one() {
             Some((pace(0)?, pace(8)?))
         };
         let Some(shape) = Shape::start(name) else { return };
-        let Some(record) = shape.watch(name, false, 6) else { return };
+        let Some(record) = shape.watch(name, false, 4) else { return };
         // Bursts are often not met, and cost nothing.
         let Some((fast, slow)) = pace_of(&shape, &record) else { continue };
         assert!(fast.is_more, "{fast:?}");

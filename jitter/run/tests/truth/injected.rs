@@ -14,7 +14,7 @@ use std::{
     time::Duration,
 };
 
-const RUN: Duration = Duration::from_millis(1_500);
+const RUN: Duration = Duration::from_millis(800);
 const PAUSE: Duration = Duration::from_millis(2);
 
 struct Row {
@@ -240,7 +240,7 @@ fn what_a_real_time_sampler_causes_is_in_no_figure_of_the_cpu() {
     let is_over = AtomicBool::new(false);
     let real_time = Some(RealTime { policy: RealTimePolicy::Fifo, priority: 5 });
     // The kernel gives an ordinary thread its time after it has waited for a second.
-    let options = JitterOptions { real_time, ..options(ground.cpu, 2 * RUN) };
+    let options = JitterOptions { real_time, ..options(ground.cpu, 3 * RUN) };
     if options.check(&Root::live()).is_err() {
         eprintln!("skipped: real-time samplers are not permitted");
         return;
