@@ -1,5 +1,6 @@
 //! Compares trading processes, and the transports below them, with those of other projects.
 
+mod floor;
 mod handover;
 mod kungfu;
 mod matrix;
@@ -29,6 +30,8 @@ enum Bench {
     KungfuModel(arguments::Arguments),
     /// One run of the same processes over lowlat-ipc alone
     IpcStar(arguments::Arguments),
+    /// One run of bare processes with one ring and one futex each
+    Floor(arguments::Arguments),
     /// All of them in rounds, over loads, ways to wait and pinning; ratios with their quartiles
     Matrix(matrix::Arguments),
     /// One message from one process to another: lowlat-ipc beside other transports, spinning and parked
@@ -53,6 +56,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
             print_trial(Subject::KungfuModel, arguments)
         }
         Bench::IpcStar(arguments) => print_trial(Subject::IpcStar, arguments),
+        Bench::Floor(arguments) => print_trial(Subject::Floor, arguments),
         Bench::Matrix(arguments) => matrix::run(arguments, &STOP),
         Bench::OneWay(arguments) => one_way::run(arguments, &STOP),
         Bench::Role(_) | Bench::End(_) => Ok(()),

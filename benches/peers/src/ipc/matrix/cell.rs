@@ -11,6 +11,8 @@ pub enum Contestant {
     KungfuModel,
     /// lowlat-ipc alone, without lowlat's runtime.
     IpcStar,
+    /// Bare processes with one ring and one futex each.
+    Floor,
     /// lowlat's runtime, with `lowlat pipeline run`.
     Lowlat,
 }
@@ -21,6 +23,7 @@ impl Contestant {
         match self {
             Self::KungfuModel => "kungfu-model",
             Self::IpcStar => "ipc-star",
+            Self::Floor => "floor",
             Self::Lowlat => "lowlat",
         }
     }
@@ -131,7 +134,7 @@ fn pins(cpus: &[u32], contestant: Contestant, is_hosted: bool) -> Pins {
     if !is_hosted {
         pins.insert(ProcessRole::Strategies, cpus.get(rest..).unwrap_or_default().to_vec());
     }
-    if contestant != Contestant::IpcStar {
+    if !matches!(contestant, Contestant::IpcStar | Contestant::Floor) {
         pins.insert(ProcessRole::Master, others.clone());
         pins.insert(ProcessRole::Cached, others);
     }

@@ -100,11 +100,14 @@ const COMPARED: [(&str, Value); 5] = [
     ("CPU time", |figures| Some(figures.cpus_busy)),
 ];
 
-/// Pairs to compare: the model with lowlat and with lowlat-ipc alone, and lowlat with lowlat-ipc alone.
-const PAIRS: [(Contestant, Contestant); 3] = [
+/// Pairs to compare: the model with lowlat and with lowlat-ipc alone, and lowlat with lowlat-ipc alone and with the least
+/// that processes can do.
+const PAIRS: [(Contestant, Contestant); 5] = [
     (Contestant::KungfuModel, Contestant::Lowlat),
     (Contestant::KungfuModel, Contestant::IpcStar),
     (Contestant::Lowlat, Contestant::IpcStar),
+    (Contestant::Lowlat, Contestant::Floor),
+    (Contestant::IpcStar, Contestant::Floor),
 ];
 
 /// All ratios that the rounds can give.

@@ -119,7 +119,7 @@ fn allowed_cpus() -> anyhow::Result<Vec<u32>> {
 pub fn run(arguments: &Arguments, stop: &AtomicBool) -> anyhow::Result<()> {
     let cpus = allowed_cpus()?;
     let mut left_out = BTreeMap::new();
-    let mut contestants = vec![Contestant::IpcStar];
+    let mut contestants = vec![Contestant::IpcStar, Contestant::Floor];
     match kungfu::missing() {
         None => contestants.insert(0, Contestant::KungfuModel),
         Some(why) => drop(left_out.insert(Contestant::KungfuModel.name(), why)),
@@ -217,6 +217,7 @@ fn run_one(
     let record = match (contestant, &arguments.lowlat) {
         (Contestant::KungfuModel, _) => trial::run(Subject::KungfuModel, &parameters, stop)?,
         (Contestant::IpcStar, _) => trial::run(Subject::IpcStar, &parameters, stop)?,
+        (Contestant::Floor, _) => trial::run(Subject::Floor, &parameters, stop)?,
         (Contestant::Lowlat, Some(program)) => pipeline::run(program, &parameters, stop)?,
         (Contestant::Lowlat, None) => anyhow::bail!("no lowlat was given"),
     };

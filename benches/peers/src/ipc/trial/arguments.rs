@@ -1,7 +1,7 @@
 //! Command lines of a trial and of its processes.
 
 use super::{Scene, Subject, post::Post};
-use crate::ipc::{handover, kungfu, star};
+use crate::ipc::{floor, handover, kungfu, star};
 use anyhow::{Context, ensure};
 use lowlat_ipc::region::{Access, Memfd};
 use lowlat_pipeline::{Mode, PipelineParameters, ProcessRole};
@@ -108,6 +108,7 @@ pub fn play(arguments: &RoleArguments) -> anyhow::Result<()> {
     match arguments.subject {
         Subject::KungfuModel => kungfu::play(&scene, &mut post, &arguments.folder),
         Subject::IpcStar => star::play(&scene, &mut post),
+        Subject::Floor => floor::play(&scene, &mut post),
     }
 }
 

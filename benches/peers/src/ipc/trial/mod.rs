@@ -25,7 +25,7 @@ use lowlat_pipeline::{Mode, PipelineParameters};
 use memory::{Cutter, Part};
 use std::{ops::Range, sync::Arc};
 
-use super::{kungfu, star};
+use super::{floor, kungfu, star};
 
 #[derive(Debug)]
 pub struct Layout {
@@ -42,6 +42,8 @@ pub enum SubjectLayout {
     KungfuModel(kungfu::Layout),
     /// Segments, rings, inboxes and tables.
     IpcStar(star::Layout),
+    /// A ring of each process.
+    Floor(floor::Layout),
 }
 
 /// Everything that a process of a trial knows.
@@ -70,6 +72,7 @@ impl Scene {
         let subject = match subject {
             Subject::KungfuModel => SubjectLayout::KungfuModel(kungfu::Layout::cut(&mut cutter, &load)),
             Subject::IpcStar => SubjectLayout::IpcStar(star::Layout::cut(&mut cutter, &load)),
+            Subject::Floor => SubjectLayout::Floor(floor::Layout::cut(&mut cutter, &load)),
         };
         let layout = Layout { board, samples, subject, bytes: cutter.bytes() };
         let memory = match memory {

@@ -10,6 +10,8 @@ pub enum Subject {
     KungfuModel,
     /// lowlat-ipc without lowlat's runtime.
     IpcStar,
+    /// One ring and one futex a process.
+    Floor,
 }
 
 /// Task of a process in a trial.
@@ -66,6 +68,7 @@ impl Subject {
         match self {
             Self::KungfuModel => "kungfu-model",
             Self::IpcStar => "ipc-star",
+            Self::Floor => "floor",
         }
     }
 
@@ -78,12 +81,15 @@ impl Subject {
         );
         let mut roles = match self {
             Self::KungfuModel => vec![Role::Master, Role::Cached],
-            Self::IpcStar => Vec::new(),
+            Self::IpcStar | Self::Floor => Vec::new(),
         };
         roles.extend([Role::Md, Role::Td]);
         match (self, parameters.host_core) {
             (Self::KungfuModel, Some(_)) => {
                 bail!("Kungfu runs a process for each strategy: leave --host-cpu out")
+            }
+            (Self::Floor, Some(_)) => {
+                bail!("the floor has a process for each strategy: leave --host-cpu out")
             }
             (_, Some(_)) => roles.push(Role::Host),
             (_, None) => roles.extend((0..parameters.strategies).map(Role::Strategy)),
