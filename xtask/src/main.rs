@@ -3,6 +3,8 @@
 
 mod check;
 mod dist;
+#[cfg(target_arch = "x86_64")]
+mod footprint;
 mod handbook;
 mod numbers;
 mod packages;
@@ -25,6 +27,9 @@ enum XtaskCommand {
     Check(check::Options),
     /// Build the static binary that users get, with its debug information in a file beside it
     Dist(dist::Options),
+    /// Count the instructions, and the lines and pages of code, of a wake in a pipeline
+    #[cfg(target_arch = "x86_64")]
+    Footprint(footprint::Options),
     /// Make the handbook in target/book: docs/ with the help of each command, a page for each setting, and the schema of results
     Handbook,
     /// Print how large the tree is, and how many of its types share a name
@@ -35,6 +40,8 @@ fn main() -> anyhow::Result<()> {
     match Arguments::parse().command {
         XtaskCommand::Check(options) => check::check(&options),
         XtaskCommand::Dist(options) => dist::dist(&options),
+        #[cfg(target_arch = "x86_64")]
+        XtaskCommand::Footprint(options) => footprint::footprint(&options),
         XtaskCommand::Handbook => handbook::make(),
         XtaskCommand::Numbers(options) => numbers::numbers(&options),
     }

@@ -87,10 +87,10 @@ pub fn numbers(options: &Options) -> anyhow::Result<()> {
         Number {
             what: "lines of product Rust, without comments and blank ones",
             value: product,
-            limit: 135_000,
+            limit: 135_500,
             goal: 125_000,
         },
-        Number { what: "lines of other text", value: text, limit: 62_530, goal: 65_000 },
+        Number { what: "lines of other text", value: text, limit: 62_700, goal: 65_000 },
         Number {
             what: "types that share their name, in per mille",
             value: 1_000 * shared / all.max(1),

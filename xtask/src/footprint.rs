@@ -1,0 +1,200 @@
+//! Counts what a parked process of the pipeline executes from a wake to its next sleep: instructions, and lines and
+//! pages of code. Between two quotes everything in a core's caches has been replaced, so these are what a wake costs
+//! on a quiet host. The counts do not depend on the machine's load.
+
+use anyhow::{Context as _, bail, ensure};
+use clap::Args;
+use nix::{
+    sys::{
+        ptrace,
+        wait::{WaitStatus, waitpid},
+    },
+    unistd::Pid,
+};
+use std::{
+    collections::{BTreeMap, HashSet},
+    fs,
+    path::PathBuf,
+    process::{Child, Command, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+/// Largest counts from a wake to that of the next process: instructions, lines of code, pages of code.
+const LIMITS: [(&str, [usize; 3]); 3] =
+    [("md", [1_700, 110, 10]), ("td", [2_400, 200, 22]), ("strategies", [2_300, 150, 16])];
+/// Wakes before those that are counted: messages of the master, and first uses of code.
+const WAKES_LEFT_OUT: usize = 2;
+const WAKES: usize = 5;
+/// A wake that takes more is not one.
+const STEPS_MAX: usize = 200_000;
+/// Longest time until the processes have started.
+const START: Duration = Duration::from_secs(30);
+const LINE_BITS: u32 = 6;
+const PAGE_BITS: u32 = 12;
+/// The instruction `syscall`, as the low half of a word.
+const SYSCALL: i64 = 0x050f;
+
+#[derive(Debug, Args)]
+pub struct Options {
+    /// The program to count
+    #[arg(default_value = "target/dist/lowlat")]
+    binary: PathBuf,
+    /// Fail if a role takes more than the limits
+    #[arg(long)]
+    check: bool,
+}
+
+/// The run whose processes are counted; ends with this value.
+struct Run(Child);
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        // Its processes end with it.
+        self.0.kill().ok();
+        self.0.wait().ok();
+    }
+}
+
+/// Counts from a wake on: instructions, lines and pages.
+type Counts = [usize; 3];
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Wake {
+    /// Until it wakes another process; `None` if it wakes none.
+    to_wake: Option<Counts>,
+    to_sleep: Counts,
+}
+
+pub fn footprint(options: &Options) -> anyhow::Result<()> {
+    // So few quotes that each process sleeps in between.
+    let run = Command::new(&options.binary)
+        .args(["pipeline", "run", "--force", "--strategies", "2", "--rate", "2", "--duration", "90s"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .with_context(|| format!("cannot start {}", options.binary.display()))?;
+    let run = Run(run);
+    let processes = processes(run.0.id())?;
+    println!("{:<12}{:>32}{:>32}", "", "until it wakes another", "until it sleeps");
+    println!(
+        "{:<12}{:>14}{:>9}{:>9}{:>14}{:>9}{:>9}",
+        "role", "instructions", "lines", "pages", "instructions", "lines", "pages"
+    );
+    let mut over = Vec::new();
+    for (role, limits) in LIMITS {
+        let pid = *processes.get(role).with_context(|| format!("the run has no process {role}"))?;
+        let wakes = wakes(Pid::from_raw(pid)).with_context(|| format!("cannot follow {role} ({pid})"))?;
+        let to_wake = median(wakes.iter().filter_map(|wake| wake.to_wake));
+        let to_sleep = median(wakes.iter().map(|wake| wake.to_sleep));
+        println!(
+            "{role:<12}{:>14}{:>9}{:>9}{:>14}{:>9}{:>9}",
+            to_wake[0], to_wake[1], to_wake[2], to_sleep[0], to_sleep[1], to_sleep[2]
+        );
+        if to_wake.iter().zip(limits).any(|(found, most)| *found > most) {
+            over.push(format!("{role}: {to_wake:?}, at most {limits:?}"));
+        }
+    }
+    ensure!(!options.check || over.is_empty(), "a wake takes more than it did: {}", over.join("; "));
+    Ok(())
+}
+
+/// The processes of a run by role, of strategies any, once all of them are there.
+fn processes(run: u32) -> anyhow::Result<BTreeMap<String, i32>> {
+    let start = Instant::now();
+    while start.elapsed() < START {
+        let children = fs::read_to_string(format!("/proc/{run}/task/{run}/children"))?;
+        let role_of = |pid: &str| {
+            let line = fs::read_to_string(format!("/proc/{pid}/cmdline")).ok()?;
+            let mut words = line.split('\0').skip_while(|word| *word != "role");
+            Some((words.nth(1)?.to_owned(), pid.parse().ok()?))
+        };
+        let found: BTreeMap<String, i32> = children.split_ascii_whitespace().filter_map(role_of).collect();
+        if LIMITS.iter().all(|(role, _)| found.contains_key(*role)) {
+            return Ok(found);
+        }
+        thread::sleep(Duration::from_millis(50));
+    }
+    bail!("the processes of the run have not started within {} s", START.as_secs())
+}
+
+fn wakes(pid: Pid) -> anyhow::Result<Vec<Wake>> {
+    ptrace::seize(pid, ptrace::Options::PTRACE_O_TRACESYSGOOD)?;
+    ptrace::interrupt(pid)?;
+    stopped(pid)?;
+    let mut wakes = Vec::new();
+    let mut seen = 0;
+    while wakes.len() < WAKES {
+        ptrace::syscall(pid, None)?;
+        let status = stopped(pid)?;
+        let registers = ptrace::getregs(pid)?;
+        // A negative result is that of the call's entry, or of a sleep that ended without a wake.
+        let is_awake = registers.rax.cast_signed() >= 0 && sleeps(registers.orig_rax, registers.rsi);
+        if matches!(status, WaitStatus::PtraceSyscall(_)) && is_awake {
+            let wake = follow(pid)?;
+            seen += 1;
+            if seen > WAKES_LEFT_OUT {
+                wakes.push(wake);
+            }
+        }
+    }
+    ptrace::detach(pid, None)?;
+    Ok(wakes)
+}
+
+/// Steps from a wake to the next sleep.
+fn follow(pid: Pid) -> anyhow::Result<Wake> {
+    let (mut lines, mut pages) = (HashSet::new(), HashSet::new());
+    let mut wake = Wake::default();
+    for steps in 1..STEPS_MAX {
+        ptrace::step(pid, None)?;
+        stopped(pid)?;
+        let registers = ptrace::getregs(pid)?;
+        lines.insert(registers.rip >> LINE_BITS);
+        pages.insert(registers.rip >> PAGE_BITS);
+        let at = usize::try_from(registers.rip)? as ptrace::AddressType;
+        if ptrace::read(pid, at)? & 0xffff != SYSCALL {
+            continue;
+        }
+        let counts = [steps, lines.len(), pages.len()];
+        if sleeps(registers.rax, registers.rsi) {
+            wake.to_sleep = counts;
+            return Ok(wake);
+        }
+        if wakes_another(registers.rax, registers.rsi) {
+            wake.to_wake.get_or_insert(counts);
+        }
+    }
+    bail!("it did not sleep within {STEPS_MAX} instructions")
+}
+
+fn stopped(pid: Pid) -> anyhow::Result<WaitStatus> {
+    let status = waitpid(pid, None)?;
+    ensure!(!matches!(status, WaitStatus::Exited(..) | WaitStatus::Signaled(..)), "it has ended");
+    Ok(status)
+}
+
+const FUTEX: u64 = 202;
+/// epoll_wait, poll, ppoll, epoll_pwait, clock_nanosleep, futex_waitv.
+const SLEEPS: [u64; 6] = [232, 7, 271, 281, 230, 449];
+
+/// True for a call that sleeps, by its number and second argument.
+fn sleeps(number: u64, operation: u64) -> bool {
+    // FUTEX_WAIT and FUTEX_WAIT_BITSET.
+    SLEEPS.contains(&number) || number == FUTEX && matches!(operation & 0x7f, 0 | 9)
+}
+
+fn wakes_another(number: u64, operation: u64) -> bool {
+    // FUTEX_WAKE.
+    number == FUTEX && operation & 0x7f == 1
+}
+
+/// The median of each count; zeros without any.
+fn median(counts: impl Iterator<Item = Counts>) -> Counts {
+    let all: Vec<Counts> = counts.collect();
+    std::array::from_fn(|at| {
+        let mut one: Vec<usize> = all.iter().map(|counts| counts[at]).collect();
+        one.sort_unstable();
+        one.get(one.len() / 2).copied().unwrap_or_default()
+    })
+}
