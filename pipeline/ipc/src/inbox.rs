@@ -40,13 +40,15 @@ const _: () = assert!((READY + READY_WORDS) as u64 * 8 == BYTES && READY_WORDS *
 #[derive(Debug)]
 pub struct Inbox<R> {
     memory: CachedWords<R>,
+    /// Words with the bits of the streams that its subscriber reads.
+    words: usize,
 }
 
 impl<R: Region> Inbox<R> {
     /// The inbox in zeroed memory, or in memory that the subscriber created; `None` if it is too small or
     /// misaligned.
     pub fn new(region: R) -> Option<Self> {
-        let inbox = Self { memory: CachedWords::new(region) };
+        let inbox = Self { memory: CachedWords::new(region), words: READY_WORDS };
         inbox.bell()?;
         inbox.ready().map(|_| ())?;
         Some(inbox)
@@ -58,6 +60,23 @@ impl<R: Region> Inbox<R> {
 
     fn ready(&self) -> Option<&[AtomicU64]> {
         self.memory.words().get(READY..READY + READY_WORDS)
+    }
+
+    /// Subscriber: from here on it looks at streams below `count` only, and leaves the bits of others.
+    pub fn expect_streams(&mut self, count: u32) {
+        self.words = usize::try_from(count.div_ceil(64)).unwrap_or(READY_WORDS).min(READY_WORDS);
+    }
+
+    /// The number of words of 64 streams that the subscriber looks at.
+    #[inline]
+    pub fn words_expected(&self) -> usize {
+        self.words
+    }
+
+    /// The words that the subscriber looks at.
+    #[inline]
+    fn expected(&self) -> &[AtomicU64] {
+        self.ready().and_then(|words| words.get(..self.words)).unwrap_or_default()
     }
 
     /// The word with the bit of a stream.
@@ -123,7 +142,7 @@ impl<R: Region> Inbox<R> {
     #[inline]
     pub fn take_ready_but(&self, but: u64, mut ready: impl FnMut(u32)) -> u32 {
         let mut count = 0;
-        for (number, word) in (0_u32..).zip(self.ready().unwrap_or_default()) {
+        for (number, word) in (0_u32..).zip(self.expected()) {
             let left = if number == 0 { but } else { 0 };
             if word.load(Ordering::Relaxed) & !left == 0 {
                 continue;
@@ -150,7 +169,7 @@ impl<R: Region> Inbox<R> {
     /// Returns true if a stream has something, other than those of the first 64 that have a bit in `but`.
     #[inline]
     pub fn is_ready_but(&self, but: u64) -> bool {
-        let mut ready = self.ready().unwrap_or_default().iter().map(|word| word.load(Ordering::Relaxed));
+        let mut ready = self.expected().iter().map(|word| word.load(Ordering::Relaxed));
         ready.next().is_some_and(|bits| bits & !but != 0) || ready.any(|bits| bits != 0)
     }
 
@@ -172,5 +191,37 @@ impl<R: Region> Inbox<R> {
     /// Number of wakes by publishers, and of wakes that only the safety net caught.
     pub fn woken_and_missed(&self) -> (u64, u64) {
         self.bell().map_or((0, 0), |bell| (bell.woken(), bell.missed()))
+    }
+}
+
+#[cfg(all(test, not(any(lowlat_loom, lowlat_shuttle))))]
+mod tests {
+    use super::*;
+    use crate::region::Heap;
+
+    impl<R: Region> Inbox<R> {
+        /// The state that a subscriber stores before it sleeps.
+        pub(crate) fn set_parked(&self) {
+            self.bell().unwrap().set_parked();
+        }
+    }
+
+    #[test]
+    fn a_subscriber_of_few_streams_looks_at_few_words() {
+        let mut inbox = Inbox::new(Heap::zeroed(BYTES)).unwrap();
+        let taken = |inbox: &Inbox<Heap>| {
+            let mut streams = Vec::new();
+            inbox.take_ready(|stream| streams.push(stream));
+            streams
+        };
+        inbox.expect_streams(65);
+        for stream in [0, 63, 64, 127, 128, STREAMS_MAX - 1] {
+            inbox.mark(stream);
+        }
+        assert!(inbox.is_ready());
+        assert_eq!(taken(&inbox), [0, 63, 64, 127], "whole words");
+        assert!(!inbox.is_ready());
+        inbox.expect_streams(STREAMS_MAX);
+        assert_eq!(taken(&inbox), [128, STREAMS_MAX - 1], "the others are kept");
     }
 }

@@ -41,12 +41,31 @@ impl Subscribers {
         word.map(|word| if is_in { *word |= bit } else { *word &= !bit }).is_some()
     }
 
-    /// The intersection of both sets.
-    #[must_use]
+    /// Adds the subscribers of another set.
     #[inline]
-    pub fn and(mut self, other: &Self) -> Self {
-        self.0.iter_mut().zip(other.0).for_each(|(word, other)| *word &= other);
-        self
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.0.iter_mut().zip(other.0).for_each(|(word, other)| *word |= other);
+    }
+
+    /// The first subscriber that is in both sets and `is_it`, below the first `words` words.
+    #[inline]
+    pub(crate) fn find_in(
+        &self,
+        other: &Self,
+        words: usize,
+        mut is_it: impl FnMut(u32) -> bool,
+    ) -> Option<u32> {
+        for (number, (own, other)) in (0_u32..).zip(self.0.iter().zip(&other.0).take(words)) {
+            let mut bits = own & other;
+            while bits != 0 {
+                let subscriber = number * 64 + bits.trailing_zeros();
+                if is_it(subscriber) {
+                    return Some(subscriber);
+                }
+                bits &= bits - 1;
+            }
+        }
+        None
     }
 
     #[inline]

@@ -199,6 +199,7 @@ impl Outcome {
 
 type Words = [u64; PAYLOAD_BYTES / 8];
 
+#[inline]
 fn bytes_of(words: Words) -> [u8; PAYLOAD_BYTES] {
     let mut bytes = [0; PAYLOAD_BYTES];
     for (to, word) in bytes.chunks_exact_mut(8).zip(words) {
@@ -207,6 +208,7 @@ fn bytes_of(words: Words) -> [u8; PAYLOAD_BYTES] {
     bytes
 }
 
+#[inline]
 fn words_of(payload: &[u8]) -> Result<Words, PayloadError> {
     if payload.len() != PAYLOAD_BYTES {
         return Err(PayloadError(format!(

@@ -67,6 +67,10 @@ pub struct Router<R> {
     /// True if `credit` or `retired` is not empty.
     has_credit: bool,
     evicted: Subscribers,
+    /// Subscribers of records that were published without a wake, until the next record wakes them.
+    unwoken: Subscribers,
+    /// True if `unwoken` is not empty.
+    has_unwoken: bool,
     /// Claims up to this position overwrite nothing that a subscriber of `credit` still has to read.
     claim_max: u64,
     /// Instrument inspected by the last call of [`Router::warm`].
@@ -76,17 +80,18 @@ pub struct Router<R> {
 
 impl<R: Region> Router<R> {
     pub fn new(interest: Interest<R>) -> Self {
-        let links = (0..SUBSCRIBERS_MAX).map(|_| None).collect();
         let nobody = Subscribers::default();
         Self {
             interest,
-            links,
+            links: Vec::new(),
             connected: nobody,
             words: 0,
             credit: nobody,
             retired: Vec::with_capacity(RETIRED_USUAL),
             has_credit: false,
             evicted: nobody,
+            unwoken: nobody,
+            has_unwoken: false,
             claim_max: 0,
             warmed: 0,
             helper: None,
@@ -146,13 +151,20 @@ impl<R: Region> Router<R> {
 
     fn set(&mut self, subscriber: u32, link: Option<Connected<R>>) -> bool {
         self.evicted.set(subscriber, false);
+        self.unwoken.set(subscriber, false);
         // Its unread records are determined again at the next record.
         self.claim_max = 0;
         if let Some(helper) = &self.helper {
             helper.set(subscriber, link.as_ref().map(|link| &link.inbox));
         }
-        let place = usize::try_from(subscriber).ok().and_then(|at| self.links.get_mut(at));
-        place.map(|place| *place = link).is_some()
+        let Some(at) = usize::try_from(subscriber).ok().filter(|_| subscriber < SUBSCRIBERS_MAX) else {
+            return false;
+        };
+        if at >= self.links.len() {
+            self.links.resize_with(at + 1, || None);
+        }
+        self.links[at] = link;
+        true
     }
 
     /// Subscribers evicted for being too far behind. They get no records, and keep their memory until they are
@@ -170,6 +182,19 @@ impl<R: Region> Router<R> {
         stamp: &Stamp,
         payload: &[u8],
         park: &impl Park,
+    ) -> Result<(Published, DeliveryCounts), PublishError> {
+        self.publish_waking(writer, stamp, payload, Some(park))
+    }
+
+    /// Like [`Router::publish`], and leaves the wakes to the next record, which should follow at once: several records
+    /// to the same subscriber take one system call. `None` instead of a way to wake does so.
+    #[inline]
+    pub fn publish_waking<W: Region>(
+        &mut self,
+        writer: &mut Writer<W>,
+        stamp: &Stamp,
+        payload: &[u8],
+        park: Option<&impl Park>,
     ) -> Result<(Published, DeliveryCounts), PublishError> {
         let wanting = self.interest.wanting_of(stamp.instrument, &self.connected, self.words);
         if self.has_credit {
@@ -205,12 +230,10 @@ impl<R: Region> Router<R> {
         claim: u64,
         capacity_bytes: u64,
     ) -> Result<(), PublishError> {
-        for subscriber in wanting.and(&self.credit).iter() {
-            if let Some(ring) = credit(&mut self.links, subscriber)
-                && !ring.has_room()
-            {
-                return Err(PublishError::NoCredit { subscriber });
-            }
+        let links = &mut self.links;
+        let is_full = |subscriber| credit(links, subscriber).is_some_and(|ring| !ring.has_room());
+        if let Some(subscriber) = wanting.find_in(&self.credit, self.words, is_full) {
+            return Err(PublishError::NoCredit { subscriber });
         }
         if claim <= self.claim_max {
             return Ok(());
@@ -242,7 +265,7 @@ impl<R: Region> Router<R> {
     #[inline]
     pub fn deliver(&mut self, instrument: u32, position: u64, park: &impl Park) -> DeliveryCounts {
         let wanting = self.interest.wanting_of(instrument, &self.connected, self.words);
-        self.hand_out(&wanting, instrument, position, park)
+        self.hand_out(&wanting, instrument, position, Some(park))
     }
 
     /// Every subscriber gets the position before the first is woken: a wake costs the publisher a system call,
@@ -253,7 +276,7 @@ impl<R: Region> Router<R> {
         wanting: &Subscribers,
         instrument: u32,
         position: u64,
-        park: &impl Park,
+        park: Option<&impl Park>,
     ) -> DeliveryCounts {
         let mut delivered = DeliveryCounts::default();
         wanting.each_below(self.words, |subscriber| {
@@ -285,12 +308,25 @@ impl<R: Region> Router<R> {
             // Pairs with the fence in `Bell::wait`.
             fence(Ordering::SeqCst);
         }
+        let Some(park) = park else {
+            self.unwoken.add(wanting);
+            self.has_unwoken = true;
+            return delivered;
+        };
+        let with_unwoken;
+        let due = if std::mem::take(&mut self.has_unwoken) {
+            self.unwoken.add(wanting);
+            with_unwoken = std::mem::take(&mut self.unwoken);
+            &with_unwoken
+        } else {
+            wanting
+        };
         let mut helper = self.helper.as_mut().filter(|helper| {
-            let sleeping = wanting.iter().filter(|subscriber| is_asleep(&self.links, *subscriber));
+            let sleeping = due.iter().filter(|subscriber| is_asleep(&self.links, *subscriber));
             let most = usize::try_from(helper.parked_max).unwrap_or(usize::MAX);
             sleeping.take(most.saturating_add(1)).count() > most
         });
-        wanting.each_below(self.words, |subscriber| {
+        due.each_below(self.words, |subscriber| {
             let Some(link) = link(&mut self.links, subscriber) else { return };
             if !link.inbox.claim() {
                 return;

@@ -9,6 +9,7 @@ use crate::{
     stream::{Owner, Reader, Segment, Stamp, Writer},
 };
 // Miri does not support memfd.
+use crate::atomics::AtomicU32;
 #[cfg(miri)]
 use crate::region::Heap as Memory;
 #[cfg(not(miri))]
@@ -124,6 +125,46 @@ fn a_parked_subscriber_is_woken_only_for_its_own_records() {
         assert!(woken <= ROUNDS, "at most one wake per record: {woken}");
         assert_eq!(missed, 0);
     }
+}
+
+#[test]
+fn records_without_a_wake_are_woken_for_with_the_next_record() {
+    /// Counts wakes, of a sleeper that is only marked as one.
+    #[derive(Default)]
+    struct Counting(AtomicU32);
+    impl Park for Counting {
+        fn sleep(&self, _word: &AtomicU32, _value: u32, _longest: Duration) {}
+        fn wake(&self, _word: &AtomicU32) {
+            // Relaxed: of one thread.
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+    let (segment, mut writer, table, mut router) = publisher(3);
+    let table = Interest::open(table).unwrap();
+    let subscribers = [0, 1, 700].map(|number| connect(&mut router, number, &segment));
+    for (instrument, number) in [(0, 0), (0, 1), (1, 1), (2, 700)] {
+        assert!(table.set(number, Some(instrument), true));
+    }
+    let park = Counting::default();
+    // What a subscriber stores before it sleeps.
+    let sleep = |subscriber: &Subscriber| subscriber.inbox.set_parked();
+    subscribers.iter().for_each(sleep);
+    let mut publish = |instrument, wakes: bool| {
+        let stamp = Stamp { instrument, ..Stamp::default() };
+        let park = wakes.then_some(&park);
+        router.publish_waking(&mut writer, &stamp, b"", park).unwrap().1.woken
+    };
+    assert_eq!(publish(0, false), 0);
+    assert!(subscribers[0].inbox.is_ready(), "one that runs sees the record");
+    assert_eq!(publish(1, false), 0);
+    assert_eq!(publish(2, true), 3, "subscribers 0 and 1 of the records before, and 700");
+    assert_eq!(park.0.load(Ordering::Relaxed), 3);
+    subscribers.iter().for_each(sleep);
+    assert_eq!(publish(2, true), 1, "nobody is left over");
+    assert_eq!(publish(0, false), 0);
+    assert!(router.disconnect(0));
+    let published = writer.publish(&Stamp::default(), b"").unwrap();
+    assert_eq!(router.deliver(2, published.position, &park).woken, 1, "1; 700 runs, and 0 has gone");
 }
 
 /// A subscriber with the policy that `overrun` builds from its memory, and the other end of that memory.

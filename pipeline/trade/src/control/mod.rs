@@ -25,11 +25,11 @@ use lowlat_pipeline::NodeRow;
 use serde::{Deserialize, Serialize};
 
 /// Version of the messages described here.
-pub const VERSION: u32 = 7;
+pub const VERSION: u32 = 8;
 /// Maximum number of strategies in a [`ToNode::Strategies`].
 pub const TURNS_MAX: usize = KEYS_MAX / 2;
 /// The inbox bit that announces messages on the socket.
-pub const CONTROL_STREAM: u32 = lowlat_ipc::inbox::STREAMS_MAX - 1;
+pub const CONTROL_STREAM: u32 = 0;
 /// Numbers per [`ToMaster::Reads`], [`ToMaster::Claims`] or [`ToNode::Strategies`], so that a message fits
 /// whatever their size.
 pub const KEYS_MAX: usize = 300;

@@ -8,10 +8,10 @@ use super::{
 };
 use crate::{
     clock::now_ns,
-    control::{CONTROL_STREAM, Lent, ToNode},
+    control::{Lent, ToNode},
     node::{Keys, Overrun},
 };
-use lowlat_ipc::liveness::Life;
+use lowlat_ipc::{inbox::STREAMS_MAX, liveness::Life};
 
 /// Maximum entries of a ring for a subscriber that wants everything.
 const ENTRIES_ALL_MAX: u64 = 1 << 16;
@@ -159,15 +159,15 @@ impl Master {
         Ok(channel)
     }
 
-    /// Bit of a stream in its reader's inbox.
+    /// Bit of a stream in its reader's inbox, after that of its master's messages.
     fn place(&mut self, writer: u32, reader: u32) -> Result<u32, String> {
         let member = self.member_mut(reader).ok_or("gone")?;
         if let Some(place) = member.places.get(&writer) {
             return Ok(*place);
         }
-        let place = u32::try_from(member.places.len()).unwrap_or(u32::MAX);
-        if place >= CONTROL_STREAM {
-            return Err(format!("node {} reads more than {CONTROL_STREAM} streams", member.name));
+        let place = u32::try_from(member.places.len() + 1).unwrap_or(u32::MAX);
+        if place >= STREAMS_MAX {
+            return Err(format!("node {} reads more than {} streams", member.name, STREAMS_MAX - 1));
         }
         member.places.insert(writer, place);
         Ok(place)

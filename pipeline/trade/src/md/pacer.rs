@@ -27,6 +27,8 @@ pub enum PacerStep {
 pub struct Pacer {
     feed: Feed,
     next: Option<DueQuote>,
+    /// Due time of `next` and when it was returned, until the quote after it is made: after it was published.
+    returned: Option<[u64; 2]>,
     start_ns: u64,
     lateness: Lateness,
 }
@@ -35,23 +37,27 @@ impl Pacer {
     /// A pacer whose feed starts at `start_ns`.
     pub fn new(mut feed: Feed, start_ns: u64) -> Self {
         let next = feed.next();
-        Self { feed, next, start_ns, lateness: Lateness::default() }
+        Self { feed, next, returned: None, start_ns, lateness: Lateness::default() }
     }
 
     /// Returns the action at `now_ns`.
     #[inline]
     pub fn step(&mut self, now_ns: u64) -> PacerStep {
+        if let Some([at_ns, returned_ns]) = self.returned.take() {
+            self.next = self.feed.next();
+            let next_ns = self.next.map(|next| self.start_ns.saturating_add(next.due_ns));
+            let is_behind = next_ns.is_some_and(|next_ns| next_ns > at_ns && next_ns <= returned_ns);
+            self.lateness.behind += u64::from(is_behind);
+        }
         let Some(mut due) = self.next else { return PacerStep::Done };
         let at_ns = self.start_ns.saturating_add(due.due_ns);
         if now_ns < at_ns {
             return PacerStep::WaitUntil(at_ns);
         }
-        self.next = self.feed.next();
-        let next_ns = self.next.map(|next| self.start_ns.saturating_add(next.due_ns));
+        self.returned = Some([at_ns, now_ns]);
         let late_ns = now_ns - at_ns;
         let lateness = &mut self.lateness;
         lateness.quotes += 1;
-        lateness.behind += u64::from(next_ns.is_some_and(|next_ns| next_ns > at_ns && next_ns <= now_ns));
         lateness.sum_ns = lateness.sum_ns.saturating_add(late_ns);
         lateness.max_ns = lateness.max_ns.max(late_ns);
         due.quote.scheduled_ns = at_ns;

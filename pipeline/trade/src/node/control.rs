@@ -6,7 +6,7 @@ use super::{
 };
 use crate::control::{ReceiveOutcome, Socket, ToMaster, ToNode, WithoutMaster, parse};
 use lowlat_ipc::{
-    inbox::Inbox,
+    inbox::{Inbox, STREAMS_MAX},
     passing::Received,
     region::{Access, Memfd, Region},
 };
@@ -84,9 +84,13 @@ impl Node {
                 let source = Source::open(next()?, next()?, overrun)?;
                 let bytes = source.payload_bytes_max().min(PAYLOAD_BYTES_KEPT);
                 self.payload.reserve(bytes.saturating_sub(self.payload.len()));
-                let entry = usize::try_from(place).ok().and_then(|at| self.incoming.get_mut(at));
-                let entry = entry.ok_or("a place outside the inbox")?;
-                entry
+                let at = usize::try_from(place).ok().filter(|_| place < STREAMS_MAX);
+                let at = at.ok_or("a place outside the inbox")?;
+                if at >= self.incoming.len() {
+                    self.incoming.resize_with(at + 1, || None);
+                    self.inbox.expect_streams(place + 1);
+                }
+                self.incoming[at]
                     .get_or_insert_with(|| Sources::new(StreamName::new(stream, writer)))
                     .queue
                     .push_back(source);

@@ -318,7 +318,7 @@ impl JoinDialog<'_> {
             inbox,
             publisher: Publisher::new(own, counters.clone(), Arc::clone(&mark)),
             counters,
-            incoming: (0..STREAMS_MAX).map(|_| None).collect(),
+            incoming: Vec::new(),
             pending: [0; STREAMS_MAX as usize / 64],
             direct: 0,
             takes_all: false,

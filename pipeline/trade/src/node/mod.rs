@@ -237,7 +237,7 @@ pub struct Node {
     socket: Socket,
     inbox: Inbox<Memory>,
     counters: Counters,
-    /// By bit in the inbox.
+    /// By bit in the inbox; that of the master's messages has none.
     incoming: Vec<Option<Sources>>,
     /// Bits that were taken from the inbox and not yet processed, by the same number.
     pending: [u64; STREAMS_MAX as usize / 64],
@@ -404,10 +404,10 @@ impl Node {
                 return events;
             }
         }
-        if !has_found && taken == 0 && self.pending.iter().all(|bits| *bits == 0) {
+        if !has_found && taken == 0 && !self.is_pending() {
             return events;
         }
-        for number in 0..self.pending.len() {
+        for number in 0..self.inbox.words_expected() {
             let mut bits = self.pending.get_mut(number).map_or(0, std::mem::take);
             while bits != 0 {
                 let stream = u32::try_from(number).unwrap_or(0) * 64 + bits.trailing_zeros();
@@ -457,7 +457,11 @@ impl Node {
 
     /// True if a poll would find something outside the inbox.
     fn is_ready_beside(&self) -> bool {
-        self.pending.iter().any(|bits| *bits != 0) || (!self.is_told && self.must_end())
+        self.is_pending() || (!self.is_told && self.must_end())
+    }
+
+    fn is_pending(&self) -> bool {
+        self.pending.iter().take(self.inbox.words_expected()).any(|bits| *bits != 0)
     }
 
     fn read(&mut self, stream: u32, take: &mut impl FnMut(&mut Publisher, Event<'_>)) -> usize {

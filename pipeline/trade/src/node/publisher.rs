@@ -91,14 +91,26 @@ impl Publisher {
     /// each with one system call. If a subscriber that must not lose records has no room, nothing is appended,
     /// and [`stream::PublishError::NoCredit`] names it: it is too slow, or dead. Never waits.
     ///
+    #[inline]
+    pub fn publish(&mut self, stamp: &Stamp, payload: &[u8]) -> Result<Published, NodePublishError> {
+        self.publish_waking(stamp, payload, true)
+    }
+
+    /// The same; unless `wakes`, it leaves the wakes to the next record, which should follow at once.
+    ///
     /// A single function for real and rehearsed records, so that a rehearsal warms the real path.
     #[inline(never)]
-    pub fn publish(&mut self, stamp: &Stamp, payload: &[u8]) -> Result<Published, NodePublishError> {
+    pub(crate) fn publish_waking(
+        &mut self,
+        stamp: &Stamp,
+        payload: &[u8],
+        wakes: bool,
+    ) -> Result<Published, NodePublishError> {
         if !self.mark.is_this_process() {
             return Err(NodePublishError::Forked { pid: self.mark.pid() });
         }
         let own = self.own.as_mut().ok_or(NodePublishError::NoStream)?;
-        let result = own.router.publish(&mut own.writer, stamp, payload, &Futex);
+        let result = own.router.publish_waking(&mut own.writer, stamp, payload, wakes.then_some(&Futex));
         if let Err(stream::PublishError::NoCredit { .. }) = result {
             self.counters.add_uncredited();
         }

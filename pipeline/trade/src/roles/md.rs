@@ -62,6 +62,7 @@ pub fn join(instruments: u32, capacity_bytes: u64, wait: Wait) -> Join {
 
 /// Publishes all quotes from the begin message on, and returns at the end or when it is stopped. Late quotes
 /// are published at once, none is left out.
+#[inline(never)]
 pub fn run(node: Node, options: &MdOptions) -> Result<Lateness, Refusal> {
     let mut md = Md::new(node, options);
     loop {
@@ -134,7 +135,12 @@ impl Md {
         }
         self.until_poll = 0;
         Ok(match step {
-            Some(PacerStep::WaitUntil(then_ns)) => Next::At(then_ns),
+            Some(PacerStep::WaitUntil(then_ns)) => {
+                // Before the wait: behind it, a quote is due.
+                self.hear();
+                self.until_poll = QUOTES_PER_POLL;
+                if self.is_over { Next::Never } else { Next::At(then_ns) }
+            }
             Some(_) => {
                 self.is_over = true;
                 Next::Never
@@ -187,8 +193,8 @@ fn wait(node: &mut Node, wait: Wait, then_ns: u64) {
         node.wait(Some(then_ns - SLEEP_NS_MAX / 2));
         return;
     }
-    // A heartbeat, which the master checks.
-    node.wait(Some(now));
+    // The master checks for it.
+    node.show_life();
     match wait {
         Wait::Fast => loop {
             let now_ns = now_ns();

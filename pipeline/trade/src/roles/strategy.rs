@@ -67,6 +67,9 @@ pub fn restore(node: &Node, number: u32, store: &Path, strategy: &mut dyn Strate
 }
 
 /// Calls the strategy with its records, until it is stopped.
+///
+/// Not inlined, or the caller's optimisation for size would count.
+#[inline(never)]
 pub fn run(mut node: Node, number: u32, strategy: &mut dyn Strategy) -> Result<StrategyDone, Refusal> {
     node.must_be_stopped();
     let mut numbers = numbers_of(&node, number);

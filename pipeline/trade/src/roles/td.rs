@@ -75,6 +75,7 @@ pub fn join(capacity_bytes: u64, limits: &Limits, wait: Wait) -> Join {
 }
 
 /// Answers orders until it is stopped. First it completes what a previous td had started.
+#[inline(never)]
 pub fn run(node: Node, options: &TdOptions) -> Result<TdDone, Refusal> {
     let mut td = Td::new(node, options)?;
     while td.is_open() {
@@ -263,8 +264,8 @@ impl Gateway {
         }
         match self.exchange.begin(self.td, &taken, now, publisher.published()) {
             Decision::Answers(pending) => {
-                self.count(now, &record.stamp, &order);
                 self.answer(publisher, pending)?;
+                self.count(now, &record.stamp, &order);
             }
             Decision::Known => self.done.known += 1,
             Decision::NoStrategy => self.refuse_other(),
@@ -298,11 +299,13 @@ impl Gateway {
         Ok(())
     }
 
-    /// Publishes the answers of an order, and completes it.
+    /// Publishes the answers of an order, and completes it. All of them take one wake of the strategy.
     pub(super) fn publish(&mut self, publisher: &mut Publisher, pending: &Pending) -> Result<(), Refusal> {
-        for (stamp, answer) in pending.answers() {
+        let mut answers = pending.answers().peekable();
+        while let Some((stamp, answer)) = answers.next() {
             let stamp = Stamp { generated: now_ns(), ..stamp };
-            publisher.publish(&stamp, &answer.encode()).map_err(Refusal::of)?;
+            let is_last = answers.peek().is_none();
+            publisher.publish_waking(&stamp, &answer.encode(), is_last).map_err(Refusal::of)?;
         }
         if self.exchange.finish(pending) { Ok(()) } else { Err(taken_over()) }
     }

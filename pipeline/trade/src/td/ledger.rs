@@ -197,9 +197,7 @@ impl<R: Region> Ledger<R> {
             fills,
             order.answered_of_after,
         ];
-        for (at, word) in (IN_HAND + 1..).zip(words) {
-            self.put(at, word);
-        }
+        self.put_all(IN_HAND + 1, &words);
         self.put(IN_HAND, 1);
     }
 
@@ -287,12 +285,18 @@ impl<R: Region> Ledger<R> {
         self.region.words().get(at).map_or(0, |word| word.load(Ordering::Acquire))
     }
 
+    #[inline]
     fn put(&self, at: usize, value: u64) {
-        #[cfg(test)]
-        super::tests::crash::step();
-        if let Some(word) = self.region.words().get(at) {
+        self.put_all(at, &[value]);
+    }
+
+    #[inline]
+    fn put_all(&self, at: usize, values: &[u64]) {
+        for (word, value) in self.region.words().get(at..).unwrap_or_default().iter().zip(values) {
+            #[cfg(test)]
+            super::tests::crash::step();
             // Pairs with the load in `get`. Release also keeps the stores in program order.
-            word.store(value, Ordering::Release);
+            word.store(*value, Ordering::Release);
         }
         // Nothing that follows, in particular publishing, is reordered before it.
         compiler_fence(Ordering::SeqCst);
