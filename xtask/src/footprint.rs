@@ -22,7 +22,7 @@ use std::{
 
 /// Largest counts from a wake to that of the next process: instructions, lines of code, pages of code.
 const LIMITS: [(&str, [usize; 3]); 3] =
-    [("md", [1_700, 110, 10]), ("td", [2_400, 200, 22]), ("strategies", [2_300, 150, 16])];
+    [("md", [800, 72, 7]), ("td", [2_900, 205, 17]), ("strategies", [1_500, 145, 15])];
 /// Wakes before those that are counted: messages of the master, and first uses of code.
 const WAKES_LEFT_OUT: usize = 2;
 const WAKES: usize = 5;
