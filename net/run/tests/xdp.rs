@@ -186,7 +186,7 @@ fn interface_index() -> u32 {
 fn a_queue_of_another_socket_is_awaited_and_nothing_else_is_blamed() {
     let _beside = beside_others();
     let Some(pair) = pair("a_queue_of_another_socket_is_awaited_and_nothing_else_is_blamed") else { return };
-    for (held_ms, is_served) in [(700, true), (20_000, false)] {
+    let measure_beside = |held_ms| {
         let (sender, is_bound) = std::sync::mpsc::channel();
         let (end, ended) = std::sync::mpsc::channel::<()>();
         let holding = inside(&pair.names[0], move || {
@@ -199,18 +199,17 @@ fn a_queue_of_another_socket_is_awaited_and_nothing_else_is_blamed() {
         let result = pair.try_measure(scenario(XdpMode::Generic, Waiting::Block), ADDRESSES[1]);
         let _ = end.send(());
         holding.join().unwrap();
-        match result {
-            Ok(record) => check(&record),
-            Err(error) => assert_eq!(
-                (error.to_string().as_str(), is_served),
-                (
-                    "cannot use AF_XDP on eth0: another socket has one of its queues\nhint: end the process that `ss --xdp \
-                     --processes` shows",
-                    false
-                )
-            ),
-        }
-    }
+        result.map_err(|error| error.to_string())
+    };
+    let refusal = "cannot use AF_XDP on eth0: another socket has one of its queues\nhint: end the process that `ss --xdp --processes` \
+                   shows";
+    assert_eq!(measure_beside(20_000).unwrap_err(), refusal);
+    // On a busy machine the other socket can be closed, and the kernel can free its queue, much later than it should.
+    let served = (0..10).find_map(|_| {
+        let result = measure_beside(700);
+        result.inspect_err(|error| assert_eq!(error, refusal)).ok()
+    });
+    check(&served.expect("a queue that is free after 0.7 s"));
 }
 
 #[test]
