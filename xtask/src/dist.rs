@@ -96,6 +96,8 @@ fn folding() -> anyhow::Result<Vec<String>> {
         format!("-Clink-arg=-B{}", lld.display()),
         "-Clink-arg=-fuse-ld=lld".to_owned(),
         "-Clink-arg=-Wl,--icf=all".to_owned(),
+        // What a wake of the pipeline executes stands together, and what is cold apart.
+        "-Clink-arg=-Wl,-z,keep-text-section-prefix".to_owned(),
     ])
 }
 

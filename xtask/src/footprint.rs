@@ -1,4 +1,4 @@
-//! Counts what a parked process of the pipeline executes from a wake to its next sleep: instructions, and lines and
+//! WakeCounts what a parked process of the pipeline executes from a wake to its next sleep: instructions, and lines and
 //! pages of code. Between two quotes everything in a core's caches has been replaced, so these are what a wake costs
 //! on a quiet host. The counts do not depend on the machine's load.
 
@@ -22,7 +22,7 @@ use std::{
 
 /// Largest counts from a wake to that of the next process: instructions, lines of code, pages of code.
 const LIMITS: [(&str, [usize; 3]); 3] =
-    [("md", [800, 72, 7]), ("td", [2_900, 205, 17]), ("strategies", [1_500, 145, 15])];
+    [("md", [800, 68, 8]), ("td", [2_880, 198, 13]), ("strategies", [1_500, 138, 11])];
 /// Wakes before those that are counted: messages of the master, and first uses of code.
 const WAKES_LEFT_OUT: usize = 2;
 const WAKES: usize = 5;
@@ -36,7 +36,7 @@ const PAGE_BITS: u32 = 12;
 const SYSCALL: i64 = 0x050f;
 
 #[derive(Debug, Args)]
-pub struct Options {
+pub struct FootprintOptions {
     /// The program to count
     #[arg(default_value = "target/dist/lowlat")]
     binary: PathBuf,
@@ -46,9 +46,9 @@ pub struct Options {
 }
 
 /// The run whose processes are counted; ends with this value.
-struct Run(Child);
+struct TracedRun(Child);
 
-impl Drop for Run {
+impl Drop for TracedRun {
     fn drop(&mut self) {
         // Its processes end with it.
         self.0.kill().ok();
@@ -56,17 +56,17 @@ impl Drop for Run {
     }
 }
 
-/// Counts from a wake on: instructions, lines and pages.
-type Counts = [usize; 3];
+/// WakeCounts from a wake on: instructions, lines and pages.
+type WakeCounts = [usize; 3];
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Wake {
     /// Until it wakes another process; `None` if it wakes none.
-    to_wake: Option<Counts>,
-    to_sleep: Counts,
+    to_wake: Option<WakeCounts>,
+    to_sleep: WakeCounts,
 }
 
-pub fn footprint(options: &Options) -> anyhow::Result<()> {
+pub fn footprint(options: &FootprintOptions) -> anyhow::Result<()> {
     // So few quotes that each process sleeps in between.
     let run = Command::new(&options.binary)
         .args(["pipeline", "run", "--force", "--strategies", "2", "--rate", "2", "--duration", "90s"])
@@ -74,7 +74,7 @@ pub fn footprint(options: &Options) -> anyhow::Result<()> {
         .stderr(Stdio::null())
         .spawn()
         .with_context(|| format!("cannot start {}", options.binary.display()))?;
-    let run = Run(run);
+    let run = TracedRun(run);
     let processes = processes(run.0.id())?;
     println!("{:<12}{:>32}{:>32}", "", "until it wakes another", "until it sleeps");
     println!(
@@ -190,8 +190,8 @@ fn wakes_another(number: u64, operation: u64) -> bool {
 }
 
 /// The median of each count; zeros without any.
-fn median(counts: impl Iterator<Item = Counts>) -> Counts {
-    let all: Vec<Counts> = counts.collect();
+fn median(counts: impl Iterator<Item = WakeCounts>) -> WakeCounts {
+    let all: Vec<WakeCounts> = counts.collect();
     std::array::from_fn(|at| {
         let mut one: Vec<usize> = all.iter().map(|counts| counts[at]).collect();
         one.sort_unstable();

@@ -29,7 +29,7 @@ enum XtaskCommand {
     Dist(dist::Options),
     /// Count the instructions, and the lines and pages of code, of a wake in a pipeline
     #[cfg(target_arch = "x86_64")]
-    Footprint(footprint::Options),
+    Footprint(footprint::FootprintOptions),
     /// Make the handbook in target/book: docs/ with the help of each command, a page for each setting, and the schema of results
     Handbook,
     /// Print how large the tree is, and how many of its types share a name

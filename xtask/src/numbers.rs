@@ -87,7 +87,7 @@ pub fn numbers(options: &Options) -> anyhow::Result<()> {
         Number {
             what: "lines of product Rust, without comments and blank ones",
             value: product,
-            limit: 135_500,
+            limit: 135_700,
             goal: 125_000,
         },
         Number { what: "lines of other text", value: text, limit: 62_700, goal: 65_000 },

@@ -20,14 +20,14 @@ pub struct OnloadStatus<'a> {
     pub version: Option<String>,
     pub is_loaded: bool,
     /// Interfaces that Onload can drive over AF_XDP.
-    pub registered: Vec<Registered<'a>>,
+    pub registered: Vec<RegisteredInterface<'a>>,
     /// Programs that come with it, each with its path if it is installed.
     pub helpers: Vec<(&'static str, Option<String>)>,
 }
 
 /// Interface without a driver of Onload's own.
 #[derive(Debug, Serialize)]
-pub struct Registered<'a> {
+pub struct RegisteredInterface<'a> {
     pub interface: &'a str,
     /// Queues that Onload drives; absent if its module is not loaded, or debugfs does not list them.
     pub queues: &'a Reading<u32>,
@@ -48,7 +48,7 @@ pub fn onload_status_text(status: &OnloadStatus<'_>, width: usize) -> String {
     let present: Vec<&str> =
         status.helpers.iter().filter_map(|(name, path)| path.as_ref().map(|_| *name)).collect();
     field(&mut out, "Programs", &if present.is_empty() { "none".to_owned() } else { present.join(", ") });
-    let told = |registered: &Registered<'_>| match registered.queues {
+    let told = |registered: &RegisteredInterface<'_>| match registered.queues {
         Reading::Known(0) | Reading::Absent => None,
         Reading::Known(1) => Some(format!("{} (1 queue)", registered.interface)),
         Reading::Known(queues) => Some(format!("{} ({queues} queues)", registered.interface)),

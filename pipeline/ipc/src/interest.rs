@@ -167,6 +167,8 @@ impl<R: Region> Interest<R> {
     /// The subscribers of `among` that want the instrument now. `words`: number of words they take
     /// (`Subscribers::words`).
     #[inline]
+    // SAFETY: an executable section, as that of any other code.
+    #[unsafe(link_section = ".text.hot.wake")]
     pub(crate) fn wanting_of(&self, instrument: u32, among: &Subscribers, words: usize) -> Subscribers {
         let mut found = Subscribers::default();
         let Some(everything) = self.row(self.instruments) else { return found };

@@ -17,7 +17,8 @@ use lowlat_host_run::{
     programs::{self, Program},
 };
 use lowlat_net::onload::{
-    Procedure, Surroundings, USER, boot_program, check_session, firmware_variant, is_x4, running_variant,
+    InstallSurroundings, Procedure, USER, boot_program, check_session, firmware_variant, is_x4,
+    running_variant,
 };
 use lowlat_net_report::{command_line, procedure_text};
 use std::{io::Write as _, path::PathBuf};
@@ -148,10 +149,10 @@ fn perform(procedure: &Procedure, running: &Running) -> anyhow::Result<Exit> {
 }
 
 /// Returns what the vendor's programs may add to. No folder is known where `find` fails.
-fn surroundings() -> Surroundings {
+fn surroundings() -> InstallSurroundings {
     let find = ["find", "/etc", "/usr", "/lib/modules", "-ignore_readdir_race", "-type", "d"];
     let folders = said(&find).unwrap_or_default().lines().map(str::to_owned).collect();
-    Surroundings { folders, has_user: has_user() }
+    InstallSurroundings { folders, has_user: has_user() }
 }
 
 fn has_user() -> bool {

@@ -5,7 +5,7 @@ use crate::{commands::examples, exit::Exit, host::HostArgs, output};
 use clap::Args;
 use lowlat_host_run::programs;
 use lowlat_net::onload::{HELPERS, is_card_driver};
-use lowlat_net_report::{NicView, OnloadStatus, Registered, Solarflare, onload_status_text};
+use lowlat_net_report::{NicView, OnloadStatus, RegisteredInterface, Solarflare, onload_status_text};
 
 /// Show Solarflare cards with their firmware variant, interfaces registered with Onload, and what of it is installed
 #[derive(Debug, Args)]
@@ -39,7 +39,7 @@ pub fn run(arguments: &OnloadStatusArgs) -> anyhow::Result<Exit> {
             .nics
             .iter()
             .filter(|nic| !is_card_driver(nic.driver.text()))
-            .map(|nic| Registered { interface: &nic.name, queues: &nic.onload_queues })
+            .map(|nic| RegisteredInterface { interface: &nic.name, queues: &nic.onload_queues })
             .collect(),
         is_loaded: stack.is_some_and(|stack| stack.is_loaded.known() == Some(&true)),
         helpers: HELPERS.map(|name| (name, programs::find(&host.root, name, &path()))).to_vec(),

@@ -9,7 +9,7 @@ use lowlat_host_run::{
     programs::{find, with_open_file},
     snapshot,
 };
-use lowlat_net::onload::{Installed, Remains, uninstall};
+use lowlat_net::onload::{Installed, OnloadRemains, uninstall};
 use std::{collections::BTreeSet, path::Path};
 
 /// A package manager: the query for the packages that own a file, the query whether a package is installed, which prints
@@ -116,7 +116,7 @@ fn installed(root: &Root, host: &HostSnapshot, log: &Path) -> anyhow::Result<Ins
         drivers,
         remains: root
             .read_lossy(&std::path::absolute(log)?.display().to_string())
-            .map(|log| Remains::parse(&log).existing(|path| root.exists(path), has_user())),
+            .map(|log| OnloadRemains::parse(&log).existing(|path| root.exists(path), has_user())),
     })
 }
 

@@ -10,4 +10,4 @@ pub use procedure::{
     is_x4, running_variant, uninstall,
 };
 pub use release::{KernelFit, Release, fit};
-pub use remains::{Remains, Surroundings, USER};
+pub use remains::{InstallSurroundings, OnloadRemains, USER};

@@ -1,6 +1,6 @@
 //! Procedures: the vendor's programs in order, each with what undoes it.
 
-use super::{Release, Remains, USER};
+use super::{OnloadRemains, Release, USER};
 use lowlat_host::{HostSnapshot, Reading, snapshot::Nic};
 use serde::Serialize;
 use std::net::IpAddr;
@@ -272,7 +272,7 @@ pub struct Installed {
     /// Programs that run on Onload: "md (1234)".
     pub users: Vec<String>,
     /// What an installation made besides, by its log; absent without one.
-    pub remains: Reading<Remains>,
+    pub remains: Reading<OnloadRemains>,
 }
 
 impl Installed {
@@ -282,7 +282,7 @@ impl Installed {
         self.packages.is_empty()
             && !self.has_tool
             && !self.has_uninstall
-            && remains.is_none_or(|remains| *remains == Remains::default())
+            && remains.is_none_or(|remains| *remains == OnloadRemains::default())
     }
 }
 
@@ -350,7 +350,7 @@ pub fn uninstall(installed: &Installed) -> Result<Procedure, Refusal> {
             )]
         }
     };
-    steps.extend(installed.remains.known().into_iter().flat_map(Remains::removal));
+    steps.extend(installed.remains.known().into_iter().flat_map(OnloadRemains::removal));
     Ok(Procedure { title: "Remove Onload".to_owned(), steps, needs_reboot: false, notes })
 }
 
@@ -525,7 +525,7 @@ mod tests {
             interfaces: text(&["ens1f0", "ens1f1"]),
             initramfs: &["dracut", "--force"],
             users: Vec::new(),
-            remains: Reading::Known(Remains::default()),
+            remains: Reading::Known(OnloadRemains::default()),
         };
         let procedure = uninstall(&installed).unwrap();
         assert_eq!(

@@ -11,14 +11,14 @@ const UNDO: &str = "; undo: ";
 
 /// What the vendor's programs may add to, before or after them.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Surroundings {
+pub struct InstallSurroundings {
     /// Paths of the folders in which they install.
     pub folders: BTreeSet<String>,
     /// True if [`USER`] exists.
     pub has_user: bool,
 }
 
-impl Surroundings {
+impl InstallSurroundings {
     /// Returns lines for the log: what was made since, each with what undoes it. `into` is the folder of unpacked
     /// releases, which steps of their own undo.
     pub fn log_lines(&self, after: &Self, into: &str) -> Vec<String> {
@@ -35,7 +35,7 @@ impl Surroundings {
 
 /// What installations made and uninstalling leaves.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Remains {
+pub struct OnloadRemains {
     /// Paths of unpacked releases.
     pub releases: BTreeSet<String>,
     /// Paths of archives that were taken out of bundles.
@@ -46,7 +46,7 @@ pub struct Remains {
     pub has_user: bool,
 }
 
-impl Remains {
+impl OnloadRemains {
     /// Parses the log of installations. Of what its commands would remove, only a release, its archive, an empty folder and
     /// [`USER`] are taken.
     pub fn parse(log: &str) -> Self {
@@ -126,8 +126,8 @@ fn is_release(folder: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn surroundings(folders: &[&str], has_user: bool) -> Surroundings {
-        Surroundings { folders: folders.iter().map(|folder| (*folder).to_owned()).collect(), has_user }
+    fn surroundings(folders: &[&str], has_user: bool) -> InstallSurroundings {
+        InstallSurroundings { folders: folders.iter().map(|folder| (*folder).to_owned()).collect(), has_user }
     }
 
     #[test]
@@ -159,8 +159,8 @@ mod tests {
         ] {
             log.push_str(&format!("== exit status: 0; undo: {foreign}\n"));
         }
-        let remains = Remains::parse(&log);
-        let lines = |remains: &Remains| -> Vec<String> {
+        let remains = OnloadRemains::parse(&log);
+        let lines = |remains: &OnloadRemains| -> Vec<String> {
             remains.removal().iter().map(|step| step.command.join(" ")).collect()
         };
         assert_eq!(
@@ -172,12 +172,12 @@ mod tests {
             ]
         );
         let gone = remains.clone().existing(|_| false, false);
-        assert_eq!(gone, Remains::default());
+        assert_eq!(gone, OnloadRemains::default());
         let others =
             remains.existing(|path| path.starts_with("/etc/") || path.starts_with("/usr/lib/"), true);
         assert_eq!(lines(&others).len(), 2, "a folder without the vendor's program");
         // What was there before is not made.
         assert_eq!(after.log_lines(&after, "/usr/local/src"), [""; 0]);
-        assert_eq!(Remains::parse(""), Remains::default());
+        assert_eq!(OnloadRemains::parse(""), OnloadRemains::default());
     }
 }

@@ -171,6 +171,8 @@ impl Bell {
 
     /// Sleeps until a publisher changes the state or `longest` has elapsed. A sleep can also end early: by a
     /// signal, or by the late wake of an earlier ring.
+    // SAFETY: an executable section, as that of any other code.
+    #[unsafe(link_section = ".text.hot.wake")]
     fn sleep(&self, park: &impl Park, longest: Duration) {
         let start = Instant::now();
         let mut rest = longest;

@@ -186,8 +186,8 @@ impl<R: Region> Router<R> {
         self.publish_waking(writer, stamp, payload, Some(park))
     }
 
-    /// Like [`Router::publish`], and leaves the wakes to the next record, which should follow at once: several records
-    /// to the same subscriber take one system call. `None` instead of a way to wake does so.
+    /// Like [`Router::publish`]. Without `park` it wakes nobody: the next record, which should follow at once, wakes the
+    /// subscribers of both, so that several records to one subscriber take one system call.
     #[inline]
     pub fn publish_waking<W: Region>(
         &mut self,
@@ -321,6 +321,24 @@ impl<R: Region> Router<R> {
         } else {
             wanting
         };
+        if self.helper.is_some() {
+            self.wake_by_helper(due, park, &mut delivered);
+            return delivered;
+        }
+        due.each_below(self.words, |subscriber| {
+            if let Some(link) = link(&mut self.links, subscriber)
+                && link.inbox.claim()
+            {
+                delivered.woken += 1;
+                link.inbox.wake_claimed(park);
+            }
+        });
+        delivered
+    }
+
+    /// Wakes subscribers, with the helper if they are many.
+    #[inline(never)]
+    fn wake_by_helper(&mut self, due: &Subscribers, park: &impl Park, delivered: &mut DeliveryCounts) {
         let mut helper = self.helper.as_mut().filter(|helper| {
             let sleeping = due.iter().filter(|subscriber| is_asleep(&self.links, *subscriber));
             let most = usize::try_from(helper.parked_max).unwrap_or(usize::MAX);
@@ -341,7 +359,6 @@ impl<R: Region> Router<R> {
         if let Some(helper) = helper.filter(|_| delivered.handed_over > 0) {
             helper.ring();
         }
-        delivered
     }
 }
 

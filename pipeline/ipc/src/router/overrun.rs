@@ -36,28 +36,35 @@ pub(super) enum Handed {
     Evicted,
 }
 
+/// Apart, because few subscribers have it.
+#[inline(never)]
+fn push_or_evict<R: Region>(ring: &mut Pusher<R>, behind_max: u64, position: u64) -> Handed {
+    // If it was close enough by the last known count, the subscriber's line need not be read.
+    if ring.is_behind(behind_max) || !ring.has_room() {
+        ring.evict(position);
+        return Handed::Evicted;
+    }
+    if ring.push(position) { Handed::Given } else { Handed::Refused }
+}
+
 impl<R: Region> Delivery<R> {
     #[inline]
     pub(super) fn hand(&mut self, instrument: u32, position: u64) -> Handed {
-        let is_in = match self {
-            Self::Gap(ring) | Self::Credit(ring) => ring.push(position),
-            Self::Conflate(table) => {
-                return match table.put(instrument, position) {
-                    Put::New => Handed::Given,
-                    Put::Conflated => Handed::Conflated,
-                    Put::Outside => Handed::Refused,
-                };
-            }
-            Self::Evict { ring, behind_max } => {
-                // If it was close enough by the last known count, the subscriber's line need not be read.
-                if ring.is_behind(*behind_max) || !ring.has_room() {
-                    ring.evict(position);
-                    return Handed::Evicted;
+        match self {
+            Self::Gap(ring) | Self::Credit(ring) => {
+                if ring.push(position) {
+                    Handed::Given
+                } else {
+                    Handed::Refused
                 }
-                ring.push(position)
             }
-        };
-        if is_in { Handed::Given } else { Handed::Refused }
+            Self::Conflate(table) => match table.put(instrument, position) {
+                Put::New => Handed::Given,
+                Put::Conflated => Handed::Conflated,
+                Put::Outside => Handed::Refused,
+            },
+            Self::Evict { ring, behind_max } => push_or_evict(ring, *behind_max, position),
+        }
     }
 
     /// Prefetches the place of the next position.

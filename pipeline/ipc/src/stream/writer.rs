@@ -126,6 +126,8 @@ impl<R: Region> Writer<R> {
     }
 
     #[inline]
+    // SAFETY: an executable section, as that of any other code.
+    #[unsafe(link_section = ".text.hot.wake")]
     fn append(&mut self, stamp: &Stamp, payload: &[u8]) -> Result<Published, PublishError> {
         // Spinning readers hold these lines; fetch them while everything else is checked and prepared.
         if let Some((head, rest)) = self.segment.record_at(self.position) {

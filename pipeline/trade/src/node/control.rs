@@ -22,6 +22,7 @@ const PAYLOAD_BYTES_KEPT: usize = 1 << 20;
 
 impl Node {
     /// Reads the socket. Returns the number of events.
+    #[inline(never)]
     pub(super) fn control(&mut self, take: &mut impl FnMut(&mut Publisher, Event<'_>)) -> usize {
         let mut events = 0;
         loop {

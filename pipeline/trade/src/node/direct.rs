@@ -51,6 +51,7 @@ impl Node {
     }
 
     /// Polls until something is available or the pipeline's clock shows `until_ns`.
+    #[inline(never)]
     pub(super) fn wait_directly(
         &mut self,
         until_ns: u64,

@@ -138,6 +138,8 @@ impl Sources {
     /// A single function for real and rehearsed records: what [`super::rehearsal`] keeps warm is the path of a
     /// record.
     #[inline(never)]
+    // SAFETY: an executable section, as that of any other code.
+    #[unsafe(link_section = ".text.hot.wake")]
     pub(super) fn next(&mut self, payload: &mut Vec<u8>) -> ReadOutcome {
         let mut lost = std::mem::take(&mut self.missed);
         while let Some(source) = self.queue.front_mut() {

@@ -515,14 +515,21 @@ impl Node {
 
     /// Sends a heartbeat, and checks what no bit announces: whether the master is still running. At most every
     /// 100 ms.
+    #[inline]
     fn beat(&mut self, now_ns: u64) {
         if now_ns.saturating_sub(self.counters.heartbeat_ns()) >= BEAT_NS {
-            self.counters.set_heartbeat(now_ns);
-            self.counters.set_woken_and_missed(self.inbox.woken_and_missed());
-            self.look_for_master(now_ns);
+            self.beat_now(now_ns);
         }
     }
 
+    #[cold]
+    fn beat_now(&mut self, now_ns: u64) {
+        self.counters.set_heartbeat(now_ns);
+        self.counters.set_woken_and_missed(self.inbox.woken_and_missed());
+        self.look_for_master(now_ns);
+    }
+
+    #[cold]
     fn end(&mut self, take: &mut impl FnMut(&mut Publisher, Event<'_>)) -> usize {
         self.hear_last_words();
         self.end.get_or_insert(End::Because(NodeEnded::Fenced));

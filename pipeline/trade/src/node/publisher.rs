@@ -100,6 +100,8 @@ impl Publisher {
     ///
     /// A single function for real and rehearsed records, so that a rehearsal warms the real path.
     #[inline(never)]
+    // SAFETY: an executable section, as that of any other code.
+    #[unsafe(link_section = ".text.hot.wake")]
     pub(crate) fn publish_waking(
         &mut self,
         stamp: &Stamp,

@@ -51,6 +51,8 @@ impl Node {
     /// that quote as from a poll, with a publisher that reaches no other node, and then, once, what it
     /// published there itself. It must send it through the same functions as real records and change nothing
     /// else.
+    // SAFETY: an executable section, as that of any other code.
+    #[unsafe(link_section = ".text.hot.wake")]
     pub fn wait_rehearsing(
         &mut self,
         until_ns: Option<u64>,

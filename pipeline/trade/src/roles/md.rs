@@ -63,6 +63,8 @@ pub fn join(instruments: u32, capacity_bytes: u64, wait: Wait) -> Join {
 /// Publishes all quotes from the begin message on, and returns at the end or when it is stopped. Late quotes
 /// are published at once, none is left out.
 #[inline(never)]
+// SAFETY: an executable section, as that of any other code.
+#[unsafe(link_section = ".text.hot.wake")]
 pub fn run(node: Node, options: &MdOptions) -> Result<Lateness, Refusal> {
     let mut md = Md::new(node, options);
     loop {
@@ -118,6 +120,8 @@ impl Md {
 
     /// Publishes the next quote if it is due, and polls the master's messages now and then. Never blocks.
     #[inline]
+    // SAFETY: an executable section, as that of any other code.
+    #[unsafe(link_section = ".text.hot.wake")]
     pub(super) fn step(&mut self) -> Result<Next, Refusal> {
         if self.until_poll == 0 {
             self.until_poll = QUOTES_PER_POLL;

@@ -193,6 +193,7 @@ impl Gateway {
     }
 
     /// Handles what the exchange has sent, and send stamps. Returns the number of messages.
+    #[inline(never)]
     pub(super) fn poll_remote(&mut self, publisher: &mut Publisher) -> Result<usize, Refusal> {
         let mut count = 0;
         for _ in 0..MESSAGES_PER_POLL {

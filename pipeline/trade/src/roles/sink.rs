@@ -30,6 +30,8 @@ impl<'a, F: FnMut(NodePublishError)> OrderStream<'a, F> {
 
 impl<F: FnMut(NodePublishError)> OrderSink for OrderStream<'_, F> {
     #[inline]
+    // SAFETY: an executable section, as that of any other code.
+    #[unsafe(link_section = ".text.hot.wake")]
     fn send(&mut self, stamp: Stamp, payload: &[u8; PAYLOAD_BYTES]) -> Result<(), SendError> {
         match self.publisher.publish(&Stamp { generated: now_ns(), ..stamp }, payload) {
             Ok(_) => Ok(()),

@@ -4,10 +4,10 @@ use super::{MD_STREAM, ORDERS_PREFIX, OrderStream, TD_STREAM, numbers_of, sink::
 use crate::{
     cached::Store,
     clock::now_ns,
-    node::{Event, Join, Keys, Node, Overrun, Reads, Strategies, Wait, Writes},
+    node::{Event, Join, Keys, Node, NodePublishError, Overrun, Publisher, Reads, Strategies, Wait, Writes},
     records::kind,
     refusal::Refusal,
-    strategy::{Item, Strategy, StrategyGap},
+    strategy::{Item, Numbers, Strategy, StrategyGap},
 };
 use std::path::Path;
 
@@ -70,50 +70,77 @@ pub fn restore(node: &Node, number: u32, store: &Path, strategy: &mut dyn Strate
 ///
 /// Not inlined, or the caller's optimisation for size would count.
 #[inline(never)]
+// SAFETY: an executable section, as that of any other code.
+#[unsafe(link_section = ".text.hot.wake")]
 pub fn run(mut node: Node, number: u32, strategy: &mut dyn Strategy) -> Result<StrategyDone, Refusal> {
     node.must_be_stopped();
-    let mut numbers = numbers_of(&node, number);
-    let mut done = StrategyDone::default();
-    let (mut failed, mut unsent) = (None, None);
-    let mut is_over = false;
-    while !is_over && failed.is_none() && unsent.is_none() {
+    let numbers = numbers_of(&node, number);
+    let mut process = StrategyProcess {
+        number,
+        strategy,
+        numbers,
+        done: StrategyDone::default(),
+        failed: None,
+        unsent: None,
+        is_over: false,
+    };
+    while !process.is_over && process.failed.is_none() && process.unsent.is_none() {
         node.wait_rehearsing(None, &mut |_, event| {
             if let Event::Record { record, payload, .. } = event
                 && record.stamp.kind == kind::QUOTE
             {
                 std::hint::black_box(Item::of(record, payload).is_ok());
-                strategy.warm();
+                process.strategy.warm();
             }
         });
-        node.poll(&mut |publisher, event| {
-            let mut sink = OrderStream::new(publisher, &mut numbers, |error| note(&mut unsent, error));
-            let item = match event {
-                Event::Record { stream, record, payload } => match Item::of(record, payload) {
-                    Ok(Some(item)) => item,
-                    Ok(None) => return,
-                    Err(error) => {
-                        failed.get_or_insert_with(|| undecoded(stream.as_str(), record.sequence, &error));
-                        return;
-                    }
-                },
-                Event::Lost { stream, count } => Item::Gap(gap(stream.as_str(), count)),
-                Event::Stop => {
-                    is_over = true;
+        node.poll(&mut |publisher, event| process.hear(publisher, &event));
+    }
+    match process.failed.or(process.unsent.map(Refusal::of)) {
+        Some(error) => Err(error),
+        None => node.result(process.done),
+    }
+}
+
+/// A strategy between the events of its process.
+struct StrategyProcess<'a> {
+    number: u32,
+    strategy: &'a mut dyn Strategy,
+    numbers: Numbers,
+    done: StrategyDone,
+    failed: Option<Refusal>,
+    unsent: Option<NodePublishError>,
+    is_over: bool,
+}
+
+impl StrategyProcess<'_> {
+    // SAFETY: an executable section, as that of any other code.
+    #[unsafe(link_section = ".text.hot.wake")]
+    #[inline(never)]
+    fn hear(&mut self, publisher: &mut Publisher, event: &Event<'_>) {
+        let Self { number, strategy, numbers, done, failed, unsent, is_over } = self;
+        let mut sink = OrderStream::new(publisher, numbers, |error| note(unsent, error));
+        let item = match *event {
+            Event::Record { stream, record, payload } => match Item::of(record, payload) {
+                Ok(Some(item)) => item,
+                Ok(None) => return,
+                Err(error) => {
+                    failed.get_or_insert_with(|| undecoded(stream.as_str(), record.sequence, &error));
                     return;
                 }
-                Event::Begin | Event::Command(_) => return,
-            };
-            match item {
-                Item::Quote(_) => done.quotes += 1,
-                Item::Answer(_) => done.answers += 1,
-                Item::Gap(StrategyGap::Quotes(count) | StrategyGap::Answers(count)) => done.lost += count,
+            },
+            Event::Lost { stream, count } => Item::Gap(gap(stream.as_str(), count)),
+            Event::Stop => {
+                *is_over = true;
+                return;
             }
-            item.tell(strategy, number, &mut sink, now_ns);
-        });
-    }
-    match failed.or(unsent.map(Refusal::of)) {
-        Some(error) => Err(error),
-        None => node.result(done),
+            Event::Begin | Event::Command(_) => return,
+        };
+        match item {
+            Item::Quote(_) => done.quotes += 1,
+            Item::Answer(_) => done.answers += 1,
+            Item::Gap(StrategyGap::Quotes(count) | StrategyGap::Answers(count)) => done.lost += count,
+        }
+        item.tell(*strategy, *number, &mut sink, now_ns);
     }
 }
 

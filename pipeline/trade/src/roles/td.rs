@@ -76,6 +76,8 @@ pub fn join(capacity_bytes: u64, limits: &Limits, wait: Wait) -> Join {
 
 /// Answers orders until it is stopped. First it completes what a previous td had started.
 #[inline(never)]
+// SAFETY: an executable section, as that of any other code.
+#[unsafe(link_section = ".text.hot.wake")]
 pub fn run(node: Node, options: &TdOptions) -> Result<TdDone, Refusal> {
     let mut td = Td::new(node, options)?;
     while td.is_open() {
@@ -156,22 +158,14 @@ impl Td {
 
     /// Answers what is available, and never blocks. Returns the number of events.
     #[inline]
+    // SAFETY: an executable section, as that of any other code.
+    #[unsafe(link_section = ".text.hot.wake")]
     pub(super) fn poll(&mut self) -> Result<usize, Refusal> {
         let (mut failed, gateway, end_ns) = (None, &mut self.gateway, &mut self.end_ns);
-        self.events = self.node.poll(&mut |publisher, event| match event {
-            _ if failed.is_some() => {}
-            Event::Record { stream, record, payload } if stream.as_str() == MD_STREAM => {
-                failed = gateway.quote(stream.as_str(), record, payload).err();
+        self.events = self.node.poll(&mut |publisher, event| {
+            if failed.is_none() {
+                failed = gateway.hear(publisher, &event, end_ns).err();
             }
-            Event::Record { stream, record, payload } => {
-                failed = gateway.take(publisher, stream, record, payload).err();
-            }
-            // After a lost quote, the market stays at the previous one.
-            Event::Lost { stream, .. } if stream.as_str() == MD_STREAM => {}
-            Event::Lost { count, .. } => gateway.done.lost += count,
-            Event::Stop => *end_ns = Some(now_ns() + LAST_ORDERS_NS),
-            Event::Begin => gateway.remote.iter_mut().for_each(Remote::start),
-            Event::Command(_) => {}
         });
         if self.gateway.remote.is_some() && failed.is_none() {
             match self.gateway.poll_remote(self.node.publisher()) {
@@ -217,6 +211,32 @@ pub(super) struct Gateway {
 }
 
 impl Gateway {
+    // SAFETY: an executable section, as that of any other code.
+    #[unsafe(link_section = ".text.hot.wake")]
+    #[inline(never)]
+    fn hear(
+        &mut self,
+        publisher: &mut Publisher,
+        event: &Event<'_>,
+        end_ns: &mut Option<u64>,
+    ) -> Result<(), Refusal> {
+        match *event {
+            Event::Record { stream, record, payload } if stream.as_str() == MD_STREAM => {
+                return self.quote(stream.as_str(), record, payload);
+            }
+            Event::Record { stream, record, payload } => {
+                return self.take(publisher, stream, record, payload);
+            }
+            // After a lost quote, the market stays at the previous one.
+            Event::Lost { stream, .. } if stream.as_str() == MD_STREAM => {}
+            Event::Lost { count, .. } => self.done.lost += count,
+            Event::Stop => *end_ns = Some(now_ns() + LAST_ORDERS_NS),
+            Event::Begin => self.remote.iter_mut().for_each(Remote::start),
+            Event::Command(_) => {}
+        }
+        Ok(())
+    }
+
     fn finish_what_is_left(&mut self, publisher: &mut Publisher) -> Result<(), Refusal> {
         if let Some(pending) = self.exchange.recover(self.td, publisher.published())? {
             self.done.finished = u64::try_from(pending.answers().count()).unwrap_or(u64::MAX);
@@ -300,6 +320,8 @@ impl Gateway {
     }
 
     /// Publishes the answers of an order, and completes it. All of them take one wake of the strategy.
+    // SAFETY: an executable section, as that of any other code.
+    #[unsafe(link_section = ".text.hot.wake")]
     pub(super) fn publish(&mut self, publisher: &mut Publisher, pending: &Pending) -> Result<(), Refusal> {
         let mut answers = pending.answers().peekable();
         while let Some((stamp, answer)) = answers.next() {

@@ -88,6 +88,8 @@ impl Item {
     ///
     /// Not inlined, so that a rehearsal uses the same code as a record.
     #[inline(never)]
+    // SAFETY: an executable section, as that of any other code.
+    #[unsafe(link_section = ".text.hot.wake")]
     pub(crate) fn of(record: &Record, payload: &[u8]) -> Result<Option<Self>, PayloadError> {
         let received_ns = now_ns();
         let Record { sequence, stamp: Stamp { kind, instrument, generated: generated_ns, .. }, .. } = *record;

@@ -44,6 +44,8 @@ fn compute(cost_ns: u64) {
 }
 
 impl Strategy for OnEachRecord {
+    // SAFETY: an executable section, as that of any other code.
+    #[unsafe(link_section = ".text.hot.wake")]
     fn on_quote(&mut self, orders: &mut Orders<'_>, seen: &QuoteSeen) {
         if self.instrument.is_some_and(|wanted| wanted != seen.instrument) {
             return;

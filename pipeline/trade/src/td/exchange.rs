@@ -204,6 +204,8 @@ impl<R: Region> Exchange<R> {
     }
 
     /// An order with one answer, which changes nothing else.
+    // SAFETY: an executable section, as that of any other code.
+    #[unsafe(link_section = ".text.hot.wake")]
     fn in_hand(&self, taken: &ReadOrder, read_ns: u64, published: u64) -> InHand {
         let ReadOrder { writer, sequence, stamp, order } = *taken;
         InHand {
@@ -224,6 +226,8 @@ impl<R: Region> Exchange<R> {
         }
     }
 
+    // SAFETY: an executable section, as that of any other code.
+    #[unsafe(link_section = ".text.hot.wake")]
     fn write(&mut self, order: InHand, td: u32) -> Decision {
         if !self.ledger.is_own() {
             return Decision::Fenced;
@@ -234,6 +238,8 @@ impl<R: Region> Exchange<R> {
 
     /// Decides an order, and writes the decision to the ledger. `published` is the number of records in td's
     /// stream so far, `now_ns` when the order had been read.
+    // SAFETY: an executable section, as that of any other code.
+    #[unsafe(link_section = ".text.hot.wake")]
     pub fn begin(&mut self, td: u32, taken: &ReadOrder, now_ns: u64, published: u64) -> Decision {
         let ReadOrder { writer, sequence, stamp, order } = *taken;
         if !self.ledger.is_own() {
@@ -283,6 +289,8 @@ impl<R: Region> Exchange<R> {
 
     /// The position's row and its value after all fills, for an accepted order. `open` are the strategy's open orders
     /// then, `in_flight` is what its position will change by before.
+    // SAFETY: an executable section, as that of any other code.
+    #[unsafe(link_section = ".text.hot.wake")]
     fn judge(
         &self,
         stamp: &Stamp,
