@@ -47,27 +47,6 @@ impl Subscribers {
         self.0.iter_mut().zip(other.0).for_each(|(word, other)| *word |= other);
     }
 
-    /// The first subscriber that is in both sets and `is_it`, below the first `words` words.
-    #[inline]
-    pub(crate) fn find_in(
-        &self,
-        other: &Self,
-        words: usize,
-        mut is_it: impl FnMut(u32) -> bool,
-    ) -> Option<u32> {
-        for (number, (own, other)) in (0_u32..).zip(self.0.iter().zip(&other.0).take(words)) {
-            let mut bits = own & other;
-            while bits != 0 {
-                let subscriber = number * 64 + bits.trailing_zeros();
-                if is_it(subscriber) {
-                    return Some(subscriber);
-                }
-                bits &= bits - 1;
-            }
-        }
-        None
-    }
-
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.0.iter().all(|word| *word == 0)
@@ -86,17 +65,30 @@ impl Subscribers {
         })
     }
 
-    /// Calls `found` with the subscribers of the first `words` words, lowest first. On most hosts one word
+    /// The first subscriber that `is_it`, among those of the first `words` words, lowest first. On most hosts one word
     /// covers all subscribers, and a publisher iterates several times per record.
     #[inline]
-    pub(crate) fn each_below(&self, words: usize, mut found: impl FnMut(u32)) {
+    pub(crate) fn find_below(&self, words: usize, mut is_it: impl FnMut(u32) -> bool) -> Option<u32> {
         for (number, bits) in (0_u32..).zip(self.0.iter().take(words)) {
             let mut bits = *bits;
             while bits != 0 {
-                found(number * 64 + bits.trailing_zeros());
+                let subscriber = number * 64 + bits.trailing_zeros();
+                if is_it(subscriber) {
+                    return Some(subscriber);
+                }
                 bits &= bits - 1;
             }
         }
+        None
+    }
+
+    /// Calls `found` with each of them.
+    #[inline]
+    pub(crate) fn each_below(&self, words: usize, mut found: impl FnMut(u32)) {
+        self.find_below(words, |subscriber| {
+            found(subscriber);
+            false
+        });
     }
 
     /// Number of leading words that cover all subscribers.

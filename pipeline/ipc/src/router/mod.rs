@@ -232,7 +232,7 @@ impl<R: Region> Router<R> {
     ) -> Result<(), PublishError> {
         let links = &mut self.links;
         let is_full = |subscriber| credit(links, subscriber).is_some_and(|ring| !ring.has_room());
-        if let Some(subscriber) = wanting.find_in(&self.credit, self.words, is_full) {
+        if let Some(subscriber) = wanting.find_below(self.words, is_full) {
             return Err(PublishError::NoCredit { subscriber });
         }
         if claim <= self.claim_max {
@@ -325,14 +325,7 @@ impl<R: Region> Router<R> {
             self.wake_by_helper(due, park, &mut delivered);
             return delivered;
         }
-        due.each_below(self.words, |subscriber| {
-            if let Some(link) = link(&mut self.links, subscriber)
-                && link.inbox.claim()
-            {
-                delivered.woken += 1;
-                link.inbox.wake_claimed(park);
-            }
-        });
+        wake(&self.links, self.words, due, park, &mut delivered, |_| false);
         delivered
     }
 
@@ -344,22 +337,35 @@ impl<R: Region> Router<R> {
             let most = usize::try_from(helper.parked_max).unwrap_or(usize::MAX);
             sleeping.take(most.saturating_add(1)).count() > most
         });
-        due.each_below(self.words, |subscriber| {
-            let Some(link) = link(&mut self.links, subscriber) else { return };
-            if !link.inbox.claim() {
-                return;
-            }
-            delivered.woken += 1;
-            if helper.as_mut().is_some_and(|helper| helper.hand(subscriber)) {
-                delivered.handed_over += 1;
-            } else {
-                link.inbox.wake_claimed(park);
-            }
+        wake(&self.links, self.words, due, park, delivered, |subscriber| {
+            helper.as_mut().is_some_and(|helper| helper.hand(subscriber))
         });
         if let Some(helper) = helper.filter(|_| delivered.handed_over > 0) {
             helper.ring();
         }
     }
+}
+
+/// Wakes those of the subscribers that sleep, except for wakes that `hand` takes.
+#[inline]
+fn wake<R: Region>(
+    links: &[Option<Connected<R>>],
+    words: usize,
+    due: &Subscribers,
+    park: &impl Park,
+    delivered: &mut DeliveryCounts,
+    mut hand: impl FnMut(u32) -> bool,
+) {
+    due.each_below(words, |subscriber| {
+        let link = usize::try_from(subscriber).ok().and_then(|at| links.get(at)).and_then(Option::as_ref);
+        let Some(link) = link.filter(|link| link.inbox.claim()) else { return };
+        delivered.woken += 1;
+        if hand(subscriber) {
+            delivered.handed_over += 1;
+        } else {
+            link.inbox.wake_claimed(park);
+        }
+    });
 }
 
 fn is_asleep<R: Region>(links: &[Option<Connected<R>>], subscriber: u32) -> bool {

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::{
+    atomics::AtomicU32,
     doorbell::{Futex, Waited},
     inbox, index_ring,
     index_ring::Taken,
@@ -9,7 +10,6 @@ use crate::{
     stream::{Owner, Reader, Segment, Stamp, Writer},
 };
 // Miri does not support memfd.
-use crate::atomics::AtomicU32;
 #[cfg(miri)]
 use crate::region::Heap as Memory;
 #[cfg(not(miri))]

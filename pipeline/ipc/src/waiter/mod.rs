@@ -13,6 +13,7 @@ use crate::{
 };
 use std::{
     fs::File,
+    ops::ControlFlow,
     os::unix::fs::FileExt,
     time::{Duration, Instant},
 };
@@ -136,41 +137,47 @@ impl Waiter {
         if inbox.is_ready() {
             return Waited::Ready;
         }
+        let mut rest = longest;
         if self.mode != Mode::Parked {
-            return self.spin_and_wait(inbox, park, longest);
+            match self.spin_first(inbox, longest) {
+                ControlFlow::Break(waited) => return waited,
+                ControlFlow::Continue(after) => rest = after,
+            }
         }
         self.counts.parks += 1;
-        inbox.wait(park, longest)
+        inbox.wait(park, rest)
     }
 
-    /// Apart, so that the path of a parked subscriber is short.
+    /// Spins, unless other threads want the core. Returns the time that is left for a sleep, if one should follow. Apart, so
+    /// that the path of a parked subscriber is short.
     #[inline(never)]
-    fn spin_and_wait<R: Region>(&mut self, inbox: &Inbox<R>, park: &impl Park, longest: Duration) -> Waited {
-        let is_ready = || inbox.is_ready();
+    fn spin_first<R: Region>(
+        &mut self,
+        inbox: &Inbox<R>,
+        longest: Duration,
+    ) -> ControlFlow<Waited, Duration> {
         let budget = match self.mode {
-            Mode::Fast => longest,
-            Mode::Parked => Duration::ZERO,
             Mode::Adaptive(policy) => self.budget(policy).min(longest),
+            _ => longest,
         };
         if !budget.is_zero() {
             inbox.set_spinning(true);
-            let has_paid = spin(budget, is_ready);
+            let has_paid = spin(budget, || inbox.is_ready());
             inbox.set_spinning(false);
             if has_paid {
                 self.counts.spins_paid += 1;
-                return Waited::Ready;
+                return ControlFlow::Break(Waited::Ready);
             }
             self.counts.spins_unpaid += 1;
             if budget == longest {
-                return Waited::TimedOut;
+                return ControlFlow::Break(Waited::TimedOut);
             }
         }
         if let Mode::Adaptive(policy) = self.mode {
             // Done before the sleep, when there is nothing else to do; after it a record would be delayed.
             self.look_at_core(policy);
         }
-        self.counts.parks += 1;
-        inbox.wait(park, longest.saturating_sub(budget))
+        ControlFlow::Continue(longest.saturating_sub(budget))
     }
 
     fn budget(&mut self, policy: SpinPolicy) -> Duration {
