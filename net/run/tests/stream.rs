@@ -82,8 +82,13 @@ fn every_message_is_counted_on_a_shared_counter() {
         for round in &record.rounds {
             assert!(round.sent as f64 <= round.target_per_s / 5.0, "{round:?}");
             // A server without a CPU for long loses messages in its socket, and nowhere else.
-            let dropped = (transport == Transport::Udp).then(|| round.lost());
-            assert_eq!(round.received.dropped, dropped, "{round:?}");
+            // Its counter also has what ends the round.
+            let dropped = round.received.dropped.map(|dropped| dropped.checked_sub(round.lost()));
+            let is_udp = transport == Transport::Udp;
+            assert!(
+                if is_udp { dropped.flatten().is_some_and(|ends| ends <= 3) } else { dropped.is_none() },
+                "{round:?}"
+            );
             assert!(transport == Transport::Udp || round.lost() == 0, "{round:?}");
             assert_eq!(round.latency.as_ref().unwrap().figures.iterations, round.received.messages);
         }

@@ -160,7 +160,9 @@ fn each_fault_of_the_way_is_counted_as_what_it_is() {
         assert!(size.figures.iterations > 50, "{way:?}: {:?} {:?}", size.figures, record.warnings);
         // A machine that is busy for longer than the time-out loses more, and late ones are counted as such.
         assert!(size.lost_count >= done.lost + done.held && size.late_count <= size.lost_count, "{found:?}");
-        assert!(size.lost_count - size.late_count <= done.lost + done.held, "{way:?}: {done:?} {found:?}");
+        // The last one may come after the end.
+        let not_late = size.lost_count - size.late_count;
+        assert!(not_late <= done.lost + done.held + 1, "{way:?}: {done:?} {found:?}");
         assert!(size.duplicate_count * 10 >= done.repeated * 8 && size.duplicate_count <= done.repeated);
         // Delay is there and back; half a round trip has one of them.
         assert!(size.figures.min_ns >= way.delay_ms * 1_000_000, "{way:?}: {:?}", size.figures);

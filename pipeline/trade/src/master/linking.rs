@@ -77,12 +77,11 @@ impl Master {
             // Interest is set before the connection, where it has no effect yet: so the first delivery follows
             // directly after the missed records, although records may arrive at any moment.
             self.want(writer, number, &keys)?;
-            if old.is_empty() {
-                self.tell_in(writer, number, &channel);
-            } else if let Some(new) = self.links.get_mut(writer, number).and_then(|link| link.ways.last_mut())
-            {
-                // Until the writer polls it writes to the predecessor's ring, which the reader would drop.
-                new.is_told = false;
+            match self.links.get_mut(writer, number).map(|link| &mut link.ways[..]) {
+                // Until the writer polls it writes to an earlier ring: of the predecessor, or made for this reader
+                // when the writer joined. The reader leaves a ring that is empty when it is told of the next.
+                Some([_, .., new]) => new.is_told = false,
+                _ => self.tell_in(writer, number, &channel),
             }
             self.tell_out(writer, number, &channel);
             if !self.has_begun {
