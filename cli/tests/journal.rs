@@ -2,7 +2,7 @@
 
 use lowlat_ipc::stream::{Record, Stamp};
 use lowlat_journal::record::{Options, Recorder};
-use lowlat_trade::records::{Order, PAYLOAD_BYTES, Quote, SCHEMA, Side, kind};
+use lowlat_node::records::{Order, PAYLOAD_BYTES, Quote, SCHEMA, Side, kind};
 use std::{
     fs,
     os::unix::fs::symlink,

@@ -3,11 +3,8 @@
 use crate::common::running::Running;
 use crate::master_thread::{self, MasterThread};
 use lowlat_ipc::stream::Stamp;
-use lowlat_trade::{
-    clock::now_ns,
-    master::{Happened, Program},
-    node::{Event, Node, Writes},
-};
+use lowlat_node::{Event, Node, Writes, clock::now_ns};
+use lowlat_trade::master::{Happened, Program};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::{

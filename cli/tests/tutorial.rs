@@ -15,7 +15,7 @@ use std::{
 const PROGRAMS: [(&str, &str, &str); 3] = [
     ("docs/tutorial/python.md", "python", "pipeline/python/examples/first_strategy.py"),
     ("docs/tutorial/c.md", "c", "pipeline/capi/examples/first_strategy.c"),
-    ("docs/tutorial/rust.md", "rust", "pipeline/trade/examples/first_strategy.rs"),
+    ("docs/tutorial/rust.md", "rust", "pipeline/node/examples/first_strategy.rs"),
 ];
 
 fn top() -> PathBuf {
@@ -121,7 +121,7 @@ fn the_strategy_in_rust_trades() {
     let test = "the_strategy_in_rust_trades";
     let program = libraries().join("../examples/first_strategy");
     if !program.is_file() {
-        eprintln!("skipped: {test}: not built: cargo build -p lowlat-trade --example first_strategy");
+        eprintln!("skipped: {test}: not built: cargo build -p lowlat-node --example first_strategy");
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");

@@ -9,7 +9,7 @@ use lowlat_ipc::{
     region::{Access, Memfd, Region},
     stream::Owner,
 };
-use lowlat_trade::control::VERSION;
+use lowlat_node::control::VERSION;
 use rustix::{
     event::{PollFd, PollFlags, poll},
     fs::{self, FallocateFlags, Mode, OFlags, SealFlags},

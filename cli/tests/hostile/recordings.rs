@@ -6,7 +6,7 @@ use lowlat_journal::{
     read::{Recording, verify},
     record::{Options, Recorder},
 };
-use lowlat_trade::records::{Order, SCHEMA, kind};
+use lowlat_node::records::{Order, SCHEMA, kind};
 use std::{
     collections::BTreeSet,
     fs,

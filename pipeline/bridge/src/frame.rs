@@ -26,7 +26,7 @@
 //! reports the end of a trailing gap.
 
 use lowlat_ipc::{interest::SUBSCRIBERS_MAX, layout::KIND_RESERVED_MIN, stream::Stamp};
-use lowlat_trade::address::is_name;
+use lowlat_node::address::is_name;
 use std::fmt;
 use thiserror::Error;
 

@@ -24,7 +24,7 @@ pub mod sender;
 
 pub use hop::{Hop, HopFigures};
 
-use lowlat_trade::Refusal;
+use lowlat_node::Refusal;
 
 /// Result of offering a frame once.
 #[derive(Debug, Clone, PartialEq, Eq)]

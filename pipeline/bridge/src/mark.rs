@@ -28,7 +28,7 @@ use crate::{
     frame::FrameHead,
 };
 use lowlat_ipc::{layout::KIND_RESERVED_MIN, stream::Stamp};
-use lowlat_trade::Refusal;
+use lowlat_node::Refusal;
 
 /// Kind of a mark in `stamp.kind`.
 pub const KIND: u16 = 0xfe01;

@@ -7,11 +7,7 @@ use crate::{
     mark::{self, StreamMarks},
 };
 use lowlat_ipc::stream::{self, Stamp};
-use lowlat_trade::{
-    Refusal,
-    clock::now_ns,
-    node::{Event, Join, JoinError, Node, NodePublishError, Wait, Writes},
-};
+use lowlat_node::{Event, Join, JoinError, Node, NodePublishError, Refusal, Wait, Writes, clock::now_ns};
 use std::{fmt, path::Path};
 
 /// Interval of heartbeats of each node.

@@ -11,11 +11,7 @@ use crate::{
     frame::{Body, Frame, FrameHead, HEAD_BYTES, STREAMS_MAX},
 };
 use lowlat_ipc::stream::Record;
-use lowlat_trade::{
-    Refusal,
-    clock::now_ns,
-    node::{Event, Join, Keys, Node, Overrun, Reads, StreamName, Wait},
-};
+use lowlat_node::{Event, Join, Keys, Node, Overrun, Reads, Refusal, StreamName, Wait, clock::now_ns};
 use std::{io, path::Path, time::UNIX_EPOCH};
 
 /// Interval of standings of a stream: a late receiver learns its name within this time.

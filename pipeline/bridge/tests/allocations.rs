@@ -7,7 +7,8 @@ use lowlat_bridge::{
     receiver::{self, BridgedStreamOptions, Receiver},
     sender::{self, Sender},
 };
-use lowlat_trade::{clock::now_ns, master::Master, node::Wait};
+use lowlat_node::{Wait, clock::now_ns};
+use lowlat_trade::master::Master;
 use std::{cell::RefCell, rc::Rc};
 
 /// Consecutive frames, in preallocated memory.

@@ -3,10 +3,7 @@
 use crate::run::{Run, join};
 use lowlat_bridge::mark::{self, Mark};
 use lowlat_ipc::stream::Stamp;
-use lowlat_trade::{
-    clock::now_ns,
-    node::{Event, Keys, Node, Overrun, Reads},
-};
+use lowlat_node::{Event, Keys, Node, Overrun, Reads, clock::now_ns};
 
 /// A node that reads `md`.
 pub fn reader(run: &Run, name: &str, keys: Keys) -> Node {

@@ -1,12 +1,8 @@
 //! A run on one host in the test: its master in a thread, and writing nodes.
 
 use lowlat_ipc::stream::Stamp;
-use lowlat_trade::{
-    address::RunFolder,
-    clock::now_ns,
-    master::{Master, Options},
-    node::{Join, Node, Reads, Writes},
-};
+use lowlat_node::{Join, Node, Reads, Writes, address::RunFolder, clock::now_ns};
+use lowlat_trade::master::{Master, Options};
 use std::{
     path::PathBuf,
     sync::mpsc::{self, Sender as Channel},

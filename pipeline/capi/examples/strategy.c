@@ -2,7 +2,7 @@
  * A strategy in C: one order per quote, alternately buying and selling.
  *
  *   cargo build --release -p lowlat-capi
- *   cc -std=c11 -Wall -Wextra -Icrates/capi/include pipeline/capi/examples/strategy.c \
+ *   cc -std=c11 -Wall -Wextra -Ipipeline/capi/include pipeline/capi/examples/strategy.c \
  *       -Ltarget/release -llowlat_capi -o strategy
  *   LD_LIBRARY_PATH=target/release ./strategy /run/lowlat/NAME/master.sock 3
  *

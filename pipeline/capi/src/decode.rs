@@ -6,7 +6,7 @@ use crate::{
         Answer, LOWLAT_KIND_ANSWER, LOWLAT_KIND_ORDER, LOWLAT_KIND_QUOTE, Order, Quote, Record, side_code,
     },
 };
-use lowlat_trade::records::{self, PayloadError};
+use lowlat_node::records::{self, PayloadError};
 
 /// Decodes the quote in a record. Returns LOWLAT_STATUS_WRONG_RECORD if it is not a quote.
 #[unsafe(no_mangle)]
@@ -100,7 +100,7 @@ fn answer_in(_: &Record, payload: &[u8]) -> Result<Answer, PayloadError> {
 mod tests {
     use super::*;
     use crate::{LOWLAT_SIDE_SELL, RecordStamp};
-    use lowlat_trade::records::{Outcome, Reject, Side};
+    use lowlat_node::records::{Outcome, Reject, Side};
     use std::ptr;
 
     fn record(kind: u16, payload: &[u8]) -> Record {

@@ -2,7 +2,7 @@
 
 use crate::text::Text;
 use lowlat_ipc::stream;
-use lowlat_trade::node::{JoinError, NodeEnded, NodePublishError};
+use lowlat_node::{JoinError, NodeEnded, NodePublishError};
 use std::{
     any::Any,
     cell::RefCell,

@@ -5,10 +5,7 @@ use crate::{
     error::{Status, fail, guard, null, of_join},
     node::Node,
 };
-use lowlat_trade::{
-    node::{self, Join, Keys, Strategies, Wait, Writes},
-    roles::{self, STRATEGIES_MAX},
-};
+use lowlat_node::{Join, Keys, STRATEGIES_MAX, Strategies, Wait, Writes};
 use std::{
     ffi::{CStr, OsStr, c_char},
     os::unix::ffi::OsStrExt,
@@ -170,7 +167,8 @@ pub unsafe extern "C" fn lowlat_join_strategy(
         // SAFETY: as above: this many of them.
         let instruments = unsafe { list(options.instruments, options.instrument_count, "instruments") }?;
         let (wait, capacity_bytes) = (wait(options.wait)?, capacity(options.capacity_bytes));
-        let join = roles::strategy::join(name, "strategy", strategies, instruments, capacity_bytes, wait);
+        let join =
+            lowlat_node::strategy::join(name, "strategy", strategies, instruments, capacity_bytes, wait);
         // SAFETY: the caller passes space for a pointer, or NULL.
         unsafe { join_as(socket, &join, node) }
     };
@@ -183,7 +181,7 @@ unsafe fn join_as(socket: &Path, join: &Join, node: *mut *mut Node) -> Result<()
     if node.is_null() {
         return Err(null("node"));
     }
-    let joined = node::Node::join(socket, join).map_err(|error| of_join(&error))?;
+    let joined = lowlat_node::Node::join(socket, join).map_err(|error| of_join(&error))?;
     let made = Box::into_raw(Box::new(Node::new(joined)));
     // SAFETY: not NULL, and the caller guarantees the space.
     unsafe { node.write(made) };
@@ -268,7 +266,7 @@ unsafe fn list<'a, T>(first: *const T, count: usize, what: &str) -> Result<&'a [
 
 /// # Safety
 /// Its pointers are as documented for [`NodeReads`], or NULL.
-unsafe fn reads_of(reads: &NodeReads) -> Result<node::Reads, Status> {
+unsafe fn reads_of(reads: &NodeReads) -> Result<lowlat_node::Reads, Status> {
     // SAFETY: guaranteed by the caller.
     let (streams, keys) =
         unsafe { (text(reads.streams, "streams")?, list(reads.keys, reads.key_count, "keys")?) };
@@ -283,7 +281,7 @@ unsafe fn reads_of(reads: &NodeReads) -> Result<node::Reads, Status> {
             return Err(fail(Status::Argument, &text));
         }
     };
-    Ok(node::Reads { streams: streams.to_owned(), keys, overrun: node::Overrun::default() })
+    Ok(lowlat_node::Reads { streams: streams.to_owned(), keys, overrun: lowlat_node::Overrun::default() })
 }
 
 fn wait(wait: u32) -> Result<Wait, Status> {

@@ -55,5 +55,5 @@ pub extern "C" fn lowlat_abi_version() -> u32 {
 /// Now, in the pipeline's clock: nanoseconds of CLOCK_MONOTONIC.
 #[unsafe(no_mangle)]
 pub extern "C" fn lowlat_now_ns() -> u64 {
-    lowlat_trade::clock::now_ns()
+    lowlat_node::clock::now_ns()
 }

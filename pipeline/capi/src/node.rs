@@ -9,11 +9,10 @@ use crate::{
     text::Text,
 };
 use lowlat_ipc::fork::ForkMark;
-use lowlat_trade::{
+use lowlat_node::{
+    NodeEnded, Publisher,
     clock::now_ns,
-    node::{self, NodeEnded, Publisher},
-    roles::numbers_of,
-    strategy::Numbers,
+    strategy::{Numbers, numbers_of},
 };
 use std::{
     cell::{Cell, RefCell, UnsafeCell},
@@ -58,7 +57,7 @@ pub struct Node {
 
 /// State that a function of the node accesses exclusively.
 struct Inner {
-    node: node::Node,
+    node: lowlat_node::Node,
     stream: Text<NAME_BYTES>,
     command: Text<COMMAND_BYTES>,
 }
@@ -91,7 +90,7 @@ impl Drop for Entered<'_> {
 }
 
 impl Node {
-    pub(crate) fn new(node: node::Node) -> Self {
+    pub(crate) fn new(node: lowlat_node::Node) -> Self {
         let strategy_number = node.strategies().first().copied();
         let strategy =
             strategy_number.map(|number| StrategyState { number, numbers: numbers_of(&node, number) });
@@ -218,7 +217,7 @@ pub unsafe extern "C" fn lowlat_poll(
                 unsafe { this.hand(&to, publisher, event) };
             };
             match event {
-                node::Event::Record { stream, record, payload } => {
+                lowlat_node::Event::Record { stream, record, payload } => {
                     name.set(stream.as_str());
                     let record = Record {
                         stream: name.as_ptr(),
@@ -230,13 +229,13 @@ pub unsafe extern "C" fn lowlat_poll(
                     };
                     give(&Event::of_record(&record));
                 }
-                node::Event::Lost { stream, count } => {
+                lowlat_node::Event::Lost { stream, count } => {
                     name.set(stream.as_str());
                     give(&Event { stream: name.as_ptr(), lost: count, ..Event::new(LOWLAT_EVENT_LOST) });
                 }
-                node::Event::Begin => give(&Event::new(LOWLAT_EVENT_BEGIN)),
-                node::Event::Stop => give(&Event::new(LOWLAT_EVENT_STOP)),
-                node::Event::Command(text) => {
+                lowlat_node::Event::Begin => give(&Event::new(LOWLAT_EVENT_BEGIN)),
+                lowlat_node::Event::Stop => give(&Event::new(LOWLAT_EVENT_STOP)),
+                lowlat_node::Event::Command(text) => {
                     command.set(text);
                     give(&Event { text: command.as_ptr(), ..Event::new(LOWLAT_EVENT_COMMAND) });
                 }

@@ -6,11 +6,10 @@ use crate::{
     node::{Node, StrategyState, with},
     records::{LOWLAT_KIND_QUOTE, LOWLAT_SIDE_BUY, LOWLAT_SIDE_SELL, Order, Record, RecordStamp},
 };
-use lowlat_trade::{
+use lowlat_node::{
     clock::now_ns,
     records::{self, Side},
-    roles::OrderStream,
-    strategy::{OrderCause, Orders},
+    strategy::{OrderCause, OrderStream, Orders},
 };
 use std::ffi::c_void;
 

@@ -1,7 +1,7 @@
 //! Events and records for C.
 
 use lowlat_ipc::stream;
-use lowlat_trade::records;
+use lowlat_node::records;
 use std::{ffi::c_char, ptr};
 
 /// Prices are whole numbers in units of 1/LOWLAT_PRICE_SCALE of the instrument's currency.

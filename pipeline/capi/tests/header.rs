@@ -29,7 +29,7 @@ fn the_committed_header_matches_the_sources() {
 fn the_limits_of_numbers_in_the_header_and_the_stub_are_those_of_the_code() {
     for file in ["include/lowlat.h", "../python/lowlat.pyi"] {
         let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(file)).unwrap();
-        let limit = format!("below {}", lowlat_trade::roles::STRATEGIES_MAX);
+        let limit = format!("below {}", lowlat_node::STRATEGIES_MAX);
         assert!(text.contains(&limit), "{file} does not say {limit:?}");
     }
 }

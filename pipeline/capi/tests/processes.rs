@@ -3,10 +3,8 @@
 use crate::compile;
 use crate::master_thread::{LONG, MasterThread, join, reads, until};
 use lowlat_capi::{LOWLAT_WAIT_FAST, LOWLAT_WAIT_PARKED};
-use lowlat_trade::{
-    master::Happened,
-    node::{Event, Keys, Node},
-};
+use lowlat_node::{Event, Keys, Node};
+use lowlat_trade::master::Happened;
 use std::{
     process::{Child, Output},
     thread,
@@ -31,7 +29,7 @@ fn ended(mut child: Child, reader: &mut Node, last: &mut u64) -> Output {
             child.kill().unwrap();
             panic!("the program hangs: {}", words(&child.wait_with_output().unwrap()));
         }
-        reader.wait(Some(lowlat_trade::clock::now_ns() + 5_000_000));
+        reader.wait(Some(lowlat_node::clock::now_ns() + 5_000_000));
         reader.poll(&mut |_, event| match event {
             Event::Record { payload, .. } => {
                 *last += 1;

@@ -1,7 +1,7 @@
 //! Exceptions, each with what was found, what was expected, and what to do.
 
 use lowlat_ipc::stream;
-use lowlat_trade::node::{self, NodeEnded};
+use lowlat_node::{NodeEnded, NodePublishError};
 use pyo3::{
     create_exception,
     exceptions::{PyException, PyValueError},
@@ -51,16 +51,14 @@ pub fn value(text: &dyn Display) -> PyErr {
     PyValueError::new_err(text.to_string())
 }
 
-pub fn of_publish(error: node::NodePublishError) -> PyErr {
+pub fn of_publish(error: NodePublishError) -> PyErr {
     match error {
-        node::NodePublishError::Refused(stream::PublishError::Fenced { .. }) => {
-            Fenced::new_err(error.to_string())
-        }
-        node::NodePublishError::Forked { .. } => Forked::new_err(error.to_string()),
-        node::NodePublishError::NoStream => PublishError::new_err(
+        NodePublishError::Refused(stream::PublishError::Fenced { .. }) => Fenced::new_err(error.to_string()),
+        NodePublishError::Forked { .. } => Forked::new_err(error.to_string()),
+        NodePublishError::NoStream => PublishError::new_err(
             "cannot publish: this node joined without a stream\nhint: pass writes=NAME to join_node",
         ),
-        node::NodePublishError::Refused(_) => PublishError::new_err(error.to_string()),
+        NodePublishError::Refused(_) => PublishError::new_err(error.to_string()),
     }
 }
 

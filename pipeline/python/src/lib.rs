@@ -9,7 +9,7 @@ mod exit;
 mod journal;
 mod node;
 
-use lowlat_trade::address::RunFolder;
+use lowlat_node::address::RunFolder;
 use pyo3::{prelude::*, types::PyModule};
 use std::path::PathBuf;
 
@@ -26,7 +26,7 @@ fn socket_of(name: &str) -> PyResult<PathBuf> {
 /// Now, in the pipeline's clock: nanoseconds of CLOCK_MONOTONIC.
 #[pyfunction]
 fn now_ns() -> u64 {
-    lowlat_trade::clock::now_ns()
+    lowlat_node::clock::now_ns()
 }
 
 /// Nodes of a lowlat pipeline, and recordings.

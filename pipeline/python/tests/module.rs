@@ -8,12 +8,8 @@ mod master_thread;
 mod threads;
 
 use lowlat_ipc::stream::Stamp;
-use lowlat_trade::{
-    control::WithoutMaster,
-    master::Happened,
-    node::{Counters, Event, Keys},
-    roles,
-};
+use lowlat_node::{Counters, Event, Keys, control::WithoutMaster};
+use lowlat_trade::{master::Happened, roles};
 use master_thread::{MasterThread, join, reads, until, writes};
 use std::{
     collections::BTreeSet,

@@ -11,14 +11,12 @@
 //! Without arguments it prints its orders for simulated quotes.
 
 use lowlat_ipc::stream::Stamp;
-use lowlat_trade::{
-    md::Feed,
-    node::{Node, Strategies, Wait},
+use lowlat_node::{
+    Node, Strategies, Wait,
     records::{Outcome, PAYLOAD_BYTES, Price, Side},
-    roles,
-    scenario::Scenario,
     strategy::{AnswerSeen, OrderSink, Orders, QuoteSeen, SendError, Strategy, StrategyGap},
 };
+use lowlat_trade::{md::Feed, scenario::Scenario};
 use std::path::Path;
 
 /// An exponential moving average in which the newest price has weight 1 / 2^shift.
@@ -125,11 +123,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             let instruments = [instrument.parse()?];
             // The master assigns the strategy's number.
             let (strategies, wait) = (Strategies::Free, Wait::Parked);
-            let join = roles::strategy::join(name, "strategy", strategies, &instruments, 1 << 20, wait);
+            let join = lowlat_node::strategy::join(name, "strategy", strategies, &instruments, 1 << 20, wait);
             let node = Node::join(Path::new(socket), &join)?;
             let number = *node.strategies().first().ok_or("the master assigned no strategy number")?;
             let mut strategy = Crossover::new();
-            let done = roles::strategy::run(node, number, &mut strategy)?;
+            let done = lowlat_node::strategy::run(node, number, &mut strategy)?;
             println!("{} quotes, {} orders, position {}", done.quotes, strategy.orders, strategy.position);
             Ok(())
         }
@@ -145,7 +143,7 @@ struct Printer {
 
 impl OrderSink for Printer {
     fn send(&mut self, _: Stamp, payload: &[u8; PAYLOAD_BYTES]) -> Result<(), SendError> {
-        println!("{:?}", lowlat_trade::records::Order::decode(payload));
+        println!("{:?}", lowlat_node::records::Order::decode(payload));
         Ok(())
     }
 

@@ -1,9 +1,7 @@
 //! The matrix of scenarios on this host: which rows have room, how the time is shared, and the runs.
 
-use crate::{
-    refusal::Refusal,
-    run::{Runner, Turn, Watch, on_one_line, plan::FOLDER},
-};
+use crate::run::{Runner, Turn, Watch, on_one_line, plan::FOLDER};
+use lowlat_node::Refusal;
 use lowlat_pipeline::{
     MatrixDocument, MatrixRow, PipelineOptions, PipelineParameters,
     check::{HUGE_PAGES, Memory, Room, RoomFacts, came_beside, doubts, hindrances, judge},

@@ -1,10 +1,8 @@
 //! Number of strategies that this host carries: measures their costs, checks the prediction, and proposes CPUs.
 
-use crate::{
-    refusal::Refusal,
-    run::{Runner, Turn, Watch, on_one_line},
-};
+use crate::run::{Runner, Turn, Watch, on_one_line};
 use lowlat_host::{Allocation, Topology};
+use lowlat_node::Refusal;
 use lowlat_pipeline::{
     Mode, PipelineParameters, PipelineRecord,
     check::{HUGE_PAGES, Memory, OTHER_RUNS, Point, Room, RoomFacts, admit, came_beside, judge},

@@ -2,14 +2,14 @@
 
 use crate::allocator;
 use lowlat_ipc::{region::Heap, stream::Stamp};
-use lowlat_trade::{
-    md::{Feed, Pacer, PacerStep},
+use lowlat_node::{
     records::{Answer, Order, Outcome, PAYLOAD_BYTES, Quote, Side},
+    strategy::{AnswerSeen, Numbers, OnEachRecord, OrderSink, QuoteSeen, SendError},
+};
+use lowlat_trade::{
+    hosting::{StrategyBudget, StrategyHost},
+    md::{Feed, Pacer, PacerStep},
     scenario::Scenario,
-    strategy::{
-        AnswerSeen, Numbers, OnEachRecord, OrderSink, QuoteSeen, SendError,
-        host::{StrategyBudget, StrategyHost},
-    },
     td::{Decision, Exchange, Limits, ReadOrder, Rules, ledger},
 };
 fn allocations(work: impl FnOnce()) -> u64 {

@@ -5,11 +5,8 @@
 
 use crate::allocator;
 use lowlat_ipc::stream::Stamp;
-use lowlat_trade::{
-    address::RunFolder,
-    master::{Master, Options},
-    node::{Event, Join, Keys, Node, Reads, Wait, Writes},
-};
+use lowlat_node::{Event, Join, Keys, Node, Reads, Wait, Writes, address::RunFolder};
+use lowlat_trade::master::{Master, Options};
 use rustix::thread::{SecureComputingMode, set_secure_computing_mode};
 use std::{
     env, hint,

@@ -8,8 +8,8 @@ use lowlat_journal::{
     export::decimal,
     read::{JournalRead, Merge, Recording},
 };
+use lowlat_node::records::{Order, SCHEMA, kind};
 use lowlat_pipeline_report::journal_diff_text;
-use lowlat_trade::records::{Order, SCHEMA, kind};
 use serde::Serialize;
 use std::{cell::RefCell, path::PathBuf};
 

@@ -4,7 +4,7 @@ use lowlat_journal::{
     export::{Cell, ColumnKind, ExportColumn, PayloadDecoder, decimal, hex_of, instant},
     read::Record,
 };
-use lowlat_trade::records::{Answer, Order, Origin, Outcome, Quote, SCHEMA, kind};
+use lowlat_node::records::{Answer, Order, Origin, Outcome, Quote, SCHEMA, kind};
 
 /// Decodes quotes, orders and answers of the pipeline, by kind and schema.
 #[derive(Debug, Clone, Default)]

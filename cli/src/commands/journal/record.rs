@@ -14,8 +14,8 @@ use lowlat_ipc::{
     stream::{Reader, Segment},
 };
 use lowlat_journal::record::{Follower, Options, Recorder, Source, SyncPolicy, WriteMethod};
+use lowlat_node::{Event, Join, Keys, Node, NodeEnded, Overrun, Reads};
 use lowlat_pipeline_report::JournalRecorded;
-use lowlat_trade::node::{Event, Join, Keys, Node, NodeEnded, Overrun, Reads};
 use std::{
     collections::{BTreeMap, VecDeque},
     path::PathBuf,

@@ -1,7 +1,7 @@
 //! Finds the pipeline that the user means.
 
 use anyhow::{Context, bail};
-use lowlat_trade::address::RunFolder;
+use lowlat_node::address::RunFolder;
 use std::{
     os::unix::fs::FileTypeExt,
     path::{Path, PathBuf},

@@ -5,7 +5,7 @@
 
 use lowlat_host::Reading;
 use lowlat_host_run::Root;
-use lowlat_trade::address::{RunFolder, holder, is_name};
+use lowlat_node::address::{RunFolder, holder, is_name};
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,

@@ -2,9 +2,9 @@
 
 use crate::{commands::journal::runs, exit::Exit, output};
 use clap::Args;
-use lowlat_pipeline::NodeRow;
+use lowlat_node::control::NodeRow;
+use lowlat_node::{ask, control::Request};
 use lowlat_pipeline_report::nodes_text;
-use lowlat_trade::{control::Request, node::ask};
 use std::collections::BTreeMap;
 
 #[derive(Debug, Args)]

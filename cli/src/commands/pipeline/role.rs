@@ -3,11 +3,12 @@
 use crate::{arguments::word, commands::examples, exit::Exit, output};
 use anyhow::Context;
 use clap::Args;
+use lowlat_node::{Join, Node, Overrun, Strategies, Wait, strategy::OnEachRecord};
 use lowlat_pipeline::{
     PipelineOptions, PipelineParameters, PipelineRequest, ProcessRole, QuoteOverrun, check::Memory,
 };
 use lowlat_trade::{
-    node::{Join, Node, Overrun, Strategies, Wait},
+    hosting::{StrategyBudget, StrategyHost},
     roles::{
         self,
         live::LiveOptions,
@@ -16,10 +17,6 @@ use lowlat_trade::{
     },
     run::plan,
     scenario::{Scenario, Speed, Ticks},
-    strategy::{
-        OnEachRecord,
-        host::{StrategyBudget, StrategyHost},
-    },
     td::{Limits, Rules},
     wire::{FeedAddress, FeedSocket, ReceiverOptions},
 };
@@ -202,9 +199,9 @@ fn strategy(started: &Started<'_>) -> anyhow::Result<()> {
     let node = join_strategies(started, ProcessRole::Strategies, &format!("s{number}"), &[number])?;
     let mut strategy = built_in(started, number);
     if let Some(store) = plan::store_in(started.options, started.socket) {
-        roles::strategy::restore(&node, number, &store, &mut strategy)?;
+        lowlat_trade::cached::restore(&node, number, &store, &mut strategy)?;
     }
-    roles::strategy::run(node, number, &mut strategy)?;
+    lowlat_node::strategy::run(node, number, &mut strategy)?;
     Ok(())
 }
 
@@ -220,12 +217,13 @@ fn join_strategies(
         _ => Memory::ORDERS_STREAM_BYTES,
     };
     let claimed = Strategies::Only(numbers.to_vec());
-    let asked = roles::strategy::join(name, role.name(), claimed, numbers, capacity_bytes, started.wait);
+    let asked =
+        lowlat_node::strategy::join(name, role.name(), claimed, numbers, capacity_bytes, started.wait);
     let overrun = match started.options.overrun {
         QuoteOverrun::Gap => Overrun::Gap,
         QuoteOverrun::Conflate => Overrun::Conflate,
     };
-    started.join(&roles::strategy::with_overrun(asked, overrun))
+    started.join(&lowlat_node::strategy::with_overrun(asked, overrun))
 }
 
 /// The strategy of a run, with the work that was asked of it.

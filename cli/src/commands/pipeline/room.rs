@@ -5,8 +5,8 @@ use crate::output;
 use lowlat_host::Reading;
 use lowlat_host_run::Root;
 use lowlat_host_run::affinity;
+use lowlat_node::address::{RunFolder, holder};
 use lowlat_pipeline::check::RoomFacts;
-use lowlat_trade::address::{RunFolder, holder};
 use rustix::{
     fs::{FlockOperation, flock},
     io::Errno,

@@ -3,15 +3,12 @@
 use super::{beside, room};
 use anyhow::Context;
 use lowlat_host_run::{Root, control_group::Throttled};
+use lowlat_node::{Refusal, address::RunFolder};
 use lowlat_pipeline::{
     PipelineOptions, PipelineParameters, PipelineRecord, PipelineRequest,
     check::{RoomFacts, came_beside},
 };
-use lowlat_trade::{
-    Refusal,
-    address::RunFolder,
-    run::{self, Progress, Runner},
-};
+use lowlat_trade::run::{self, Progress, Runner};
 use std::{
     collections::BTreeSet,
     path::PathBuf,

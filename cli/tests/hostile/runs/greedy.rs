@@ -3,7 +3,7 @@
 use super::pipeline::{Pipeline, role, wait_for, warnings};
 use crate::common::binary;
 use lowlat_ipc::{passing, stream::Owner};
-use lowlat_trade::control;
+use lowlat_node::control;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 use serde_json::{Value, json};
 use std::{fs, os::fd::OwnedFd, process::Command};

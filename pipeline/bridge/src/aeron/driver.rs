@@ -1,7 +1,7 @@
 //! A media driver in this process.
 
 use super::{refused, text};
-use lowlat_trade::Refusal;
+use lowlat_node::Refusal;
 use rusteron_media_driver::{AeronCError, AeronDriver, AeronDriverContext};
 use std::{
     path::Path,

@@ -8,7 +8,7 @@ pub use driver::drive;
 pub use publication::Publication;
 pub use subscription::Subscription;
 
-use lowlat_trade::Refusal;
+use lowlat_node::Refusal;
 use rusteron_media_driver::{Aeron, AeronCError, AeronContext};
 use std::{
     ffi::CString,

@@ -2,7 +2,7 @@
 
 use super::{ANSWER_MAX, Link, refused, text};
 use crate::{Carrier, Offered};
-use lowlat_trade::Refusal;
+use lowlat_node::Refusal;
 use rusteron_media_driver::{AeronExclusivePublication, AeronOfferError};
 
 /// A publication written only by this process.

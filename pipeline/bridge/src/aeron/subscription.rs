@@ -5,7 +5,7 @@ use crate::{
     closed,
     receiver::{Receiver, ReceiverEvent},
 };
-use lowlat_trade::Refusal;
+use lowlat_node::Refusal;
 use rusteron_media_driver::{AeronFragmentClosureAssembler, AeronHeader, AeronSubscription, Handlers};
 
 /// Maximum number of fragments per poll.

@@ -7,7 +7,7 @@ pub mod send;
 use anyhow::Context;
 use clap::Args;
 use lowlat_bridge::HopFigures;
-use lowlat_trade::{address::RunFolder, node::Wait};
+use lowlat_node::{Wait, address::RunFolder};
 use serde_json::json;
 use std::{
     path::PathBuf,

@@ -7,7 +7,7 @@ use lowlat_bridge::{
     aeron::{Link, Publication},
     sender::{Counts, Options, Sender, Turn},
 };
-use lowlat_trade::clock::now_ns;
+use lowlat_node::clock::now_ns;
 use serde_json::json;
 use std::{thread, time::Duration};
 

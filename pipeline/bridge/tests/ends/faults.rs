@@ -9,7 +9,7 @@ use crate::{
     run::{Run, publish},
 };
 use lowlat_bridge::{accounts::Why, frame::Frame, receiver::ReceiverEvent};
-use lowlat_trade::{clock::now_ns, node::Keys};
+use lowlat_node::{Keys, clock::now_ns};
 
 #[test]
 fn a_restarted_sender_continues_with_the_next_number() {

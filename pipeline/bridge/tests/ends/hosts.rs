@@ -8,11 +8,8 @@ use lowlat_bridge::{
     receiver::{self, BridgedStreamOptions, Receiver, ReceiverEvent},
     sender::{self, Sender},
 };
-use lowlat_trade::{
-    clock::now_ns,
-    master::Master,
-    node::{Node, Wait},
-};
+use lowlat_node::{Node, Wait, clock::now_ns};
+use lowlat_trade::master::Master;
 
 /// The originating run: a writing node, and the bridge's sender.
 pub struct Near {

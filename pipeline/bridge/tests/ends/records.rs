@@ -7,7 +7,7 @@ use crate::{
 };
 use lowlat_bridge::{accounts::Why, frame::Frame, receiver::ReceiverEvent};
 use lowlat_ipc::stream::Stamp;
-use lowlat_trade::node::Keys;
+use lowlat_node::Keys;
 
 #[test]
 fn records_arrive_unchanged() {

@@ -7,11 +7,8 @@ use crate::{
 };
 use lowlat_bridge::mark::Mark;
 use lowlat_ipc::stream::Stamp;
-use lowlat_trade::{
-    clock::now_ns,
-    master::{Master, Standing},
-    node::{Keys, Node},
-};
+use lowlat_node::{Keys, Node, clock::now_ns};
+use lowlat_trade::master::{Master, Standing};
 use rusteron_media_driver::AeronCnc;
 use std::{
     ffi::{CString, OsStr},

@@ -6,7 +6,7 @@ use crate::{
 };
 use lowlat_bridge::accounts::Why;
 use lowlat_ipc::stream::Stamp;
-use lowlat_trade::node::Node;
+use lowlat_node::Node;
 use std::process::Command;
 
 /// Records of a run: several Aeron terms.

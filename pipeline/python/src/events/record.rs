@@ -1,7 +1,7 @@
 //! Records.
 
 use lowlat_ipc::stream::{self, Stamp};
-use lowlat_trade::{
+use lowlat_node::{
     records::{self, Outcome, kind},
     strategy::OrderCause,
 };

@@ -1,10 +1,7 @@
 //! Joins a master.
 
 use super::Node;
-use lowlat_trade::{
-    node::{Join, Keys, Overrun, Reads, Strategies, Wait, Writes},
-    roles::{self, STRATEGIES_MAX},
-};
+use lowlat_node::{Join, Keys, Overrun, Reads, STRATEGIES_MAX, Strategies, Wait, Writes};
 use pyo3::{exceptions::PyValueError, prelude::*};
 use std::path::PathBuf;
 
@@ -36,8 +33,14 @@ pub fn join(
             )));
         }
     };
-    let join =
-        roles::strategy::join(name, "strategy", strategies, &instruments, capacity_bytes, wait_of(wait)?);
+    let join = lowlat_node::strategy::join(
+        name,
+        "strategy",
+        strategies,
+        &instruments,
+        capacity_bytes,
+        wait_of(wait)?,
+    );
     Node::join(py, &socket, &join)
 }
 

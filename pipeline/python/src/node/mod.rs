@@ -8,12 +8,11 @@ use crate::{
     exit,
 };
 use lowlat_ipc::{fork::ForkMark, stream::Stamp};
-use lowlat_trade::{
+use lowlat_node::{
+    Event, Join, NodeEnded,
     clock::now_ns,
-    node::{self, Event, Join, NodeEnded},
     records::Side,
-    roles::{OrderStream, numbers_of},
-    strategy::{Numbers, OrderCause, Orders},
+    strategy::{Numbers, OrderCause, OrderStream, Orders, numbers_of},
 };
 use pyo3::{
     exceptions::PyValueError,
@@ -59,7 +58,7 @@ pub struct Node {
 
 struct NodeState {
     /// `None` once it has left.
-    node: Option<node::Node>,
+    node: Option<lowlat_node::Node>,
     strategy: Option<(u32, Numbers)>,
     names: Names,
     events: VecDeque<PendingEvent>,
@@ -232,7 +231,7 @@ fn until(timeout_s: f64) -> PyResult<u64> {
 
 impl Node {
     fn join(py: Python<'_>, socket: &Path, join: &Join) -> PyResult<Self> {
-        let joined = exit::detached(py, || node::Node::join(socket, join));
+        let joined = exit::detached(py, || lowlat_node::Node::join(socket, join));
         let node = joined.map_err(|error| JoinError::new_err(error.to_string()))?;
         let (name, number, epoch) = (node.name().to_owned(), node.number(), node.epoch());
         let mark = Arc::clone(node.mark());

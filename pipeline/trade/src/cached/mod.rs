@@ -1,20 +1,17 @@
 //! The latest state of the pipeline: quotes by instrument, orders, positions. It is kept in memory, and in
 //! SQLite for processes that start later.
 //!
-//! [`State`] is pure: records go in, state comes out. [`Store`] saves it in batches off the hot path. Records
+//! [`State`](lowlat_node::state::State) is pure: records go in, state comes out. [`Store`] saves it in batches off the hot path. Records
 //! that no batch contained when the process died are read again from the streams, as far as those still have
 //! them; applying a record twice changes nothing.
 
-mod state;
 mod store;
 #[cfg(test)]
 mod tests;
 
-pub use state::{
-    OrderKey, OrderState, Payload, Position, PositionKey, Progress, QuoteState, RecordSeen, State,
-};
 pub use store::{Store, StoreError};
 
+use lowlat_node::{Node, Refusal, state::State, strategy::Strategy};
 use std::path::{Path, PathBuf};
 
 /// State in memory, with the store that saves it.
@@ -38,4 +35,14 @@ impl Cached {
         self.state.saved();
         Ok(())
     }
+}
+
+/// Restores the strategy of a restarted process from what cached saved in this store. Returns true if it did.
+pub fn restore(node: &Node, number: u32, store: &Path, strategy: &mut dyn Strategy) -> Result<bool, Refusal> {
+    if node.epoch() == 1 {
+        return Ok(false);
+    }
+    let state = Store::open_read_only(store).and_then(|mut store| store.load()).map_err(Refusal::of)?;
+    strategy.on_restart(number, &state);
+    Ok(true)
 }

@@ -1,7 +1,9 @@
 //! Stores the state in SQLite.
 
-use super::{OrderState, Position, Progress, QuoteState, state::State};
-use crate::records::{Quote, Side};
+use lowlat_node::{
+    records::{Quote, Side},
+    state::{OrderState, Position, Progress, QuoteState, State},
+};
 use rusqlite::{Connection, ErrorCode, OpenFlags, Params, Row, Transaction};
 use std::{
     collections::{BTreeMap, BTreeSet},

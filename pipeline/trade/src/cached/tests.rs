@@ -1,8 +1,8 @@
-use super::{
-    state::{Payload, RecordSeen, State},
-    *,
+use super::*;
+use lowlat_node::{
+    records::{Answer, Order, Outcome, Quote, Reject, Side},
+    state::{Payload, Position, Progress, RecordSeen, State},
 };
-use crate::records::{Answer, Order, Outcome, Quote, Reject, Side};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 

@@ -7,17 +7,17 @@ use super::{
     memory::{ChargedTo, WrittenBy},
     ready::EventTag,
 };
-use crate::{
-    address::is_name,
-    clock::now_ns,
-    control::{self, Lent, ToNode},
-    node::{COUNTERS_BYTES, Counters, Figures, Join, Memory, Writes},
-};
 use lowlat_ipc::{
     inbox,
     interest::{self, Interest, SUBSCRIBERS_MAX},
     liveness::Life,
     stream::{Owner, Segment},
+};
+use lowlat_node::{
+    COUNTERS_BYTES, Counters, Figures, Join, Memory, Writes,
+    address::is_name,
+    clock::now_ns,
+    control::{self, Lent, ToNode},
 };
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::collections::BTreeMap;

@@ -1,7 +1,7 @@
 //! Handles nodes that have ended.
 
 use super::{Happened, Master, Standing, member::Stream};
-use crate::control::ToNode;
+use lowlat_node::control::ToNode;
 
 impl Master {
     /// A node has ended or is dropped: its stream is fenced, delivery of its last record is completed, and its

@@ -7,12 +7,11 @@ use super::{
     Area, Master,
     memory::{Maker, WrittenBy},
 };
-use crate::{
-    node::{Memory, Strategies},
-    roles::{STRATEGIES_MAX, TD_STREAM},
+use lowlat_ipc::region::{Access, RegionError};
+use lowlat_node::{
+    Memory, STRATEGIES_MAX, Strategies, TD_STREAM,
     strategy::{OWNERS_AREA, OWNERS_BYTES, Owners, TURNS_MAX},
 };
-use lowlat_ipc::region::{Access, RegionError};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Owner of a strategy number. Nodes are given by number.

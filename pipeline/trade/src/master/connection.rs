@@ -4,15 +4,14 @@ use super::{
     Happened, Master, Standing, claims, links::ReconnectRequest, member::Member, ready::EventTag,
     socket_error,
 };
-use crate::{
+use lowlat_ipc::{liveness::Life, stream::Owner};
+use lowlat_node::control::NodeRow;
+use lowlat_node::{
+    Join, Keys, Reads, Refusal,
     address::is_name,
     clock::now_ns,
     control::{self, ReceiveOutcome, Request, Socket, ToMaster, ToNode, parse},
-    node::{Join, Keys, Reads},
-    refusal::Refusal,
 };
-use lowlat_ipc::{liveness::Life, stream::Owner};
-use lowlat_pipeline::NodeRow;
 use rustix::{
     io::Errno,
     net::{SocketFlags, UCred, accept_with, sockopt::socket_peercred},

@@ -64,11 +64,8 @@ impl Master {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        address::RunFolder,
-        control::Socket,
-        master::{Options, Program},
-    };
+    use crate::master::{Options, Program};
+    use lowlat_node::{address::RunFolder, control::Socket};
     use rustix::{
         net::{AddressFamily, SocketFlags, SocketType, UCred, socketpair},
         process::{Pid, getgid, getuid},

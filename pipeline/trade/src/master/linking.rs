@@ -6,12 +6,12 @@ use super::{
     member::Member,
     memory::WrittenBy,
 };
-use crate::{
+use lowlat_ipc::{inbox::STREAMS_MAX, liveness::Life};
+use lowlat_node::{
+    Keys, Overrun,
     clock::now_ns,
     control::{Lent, ToNode},
-    node::{Keys, Overrun},
 };
-use lowlat_ipc::{inbox::STREAMS_MAX, liveness::Life};
 
 /// Maximum entries of a ring for a subscriber that wants everything.
 const ENTRIES_ALL_MAX: u64 = 1 << 16;

@@ -1,7 +1,7 @@
 //! Rings between publishers and subscribers.
 
-use crate::node::{Memory, MemoryBehind, Overrun};
 use lowlat_ipc::{index_ring, latest};
+use lowlat_node::{Memory, MemoryBehind, Overrun};
 use std::collections::BTreeMap;
 
 /// A ring, or a table, with the segment that its positions refer to.

@@ -1,11 +1,11 @@
 //! Ensures one master per run folder.
 
-use crate::{
+use lowlat_ipc::file_lock::FileLock;
+use lowlat_node::{
+    Refusal,
     address::{RunFolder, holder, is_name},
     private,
-    refusal::Refusal,
 };
-use lowlat_ipc::file_lock::FileLock;
 use rustix::{
     fs::{FlockOperation, OFlags, flock},
     io::Errno,

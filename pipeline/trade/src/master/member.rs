@@ -1,10 +1,6 @@
 //! The master's record of a node, kept across restarts.
 
 use super::options::{NodeStatus, Standing};
-use crate::{
-    node::{COUNT_MAX, Counters, Figures, Keys, Memory, Overrun, Reads, Wait, Writes},
-    roles::ORDERS_PREFIX,
-};
 use lowlat_ipc::{
     doorbell::Futex,
     inbox::Inbox,
@@ -12,6 +8,7 @@ use lowlat_ipc::{
     layout::KIND_ABANDONED,
     stream::{Owner, Read, Reader, Record, Segment},
 };
+use lowlat_node::{COUNT_MAX, Counters, Figures, Keys, Memory, ORDERS_PREFIX, Overrun, Reads, Wait, Writes};
 use std::{
     collections::{BTreeMap, BTreeSet},
     os::fd::OwnedFd,
@@ -146,12 +143,12 @@ impl Stream {
     }
 
     /// The segment; `None` before it is shared, or if its header is damaged.
-    pub(super) fn opened(&self) -> Option<Segment<&crate::node::MemoryBehind>> {
+    pub(super) fn opened(&self) -> Option<Segment<&lowlat_node::MemoryBehind>> {
         let segment = self.is_shared.then(|| Segment::open(&*self.segment))?;
         segment.ok()
     }
 
-    pub(super) fn interest(&self) -> Option<Interest<&crate::node::MemoryBehind>> {
+    pub(super) fn interest(&self) -> Option<Interest<&lowlat_node::MemoryBehind>> {
         Interest::open(&*self.table)
     }
 

@@ -13,8 +13,8 @@
 //!
 //! Memory that is shared read-only is sealed: once it is shared, no process can get write access to it.
 
-use crate::node::Memory;
 use lowlat_ipc::region::{Backing, Memfd, RegionError};
+use lowlat_node::Memory;
 use std::{
     collections::BTreeMap,
     fs,

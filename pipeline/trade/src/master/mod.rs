@@ -27,22 +27,20 @@ mod visitors;
 
 pub use lowlat_ipc::region::Access;
 pub use options::{Area, Happened, NodeStatus, Options, Standing};
-pub(crate) use program::cpu_set;
 pub use program::{Program, Stopped};
 pub use used::{Use, private_bytes};
 pub use visitors::Visitors;
 
-use crate::{
-    address::RunFolder,
-    clock::now_ns,
-    control::{COMMAND_BYTES_MAX, CONTROL_STREAM, Lent, ToNode},
-    node::{Counters, MASTER_HEARTBEAT, Memory},
-    refusal::Refusal,
-};
 use claims::Claims;
 use connection::{Connection, ConnectionPhase};
 use links::Links;
 use lowlat_ipc::region::{Memfd, Region};
+use lowlat_node::{
+    Counters, MASTER_HEARTBEAT, Memory, Refusal,
+    address::RunFolder,
+    clock::now_ns,
+    control::{COMMAND_BYTES_MAX, CONTROL_STREAM, Lent, ToNode},
+};
 use member::{Member, Stream};
 use memory::{Maker, WrittenBy};
 use ready::{EventTag, ReadyList};
@@ -102,7 +100,7 @@ impl Master {
     /// Locks the run folder, creates the named areas and listens.
     pub fn open(options: Options) -> Result<Self, Refusal> {
         let held = lock::hold(&options.folder)?;
-        crate::node::raise_open_files();
+        lowlat_node::raise_open_files();
         let mut maker = Maker::new(options.may_use_huge_pages, options.memory_bytes_max);
         let page = maker.make(WrittenBy::Own, "master", 4096).map_err(Refusal::of)?;
         // Fails now, not at its first node, if it cannot create read-only descriptors.

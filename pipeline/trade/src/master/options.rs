@@ -1,11 +1,7 @@
 //! Options of a master, and its events.
 
-use crate::{
-    address::RunFolder,
-    control::WithoutMaster,
-    node::{Figures, Wait},
-};
 use lowlat_ipc::{region::Access, stream::Owner};
+use lowlat_node::{Figures, Wait, address::RunFolder, control::WithoutMaster};
 
 /// Memory beside the streams. Only nodes that need it get it.
 #[derive(Debug, Clone, PartialEq, Eq)]

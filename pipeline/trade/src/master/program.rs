@@ -1,15 +1,14 @@
 //! Processes that the master starts and restarts.
 
 use super::{Happened, Master, Standing, Use, ready::EventTag};
-use crate::clock::now_ns;
-use crate::refusal::Refusal;
 use lowlat_ipc::stream::Owner;
+use lowlat_node::{Refusal, clock::now_ns, cpu_set};
 use rustix::{
     process::{
         Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, getpgid, getppid, kill_process, pidfd_open,
         set_parent_process_death_signal, waitid,
     },
-    thread::{CpuSet, sched_setaffinity},
+    thread::sched_setaffinity,
 };
 use std::{
     collections::VecDeque,
@@ -299,16 +298,4 @@ impl Master {
             child.wait().ok();
         }
     }
-}
-
-/// The mask of these CPUs; `None` for no CPUs.
-pub(crate) fn cpu_set(cpus: &[u32]) -> io::Result<Option<CpuSet>> {
-    let mut set = CpuSet::new();
-    for cpu in cpus {
-        let number = usize::try_from(*cpu).ok().filter(|number| *number < CpuSet::MAX_CPU);
-        set.set(number.ok_or_else(|| {
-            io::Error::other(format!("CPU {cpu}: expected a number below {}", CpuSet::MAX_CPU))
-        })?);
-    }
-    Ok((!cpus.is_empty()).then_some(set))
 }

@@ -1,9 +1,9 @@
 //! Events of the master's listener, connections and processes, most of which are silent most of the time.
 
 use super::{Master, connection::Connection, socket_error};
-use crate::{
+use lowlat_node::{
+    Refusal,
     clock::{now_ns, timespec},
-    refusal::Refusal,
 };
 use rustix::{
     buffer::spare_capacity,

@@ -1,8 +1,8 @@
 //! Detects silent nodes.
 
 use super::{Happened, Master, Standing};
-use crate::refusal::Refusal;
 use lowlat_ipc::liveness::Life;
+use lowlat_node::Refusal;
 
 /// Interval of checks of all nodes.
 const LOOK_NS: u64 = 250_000_000;

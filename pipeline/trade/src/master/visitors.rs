@@ -4,10 +4,10 @@
 //! from the death of its master.
 
 use super::{Master, Standing, connection::ConnectionPhase};
-use crate::{
+use lowlat_node::{
+    Refusal,
     clock::now_ns,
     control::{ToNode, WithoutMaster},
-    refusal::Refusal,
 };
 use std::time::Duration;
 

@@ -1,10 +1,9 @@
 //! Quotes in the order of their due times, from any source.
 
 use super::Walk;
-use crate::{
-    records::Quote,
-    scenario::{Scenario, Schedule, Speed, Ticks},
-};
+use crate::scenario::{Scenario, Schedule, Speed, Ticks};
+use crate::wire::quote_of;
+use lowlat_node::records::Quote;
 use std::sync::Arc;
 
 /// A quote and its due time, ns after the start.
@@ -95,7 +94,7 @@ impl Iterator for Feed {
                 let tick = ticks.as_slice().get(*at)?;
                 *at += 1;
                 let due_ns = speed.due_ns(tick.after_ns);
-                (due_ns, tick.quote.instrument, Quote::of(&tick.quote, due_ns))
+                (due_ns, tick.quote.instrument, quote_of(&tick.quote, due_ns))
             }
         };
         Some(DueQuote { due_ns: due_ns - self.skipped_ns, instrument, quote })

@@ -1,7 +1,7 @@
 //! Simulated prices: a random walk per instrument.
 
-use crate::records::{Origin, Price, Quote};
 use fastrand::Rng;
+use lowlat_node::records::{Origin, Price, Quote};
 
 /// One price step: 0.01 of the currency.
 const TICK: Price = 100;

@@ -1,14 +1,13 @@
 //! cached: follows everything and keeps the latest state.
 
-use super::{MD_STREAM, ORDERS_PREFIX, TD_STREAM};
-use crate::{
-    cached::{Cached, Payload, RecordSeen, StoreError},
-    clock::now_ns,
-    node::{Event, Join, Keys, Node, Reads},
-    records::{Answer, Order, Quote, kind},
-    refusal::Refusal,
-};
+use crate::cached::{Cached, StoreError};
 use lowlat_ipc::stream::Record;
+use lowlat_node::{
+    Event, Join, Keys, MD_STREAM, Node, ORDERS_PREFIX, Reads, Refusal, TD_STREAM,
+    clock::now_ns,
+    records::{Answer, Order, Quote, kind},
+    state::{Payload, RecordSeen},
+};
 use std::{path::Path, thread, time::Duration};
 
 /// Duration of a sleep between polls. It never sleeps on its bell: waking it would cost md a system call per

@@ -2,18 +2,21 @@
 //! recovers; strategies fall silent, die and come back. Each order that was sent is answered exactly once.
 
 use super::{
-    TD_STREAM, areas, strategy,
+    areas,
     td::{Td, TdOptions, join as td_join},
 };
 use crate::{
-    address::RunFolder,
     master::{Master, Options},
-    node::{Event, Join, Keys, Node, Reads, Strategies, Wait},
-    records::{Answer, Order, Outcome, Price, SCHEMA, kind},
-    td::{Limits, Rules, tests::crash},
+    td::{Limits, Rules},
 };
 use fastrand::Rng;
 use lowlat_ipc::stream::Stamp;
+use lowlat_node::{
+    Event, Join, Keys, Node, Reads, Strategies, TD_STREAM, Wait,
+    address::RunFolder,
+    records::{Answer, Order, Outcome, Price, SCHEMA, kind},
+    strategy, testing as crash,
+};
 use std::{
     collections::{BTreeMap, BTreeSet},
     path::Path,

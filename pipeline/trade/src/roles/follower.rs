@@ -2,11 +2,7 @@
 //! streams, such as a risk monitor.
 
 use super::cached::reads_all;
-use crate::{
-    clock::now_ns,
-    node::{Event, Join, Node},
-    refusal::Refusal,
-};
+use lowlat_node::{Event, Join, Node, Refusal, clock::now_ns};
 use std::{thread, time::Duration};
 
 /// Duration of a sleep between polls; like cached it never sleeps on its bell.

@@ -1,22 +1,13 @@
 //! Strategy host: many strategies in one process.
 
-use super::{
-    numbers_of,
-    sink::{OrderStream, note},
-    strategy::gap,
-    undecoded,
-};
-use crate::{
-    clock::now_ns,
-    node::{Event, Node, NodePublishError, Publisher},
-    records::PayloadError,
-    refusal::Refusal,
-    strategy::{
-        Item, Numbers, OnEachRecord, OrderSink,
-        host::{StrategyBudget, StrategyHost, index, made},
-    },
-};
+use crate::hosting::{StrategyBudget, StrategyHost, index, made};
 use lowlat_ipc::stream::Record;
+use lowlat_node::{
+    Event, Node, NodePublishError, Publisher, Refusal,
+    clock::now_ns,
+    records::PayloadError,
+    strategy::{Item, Numbers, OnEachRecord, OrderSink, OrderStream, gap, note, numbers_of, undecoded},
+};
 
 /// Calls of strategies between two polls.
 const CALLS_PER_POLL: u32 = 32;
@@ -36,7 +27,7 @@ pub struct HostDone {
 /// strategy's number.
 pub const MOVE_OUT: &str = "move out ";
 
-/// Runs the strategies of a host until it is stopped; its node joined with [`super::strategy::join`].
+/// Runs the strategies of a host until it is stopped; its node joined with [`lowlat_node::strategy::join`].
 /// `move_out` gets the number of a strategy that needs a separate process from now on, and so does the master
 /// ([`MOVE_OUT`]): that process joins with the strategy's number and instruments, and its order numbers
 /// continue.
@@ -186,14 +177,14 @@ impl Sinks {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{node::NodeRehearsal, records::kind};
     use lowlat_ipc::fork::ForkMark;
+    use lowlat_node::{Rehearsal, records::kind};
     use std::sync::Arc;
 
     #[test]
     fn each_rehearsed_quote_is_answered_with_an_order() {
         let mark = Arc::new(ForkMark::new().unwrap());
-        let (mut node, mut rehearsal) = (NodeRehearsal::new(mark).unwrap(), HostRehearsal::new());
+        let (mut node, mut rehearsal) = (Rehearsal::new(mark).unwrap(), HostRehearsal::new());
         let mut kinds = Vec::new();
         for number in 1..=1000 {
             node.run(number << 20, u64::MAX, &mut |publisher, event| {

@@ -1,11 +1,8 @@
 //! md with a feed: publishes the quotes that arrive in packets.
 
 use super::{hear, md};
+use crate::wire::quote_of;
 use crate::{
-    clock::now_ns,
-    node::{Memory, Node, Wait},
-    records::{Origin, Quote},
-    refusal::Refusal,
     run::tally::{self, Tally},
     scenario::symbols_of,
     wire::{FeedSocket, Format, Packet, ReceiverOptions, WireClock},
@@ -14,6 +11,11 @@ use lowlat_feed::{
     Head, itch,
     quotes::{self, FeedQuote},
     sequence::{Counts, Tracker},
+};
+use lowlat_node::{
+    Memory, Node, Refusal, Wait,
+    clock::now_ns,
+    records::{Origin, Quote},
 };
 use lowlat_pipeline::FeedFigures;
 
@@ -217,7 +219,7 @@ impl Live {
             self.beside.foreign += 1;
             return Ok(());
         }
-        let quote = Quote { origin, ..Quote::of(quote, packet_ns) };
+        let quote = Quote { origin, ..quote_of(quote, packet_ns) };
         let generated = md::publish(&mut self.node, instrument, &quote)?;
         self.beside.published += 1;
         self.tally.iter().for_each(|tally| tally.published(generated));

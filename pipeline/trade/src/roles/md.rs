@@ -2,15 +2,16 @@
 
 use super::{MD_STREAM, hear};
 use crate::{
-    clock::{now_ns, sleep_until},
     md::{Feed, Lateness, Pacer, PacerStep},
-    node::{Join, Memory, Node, Wait, Writes},
-    records::{Quote, SCHEMA, kind},
-    refusal::Refusal,
     run::tally::{self, Tally},
     scenario::{Scenario, Speed, Ticks},
 };
 use lowlat_ipc::stream::Stamp;
+use lowlat_node::{
+    Join, Memory, Node, Refusal, Wait, Writes,
+    clock::{now_ns, sleep_until},
+    records::{Quote, SCHEMA, kind},
+};
 use rustix::thread::set_current_timer_slack;
 use std::{num::NonZeroU64, sync::Arc};
 

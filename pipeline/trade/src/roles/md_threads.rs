@@ -3,13 +3,11 @@
 
 use super::{hear, md};
 use crate::{
-    clock::now_ns,
     md::{Lateness, Walk},
-    node::{Memory, Node},
-    refusal::Refusal,
     run::tally::{self, Tally},
     scenario::Scenario,
 };
+use lowlat_node::{Memory, Node, Refusal, clock::now_ns};
 use rustix::thread::set_current_timer_slack;
 use std::{
     num::NonZeroU64,

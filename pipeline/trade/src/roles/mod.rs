@@ -21,27 +21,12 @@ pub mod md;
 pub mod md_threads;
 pub mod platform;
 mod remote;
-mod sink;
-pub mod strategy;
 pub mod td;
 
-pub use sink::{OrderStream, numbers_of};
-
-use crate::{
-    master::Area,
-    node::{Event, Node},
-    records::PayloadError,
-    refusal::Refusal,
-    run::tally,
-};
+use crate::{master::Area, run::tally};
 use lowlat_ipc::region::Access;
+use lowlat_node::{Event, MD_STREAM, Node, TD_STREAM};
 
-pub const MD_STREAM: &str = "md";
-pub const TD_STREAM: &str = "td";
-/// Prefix of the streams of orders.
-pub const ORDERS_PREFIX: &str = "orders.";
-/// Maximum number of strategies: rows of td's interest table. More than nodes, because a host has many.
-pub const STRATEGIES_MAX: u32 = 1 << 14;
 /// Area with the histograms of the stages.
 pub const STAGES_AREA: &str = "stages";
 
@@ -73,9 +58,4 @@ fn hear(node: &mut Node) -> (bool, bool) {
         _ => {}
     });
     (may_begin, must_stop)
-}
-
-/// The refusal of a record that does not match its kind.
-fn undecoded(stream: &str, sequence: u64, error: &PayloadError) -> Refusal {
-    Refusal::new(format!("stream {stream}, record {sequence}: {error}"))
 }

@@ -8,12 +8,8 @@ use super::{
     md::{Md, MdOptions, Next},
     td::{Td, TdDone, TdOptions},
 };
-use crate::{
-    clock::now_ns,
-    md::Lateness,
-    node::{Node, Wait},
-    refusal::Refusal,
-};
+use crate::md::Lateness;
+use lowlat_node::{Node, Refusal, Wait, clock::now_ns};
 
 /// Longest wait for td's inbox, ns, so that md handles messages of its master.
 const SLICE_NS: u64 = 20_000_000;

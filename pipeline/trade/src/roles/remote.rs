@@ -2,10 +2,6 @@
 
 use super::td::{Gateway, taken_over};
 use crate::{
-    clock::now_ns,
-    node::{Memory, Publisher},
-    records::{Origin, Outcome, Reject, Side},
-    refusal::Refusal,
     run::tally::Tally,
     stages::Stage,
     td::{Decision, ReadOrder},
@@ -13,6 +9,11 @@ use crate::{
 };
 use lowlat_feed::gateway::{Kind, Message};
 use lowlat_ipc::interest::SUBSCRIBERS_MAX;
+use lowlat_node::{
+    Memory, Publisher, Refusal,
+    clock::now_ns,
+    records::{Origin, Outcome, Reject, Side},
+};
 use lowlat_pipeline::GatewayFigures;
 
 /// Messages of the exchange that are handled before the next orders.

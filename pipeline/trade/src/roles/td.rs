@@ -1,18 +1,21 @@
 //! td: answers orders, and measures their latency.
 
-use super::{MD_STREAM, ORDERS_PREFIX, STAGES_AREA, STRATEGIES_MAX, TD_STREAM, remote::Remote, undecoded};
+use super::{STAGES_AREA, remote::Remote};
 use crate::{
-    clock::now_ns,
-    node::{Event, Join, Keys, Memory, Node, Overrun, Publisher, Reads, StreamName, Wait, Writes},
-    records::{Order, Quote, kind},
-    refusal::Refusal,
     run::tally::{self, Tally},
     stages::{Stage, StageRecorder},
-    strategy::{OWNERS_AREA, Owners},
     td::{Decision, Exchange, Limits, Pending, ReadOrder, Rules, ledger::AREA},
     wire::GatewayAddress,
 };
 use lowlat_ipc::stream::{Record, Stamp};
+use lowlat_node::{
+    Event, Join, Keys, MD_STREAM, Memory, Node, ORDERS_PREFIX, Overrun, Publisher, Reads, Refusal,
+    STRATEGIES_MAX, StreamName, TD_STREAM, Wait, Writes,
+    clock::now_ns,
+    records::{Order, Quote, kind},
+    strategy::undecoded,
+    strategy::{OWNERS_AREA, Owners},
+};
 
 /// Time that td continues after the stop request while orders are pending.
 const LAST_ORDERS_NS: u64 = 1_000_000_000;

@@ -19,10 +19,10 @@ mod tests;
 mod uses;
 mod watch;
 
-use crate::{
+use crate::master::Program;
+use lowlat_node::{
+    Refusal,
     address::{RunFolder, holder},
-    master::Program,
-    refusal::Refusal,
 };
 pub use lowlat_pipeline::{Phase, Progress};
 use lowlat_pipeline::{PipelineOptions, PipelineParameters, PipelineRecord};
@@ -37,7 +37,7 @@ pub const STRATEGIES_MAX: u32 = 1_000;
 /// Maximum number of strategies of a run in a host.
 pub const HOSTED_MAX: u32 = 10_000;
 /// Below the maximum of a pipeline, so that strategies of other nodes have numbers.
-const _: () = assert!(HOSTED_MAX < crate::roles::STRATEGIES_MAX);
+const _: () = assert!(HOSTED_MAX < lowlat_node::STRATEGIES_MAX);
 /// Last lines of a log that an error quotes.
 const LOG_LINES: usize = 5;
 

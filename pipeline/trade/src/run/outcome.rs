@@ -7,12 +7,11 @@ use super::{
 };
 use crate::{
     master::Master,
-    node::{COUNT_MAX, Figures, Received},
-    roles::{MD_STREAM, TD_STREAM},
     stages::StageRecorder,
     td::ledger::{self, Ledger, Totals},
 };
 use lowlat_ipc::region::Memfd;
+use lowlat_node::{COUNT_MAX, Figures, MD_STREAM, Received, TD_STREAM};
 use lowlat_pipeline::{
     Balance, Delivered, PipelineOptions, PipelineParameters, PipelineRecord, QuoteOverrun, SentOrders,
     Stages, WireRecord, check::spinning,

@@ -1,6 +1,7 @@
 //! Processes of a run: pure.
 
-use crate::{master::Program, node::Wait, roles::follower};
+use crate::{master::Program, roles::follower};
+use lowlat_node::Wait;
 use lowlat_pipeline::{Mode, PipelineOptions, PipelineParameters, PipelineRequest, ProcessRole};
 use std::path::{Path, PathBuf};
 

@@ -1,7 +1,7 @@
 //! Runs without processes, for tests.
 
 use super::{Phase, Progress, Runner};
-use crate::refusal::Refusal;
+use lowlat_node::Refusal;
 use lowlat_pipeline::{PipelineParameters, PipelineRecord, testing};
 use std::sync::{
     Arc,

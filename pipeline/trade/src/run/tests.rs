@@ -1,11 +1,9 @@
 //! Refusals and warnings of runs.
 
 use super::{check, is_ours, outcome::of_figures, plan, run, tally::Tally};
-use crate::{
-    address::RunFolder,
-    master::{Master, Options, Program},
-};
+use crate::master::{Master, Options, Program};
 use lowlat_ipc::region::Heap;
+use lowlat_node::address::RunFolder;
 use lowlat_pipeline::{
     Balance, Delivered, Mode, PipelineOptions, PipelineParameters, PipelineRecord, PipelineRequest,
     ProcessUse, SentOrders, Stages, findings,

@@ -6,15 +6,12 @@ use super::{
     uses::{self, Idle, Private, Uses},
 };
 use crate::{
-    address::RunFolder,
-    clock::now_ns,
-    control::WithoutMaster,
     master::{Happened, Master, Options, Program, Stopped, Visitors},
-    refusal::Refusal,
     roles::{STAGES_AREA, host::MOVE_OUT},
     stages::{Stage, StageRecorder},
 };
 use lowlat_host::statistics::carries_quantile;
+use lowlat_node::{Refusal, address::RunFolder, clock::now_ns, control::WithoutMaster};
 use lowlat_pipeline::{PipelineOptions, PipelineParameters, PipelineRecord, ProcessRole, QuoteOverrun};
 use std::{
     collections::BTreeSet,

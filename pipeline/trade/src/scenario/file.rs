@@ -1,6 +1,6 @@
 //! A scenario: number and times of the quotes of each instrument.
 
-use crate::refusal::Refusal;
+use lowlat_node::Refusal;
 use serde::{Deserialize, Serialize};
 use std::{
     fs::File,

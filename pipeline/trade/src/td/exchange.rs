@@ -1,12 +1,11 @@
 //! The simulated exchange.
 
 use super::ledger::{InHand, Ledger};
-use crate::{
-    records::{Answer, Order, Outcome, Price, Quote, Reject, SCHEMA, kind},
-    refusal::Refusal,
-    roles::STRATEGIES_MAX,
-};
 use lowlat_ipc::{interest::SUBSCRIBERS_MAX, region::Region, stream::Stamp};
+use lowlat_node::{
+    Refusal, STRATEGIES_MAX,
+    records::{Answer, Order, Outcome, Price, Quote, Reject, SCHEMA, kind},
+};
 
 /// Maximum number of fills per order.
 pub const FILLS_MAX: u32 = 16;

@@ -14,12 +14,11 @@
 //! contains its stores up to some step, in program order. The word that makes the order in hand valid is stored
 //! last, and the values entered afterwards are absolute, so entering them again is harmless.
 
-use crate::{
-    records::{Order, Outcome, SCHEMA, Side, kind},
-    refusal::Refusal,
-    roles::STRATEGIES_MAX,
-};
 use lowlat_ipc::{interest::SUBSCRIBERS_MAX, region::Region, stream::Stamp};
+use lowlat_node::{
+    Refusal, STRATEGIES_MAX,
+    records::{Order, Outcome, SCHEMA, Side, kind},
+};
 use std::sync::atomic::{Ordering, compiler_fence};
 
 const MAGIC: u64 = u64::from_le_bytes(*b"LLLEDGER");
@@ -294,7 +293,7 @@ impl<R: Region> Ledger<R> {
     fn put_all(&self, at: usize, values: &[u64]) {
         for (word, value) in self.region.words().get(at..).unwrap_or_default().iter().zip(values) {
             #[cfg(test)]
-            super::tests::crash::step();
+            lowlat_node::testing::step();
             // Pairs with the load in `get`. Release also keeps the stores in program order.
             word.store(*value, Ordering::Release);
         }

@@ -11,6 +11,6 @@
 mod exchange;
 pub mod ledger;
 #[cfg(test)]
-pub(crate) mod tests;
+mod tests;
 
 pub use exchange::{Decision, Exchange, FILLS_MAX, Limits, Pending, ReadOrder, Rules};

@@ -1,43 +1,12 @@
 use super::{ledger::BYTES, *};
-use crate::{
-    records::{Answer, Order, Outcome, Quote, Reject, Side},
-    roles::STRATEGIES_MAX,
-};
 use lowlat_ipc::{interest::SUBSCRIBERS_MAX, region::Heap, stream::Stamp};
+use lowlat_node::{
+    STRATEGIES_MAX,
+    records::{Answer, Order, Outcome, Quote, Reject, Side},
+    testing as crash,
+};
 use proptest::prelude::*;
 use std::{collections::BTreeMap, sync::Arc};
-
-/// Death at a chosen step: a store into the ledger, or a published record.
-pub mod crash {
-    use std::cell::Cell;
-
-    thread_local! {
-        static STEPS_LEFT: Cell<Option<u64>> = const { Cell::new(None) };
-    }
-
-    /// Panic payload of a dying process.
-    pub struct Died;
-
-    /// One step of the process.
-    pub fn step() {
-        match STEPS_LEFT.get() {
-            Some(0) => {
-                STEPS_LEFT.set(None);
-                std::panic::resume_unwind(Box::new(Died));
-            }
-            Some(left) => STEPS_LEFT.set(Some(left - 1)),
-            None => {}
-        }
-    }
-
-    /// Runs a process that dies after this many steps; returns false if it died.
-    pub fn after(steps: u64, process: impl FnOnce()) -> bool {
-        STEPS_LEFT.set(Some(steps));
-        let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(process));
-        STEPS_LEFT.set(None);
-        ended.is_ok()
-    }
-}
 
 const TD: u32 = 7;
 

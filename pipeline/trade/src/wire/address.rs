@@ -1,6 +1,6 @@
 //! Addresses of feeds and gateways, as users write them.
 
-use crate::refusal::Refusal;
+use lowlat_node::Refusal;
 use std::{fmt, net::SocketAddr, str::FromStr};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

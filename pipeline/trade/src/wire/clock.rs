@@ -3,7 +3,7 @@
 //! Both clocks are slewed alike, so their difference is constant until somebody sets the time of day. It is measured
 //! several times, and the measurement that took least time is the closest.
 
-use crate::clock::{now_ns, read_ns};
+use lowlat_node::clock::{now_ns, read_ns};
 use rustix::time::ClockId;
 
 /// Number of measurements at the start.

@@ -1,8 +1,8 @@
 //! td's connection to an exchange. After the logon it never blocks, and allocates nothing.
 
 use super::{GatewayAddress, WireClock, machine, receiver::nanoseconds, refused};
-use crate::{records::Origin, refusal::Refusal};
 use lowlat_feed::gateway::{Kind, MESSAGE_BYTES, Message};
+use lowlat_node::{Refusal, records::Origin};
 use nix::{
     cmsg_space, libc,
     sys::{

@@ -9,10 +9,10 @@ mod server;
 use super::{FeedAddress, GatewayAddress, refused};
 use crate::{
     md::Feed,
-    refusal::Refusal,
     scenario::{Speed, not_itch, open, read_all, unreadable},
 };
 use lowlat_feed::itch::{FileError, Messages, parse};
+use lowlat_node::Refusal;
 use lowlat_pipeline::ExchangeDocument;
 use std::{
     net::SocketAddr,

@@ -93,8 +93,8 @@ fn place(id: u64) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::records::{Order, Side, kind};
     use lowlat_ipc::stream::Stamp;
+    use lowlat_node::records::{Order, Side, kind};
 
     fn flight(strategy: u32, side: Side, quantity: u32) -> Flight {
         let stamp = Stamp {

@@ -15,8 +15,14 @@ pub(crate) use connection::{Connection, Trip};
 pub(crate) use flights::{Flight, Flights};
 pub use receiver::{FeedSocket, Packet, ReceiverOptions};
 
-use crate::refusal::Refusal;
-use lowlat_feed::gateway::{Kind, Message};
+use lowlat_feed::{
+    gateway::{Kind, Message},
+    quotes::FeedQuote,
+};
+use lowlat_node::{
+    Refusal,
+    records::{Origin, Quote},
+};
 use rustix::thread::{CpuSet, sched_getaffinity};
 use std::fs;
 
@@ -42,4 +48,17 @@ fn cpu() -> Option<u32> {
 fn logged_on() -> Message {
     let quantity = cpu().map_or(0, |cpu| cpu + 1);
     Message { id: machine(), quantity, ..Message::of(Kind::LoggedOn) }
+}
+
+/// The quote of a feed, due at that time.
+#[inline]
+pub(crate) fn quote_of(quote: &FeedQuote, scheduled_ns: u64) -> Quote {
+    let FeedQuote { bid, ask, last, bid_size, ask_size, .. } = *quote;
+    Quote { scheduled_ns, bid, ask, last, bid_size, ask_size, origin: Origin::default() }
+}
+
+/// The same quote in a feed.
+pub(crate) fn in_feed(quote: &Quote, instrument: u32) -> FeedQuote {
+    let Quote { bid, ask, last, bid_size, ask_size, .. } = *quote;
+    FeedQuote { instrument, bid_size, ask_size, bid, ask, last }
 }

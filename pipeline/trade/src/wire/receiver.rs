@@ -1,7 +1,7 @@
 //! The socket of a feed: joins the group, and receives datagrams with the kernel's stamps.
 
 use super::{FeedAddress, refused};
-use crate::{node::Wait, refusal::Refusal};
+use lowlat_node::{Refusal, Wait};
 use nix::{
     cmsg_space, libc,
     sys::{

@@ -3,12 +3,11 @@
 use super::{answered, area, master, start_strategy};
 use crate::master_thread::until;
 use crate::pipeline::threads::{RING_BYTES, STRATEGIES, start_td};
+use lowlat_node::{Counters, Wait, strategy::OnEachRecord};
 use lowlat_trade::{
-    node::{Counters, Wait},
     roles,
     run::tally::{self, Tally},
     scenario::Scenario,
-    strategy::OnEachRecord,
 };
 use std::thread;
 

@@ -7,18 +7,19 @@ mod threads;
 
 use crate::master_thread::{LONG, MasterThread, until};
 use lowlat_ipc::{region::Memfd, stream::Stamp};
-use lowlat_trade::{
-    cached::{Cached, Payload, RecordSeen, Store},
-    master::Happened,
-    node::{Strategies, Wait},
+use lowlat_node::{
+    Strategies, Wait,
     records::{Answer, Order, Outcome, SCHEMA, Side, kind},
+    state::{Payload, RecordSeen},
+    strategy::{AnswerSeen, OnEachRecord, Orders, QuoteSeen, Strategy},
+};
+use lowlat_trade::{
+    cached::{Cached, Store},
+    hosting::{StrategyBudget, StrategyHost},
+    master::Happened,
     roles,
     run::tally::{self, Tally},
     stages::{Stage, StageRecorder},
-    strategy::{
-        AnswerSeen, OnEachRecord, Orders, QuoteSeen, Strategy,
-        host::{StrategyBudget, StrategyHost},
-    },
     td::ledger::{AREA, Ledger},
 };
 use std::{
@@ -88,7 +89,7 @@ fn every_quote_causes_an_order_and_every_order_an_answer() {
     let strategies: Vec<_> = (0..STRATEGIES)
         .map(|number| {
             let name = format!("s{number}");
-            let join = roles::strategy::join(
+            let join = lowlat_node::strategy::join(
                 &name,
                 "strategy",
                 Strategies::Only(vec![number]),
@@ -99,7 +100,7 @@ fn every_quote_causes_an_order_and_every_order_an_answer() {
             let node = master.join(&join);
             thread::spawn(move || {
                 let mut strategy = OnEachRecord::of(number);
-                let done = roles::strategy::run(node, number, &mut strategy).unwrap();
+                let done = lowlat_node::strategy::run(node, number, &mut strategy).unwrap();
                 (done, strategy)
             })
         })
@@ -144,9 +145,9 @@ fn start_strategy(
     master: &MasterThread,
     number: u32,
     mut strategy: impl Strategy + 'static,
-) -> thread::JoinHandle<roles::strategy::StrategyDone> {
+) -> thread::JoinHandle<lowlat_node::strategy::StrategyDone> {
     let name = format!("s{number}");
-    let join = roles::strategy::join(
+    let join = lowlat_node::strategy::join(
         &name,
         "strategy",
         Strategies::Only(vec![number]),
@@ -155,7 +156,7 @@ fn start_strategy(
         Wait::Parked,
     );
     let node = master.join(&join);
-    thread::spawn(move || roles::strategy::run(node, number, &mut strategy).unwrap())
+    thread::spawn(move || lowlat_node::strategy::run(node, number, &mut strategy).unwrap())
 }
 
 #[test]
@@ -222,7 +223,7 @@ impl Strategy for Slow {
 fn a_host_asks_its_master_to_move_out_a_slow_strategy() {
     let master = master();
     let md = start_md(&master);
-    let node = master.join(&roles::strategy::join(
+    let node = master.join(&lowlat_node::strategy::join(
         "host",
         "host",
         Strategies::Only(vec![1]),
@@ -274,13 +275,19 @@ fn a_restarted_strategy_gets_its_state_from_cached() {
     assert!(cached.state.apply(&seen("td", 0, 9, Payload::Answer(answer))));
     cached.flush().unwrap();
     let master = master();
-    let join =
-        roles::strategy::join("s0", "strategy", Strategies::Only(vec![0]), &[0], RING_BYTES, Wait::Parked);
+    let join = lowlat_node::strategy::join(
+        "s0",
+        "strategy",
+        Strategies::Only(vec![0]),
+        &[0],
+        RING_BYTES,
+        Wait::Parked,
+    );
     let number = 0;
     let mut strategy = OnEachRecord::of(0);
     for is_restored in [false, true] {
         let node = master.join(&join);
-        assert_eq!(roles::strategy::restore(&node, number, &store, &mut strategy).unwrap(), is_restored);
+        assert_eq!(lowlat_trade::cached::restore(&node, number, &store, &mut strategy).unwrap(), is_restored);
         assert_eq!(strategy.sent, u64::from(is_restored), "it next sells what was bought");
     }
 }
@@ -293,7 +300,7 @@ fn a_restarted_strategy_is_answered_at_any_stream_position() {
     let master = master();
     let td = start_td(&master);
     master.begin();
-    let join = roles::strategy::join(
+    let join = lowlat_node::strategy::join(
         "s0",
         "strategy",
         Strategies::Only(vec![0]),
@@ -328,7 +335,7 @@ fn a_strategy_host_gives_the_same_result_in_one_process() {
     let md = start_md(&master);
     let td = start_td(&master);
     let numbers: Vec<u32> = (0..STRATEGIES).collect();
-    let node = master.join(&roles::strategy::join(
+    let node = master.join(&lowlat_node::strategy::join(
         "host",
         "host",
         Strategies::Only(numbers.clone()),
@@ -408,7 +415,7 @@ fn a_repeatedly_killed_td_answers_no_order_twice() {
     let strategies: Vec<_> = (0..STRATEGIES)
         .map(|number| {
             let name = format!("s{number}");
-            let join = roles::strategy::join(
+            let join = lowlat_node::strategy::join(
                 &name,
                 "strategy",
                 Strategies::Only(vec![number]),
@@ -419,7 +426,7 @@ fn a_repeatedly_killed_td_answers_no_order_twice() {
             let node = master.join(&join);
             thread::spawn(move || {
                 let mut strategy = Bookkeeper::default();
-                roles::strategy::run(node, number, &mut strategy).unwrap();
+                lowlat_node::strategy::run(node, number, &mut strategy).unwrap();
                 strategy
             })
         })

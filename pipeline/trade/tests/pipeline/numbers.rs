@@ -8,17 +8,16 @@ use crate::{
     },
 };
 use lowlat_ipc::stream::Stamp;
-use lowlat_trade::{
-    master::Happened,
-    node::{Node, Strategies, Wait},
+use lowlat_node::{
+    Node, Strategies, Wait,
     records::{Order, SCHEMA, kind},
-    roles,
     strategy::OnEachRecord,
 };
+use lowlat_trade::{master::Happened, roles};
 use std::thread;
 
-fn join(name: &str, strategies: Strategies) -> lowlat_trade::node::Join {
-    roles::strategy::join(name, "strategy", strategies, &[0], RING_BYTES, Wait::Parked)
+fn join(name: &str, strategies: Strategies) -> lowlat_node::Join {
+    lowlat_node::strategy::join(name, "strategy", strategies, &[0], RING_BYTES, Wait::Parked)
 }
 
 fn refused(master: &MasterThread, name: &str, strategies: Strategies) -> String {
@@ -80,7 +79,7 @@ fn a_released_number_goes_to_the_next_node() {
 fn an_order_of_another_nodes_strategy_is_not_answered() {
     let master = master();
     let (md, td) = (start_md(&master), start_td(&master));
-    let node = master.join(&roles::strategy::join(
+    let node = master.join(&lowlat_node::strategy::join(
         "s0",
         "strategy",
         Strategies::Only(vec![0]),
@@ -91,7 +90,7 @@ fn an_order_of_another_nodes_strategy_is_not_answered() {
     let strategy = thread::spawn(move || {
         let mut strategy = OnEachRecord::of(0);
         let number = 0;
-        (roles::strategy::run(node, number, &mut strategy).unwrap(), strategy)
+        (lowlat_node::strategy::run(node, number, &mut strategy).unwrap(), strategy)
     });
     let mut thief = master.join(&join("thief", Strategies::Free));
     master.begin();

@@ -1,9 +1,9 @@
 //! Starts md and td for the tests.
 
 use crate::master_thread::MasterThread;
+use lowlat_node::{Node, Wait};
 use lowlat_trade::{
     md::Lateness,
-    node::{Node, Wait},
     roles,
     roles::{
         md::{MdOptions, Source},

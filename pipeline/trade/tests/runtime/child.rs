@@ -5,12 +5,10 @@ use crate::{
     runtime::pipeline,
 };
 use lowlat_ipc::stream::Stamp;
-use lowlat_trade::{
-    address::RunFolder,
-    clock::now_ns,
-    master::{Happened, Master, Options, Program},
-    node::{Event, Keys, Node, NodeEnded, NodePublishError, Writes},
+use lowlat_node::{
+    Event, Keys, Node, NodeEnded, NodePublishError, Writes, address::RunFolder, clock::now_ns,
 };
+use lowlat_trade::master::{Happened, Master, Options, Program};
 use std::{
     env,
     fs::OpenOptions,

@@ -2,7 +2,7 @@
 
 use crate::master_thread::{MasterThread, join, reads, until, writes};
 use lowlat_ipc::stream::Stamp;
-use lowlat_trade::node::{Event, Keys, Node, Writes};
+use lowlat_node::{Event, Keys, Node, Writes};
 use std::thread;
 
 const NODES: u32 = 200;

@@ -8,12 +8,12 @@ use lowlat_ipc::{
     passing,
     region::{Memfd, Region},
 };
-use lowlat_trade::{
+use lowlat_node::{
+    Node, NodeEnded,
     clock::now_ns,
     control::{Lent, ReceiveOutcome, Socket, ToMaster, ToNode, VERSION, WithoutMaster, parse},
-    master::{Happened, Visitors},
-    node::{Node, NodeEnded},
 };
+use lowlat_trade::master::{Happened, Visitors};
 use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use std::{
     os::fd::OwnedFd,

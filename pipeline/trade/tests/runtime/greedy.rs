@@ -2,11 +2,11 @@
 
 use crate::master_thread::{LONG, MasterThread, join, reads, until, writes};
 use lowlat_ipc::{passing, stream::Owner};
-use lowlat_trade::{
+use lowlat_node::{
+    Event, Join, Keys, Node, Overrun, Writes,
     control::{ToNode, VERSION, parse},
-    master::Happened,
-    node::{Event, Join, Keys, Node, Overrun, Writes},
 };
+use lowlat_trade::master::Happened;
 use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use std::{fs, os::fd::OwnedFd, time::Instant};
 

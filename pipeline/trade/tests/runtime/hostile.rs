@@ -2,7 +2,7 @@
 
 use crate::master_thread::{MasterThread, join, writes};
 use lowlat_ipc::{passing, stream::Owner};
-use lowlat_trade::control::{ToNode, VERSION, parse};
+use lowlat_node::control::{ToNode, VERSION, parse};
 use rustix::{
     event::{PollFd, PollFlags, poll},
     io::Errno,

@@ -2,10 +2,7 @@
 
 use crate::master_thread::{LONG, MasterThread, join, reads, until, writes};
 use lowlat_ipc::stream::Stamp;
-use lowlat_trade::{
-    clock::now_ns,
-    node::{Event, Join, JoinError, Keys, Node, Wait},
-};
+use lowlat_node::{Event, Join, JoinError, Keys, Node, Wait, clock::now_ns};
 use std::{thread, time::Duration};
 
 /// Polls until the closure returns true. Returns the events as text.

@@ -4,10 +4,8 @@ use crate::{
     master_thread::{MasterThread, join, reads, until},
     runtime::child::program,
 };
-use lowlat_trade::{
-    master::{Happened, Standing},
-    node::{Event, Keys, Node},
-};
+use lowlat_node::{Event, Keys, Node};
+use lowlat_trade::master::{Happened, Standing};
 use rustix::process::{Pid, Signal, kill_process};
 use std::{
     collections::BTreeSet,

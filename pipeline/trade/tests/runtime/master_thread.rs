@@ -1,10 +1,7 @@
 //! A master in a thread of the test.
 
-use lowlat_trade::{
-    address::RunFolder,
-    master::{Access, Area, Happened, Master, Options},
-    node::{Join, Keys, Node, Reads, Writes},
-};
+use lowlat_node::{Join, Keys, Node, Reads, Writes, address::RunFolder};
+use lowlat_trade::master::{Access, Area, Happened, Master, Options};
 use std::{
     path::PathBuf,
     sync::mpsc::{self, Sender},

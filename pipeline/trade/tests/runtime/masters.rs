@@ -5,11 +5,8 @@ use crate::{
     runtime::{child, in_process::poll_until},
 };
 use lowlat_ipc::stream::Stamp;
-use lowlat_trade::{
-    address::RunFolder,
-    master::{Master, Options},
-    node::{Keys, Node, NodeEnded},
-};
+use lowlat_node::{Keys, Node, NodeEnded, address::RunFolder};
+use lowlat_trade::master::{Master, Options};
 use rustix::process::geteuid;
 use std::{
     fs,
@@ -17,7 +14,7 @@ use std::{
     path::Path,
 };
 
-fn join_when_there(socket: &Path, what: &lowlat_trade::node::Join) -> Node {
+fn join_when_there(socket: &Path, what: &lowlat_node::Join) -> Node {
     let mut joined = None;
     until("the master listens", || {
         joined = Node::join(socket, what).ok();

@@ -3,6 +3,7 @@
 mod child;
 mod crowd;
 mod ends;
+mod failed_join;
 mod greedy;
 mod hostile;
 mod in_process;

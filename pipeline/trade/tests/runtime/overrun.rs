@@ -5,7 +5,7 @@ use crate::{
     runtime::in_process::{poll_until, told},
 };
 use lowlat_ipc::stream::{PublishError as Refused, Stamp};
-use lowlat_trade::node::{Event, Join, Keys, Node, NodePublishError, Overrun, Wait, Writes};
+use lowlat_node::{Event, Join, Keys, Node, NodePublishError, Overrun, Wait, Writes};
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     sync::atomic::{AtomicBool, Ordering},
@@ -54,7 +54,7 @@ fn td_and_strategy(master: &MasterThread, wait: Wait) -> (Node, Node) {
     (master.join(&td(wait)), master.join(&join("s", writes("orders.s", 1), vec![])))
 }
 
-fn figures(master: &MasterThread, name: &'static str) -> lowlat_trade::node::Figures {
+fn figures(master: &MasterThread, name: &'static str) -> lowlat_node::Figures {
     master.with(move |master, _| {
         master.nodes().into_iter().find(|node| node.name == name).map(|node| node.figures).unwrap()
     })

@@ -5,15 +5,12 @@ use crate::{
     runtime::child::{self, program},
 };
 use lowlat_ipc::stream::Stamp;
+use lowlat_node::{Event, Node, Strategies, Wait, clock::now_ns, records::Quote, strategy::OnEachRecord};
 use lowlat_pipeline::{Balance, Delivered, Mode, PipelineOptions, PipelineParameters, PipelineRecord};
 use lowlat_trade::{
-    clock::now_ns,
     master::Program,
-    node::{Event, Node, Strategies, Wait},
-    records::Quote,
     roles::{self, td::TdOptions},
     run::{Phase, Progress, plan::MASTER, run, tally::Tally},
-    strategy::OnEachRecord,
     td::{Limits, Rules},
 };
 use std::{
@@ -72,14 +69,14 @@ fn strategy_node(text: &str) -> (Node, u32) {
     let (socket, number) = text.split_once(' ').unwrap();
     let number = number.parse().unwrap();
     let (name, claim) = (format!("s{number}"), Strategies::Only(vec![number]));
-    let join = roles::strategy::join(&name, "strategies", claim, &[number], 1 << 18, Wait::Parked);
+    let join = lowlat_node::strategy::join(&name, "strategies", claim, &[number], 1 << 18, Wait::Parked);
     (Node::join(Path::new(socket), &join).unwrap(), number)
 }
 
 /// "SOCKET INSTRUMENT": sends an order for each quote.
 pub fn strategy(text: &str) {
     let (node, number) = strategy_node(text);
-    roles::strategy::run(node, number, &mut OnEachRecord::of(number)).unwrap();
+    lowlat_node::strategy::run(node, number, &mut OnEachRecord::of(number)).unwrap();
 }
 
 /// "SOCKET INSTRUMENT": a strategy that ends with an error at its first quote.
@@ -137,7 +134,7 @@ fn leftovers() -> (usize, usize) {
         .filter(|target| target.to_string_lossy().contains("memfd:lowlat:tally"))
         .count();
     let own = format!("run-{}-", std::process::id());
-    let base = lowlat_trade::address::RunFolder::named("x").unwrap();
+    let base = lowlat_node::address::RunFolder::named("x").unwrap();
     let folders = fs::read_dir(base.path().parent().unwrap()).into_iter().flatten().flatten();
     (memory, folders.filter(|folder| folder.file_name().to_string_lossy().starts_with(&own)).count())
 }

@@ -5,10 +5,8 @@ use crate::{
     runtime::child::{self, FENCED},
 };
 use lowlat_ipc::{liveness::Life, stream::Stamp};
-use lowlat_trade::{
-    master::{Happened, Standing},
-    node::{Event, Keys, Node, Writes},
-};
+use lowlat_node::{Event, Keys, Node, Writes};
+use lowlat_trade::master::{Happened, Standing};
 use rustix::process::{Pid, Signal, kill_process};
 use std::{collections::BTreeMap, fs, path::Path};
 

@@ -1,7 +1,7 @@
 //! The processes of a running pipeline.
 
 use super::add_headline;
-use lowlat_pipeline::NodeRow;
+use lowlat_node::control::NodeRow;
 use lowlat_text::{
     columns::Table,
     text::usable,

@@ -1,7 +1,7 @@
 //! Meaning of the columns of a file, and the decimal numbers in them.
 
 use super::Fault;
-use crate::refusal::Refusal;
+use lowlat_node::Refusal;
 use std::path::Path;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

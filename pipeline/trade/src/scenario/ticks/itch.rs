@@ -1,8 +1,8 @@
 //! Ticks of ITCH 5.0: best bid and offer of each instrument, from a capture or a plain file.
 
 use super::{TICKS_MAX, Tick, Ticks, after_ns, doubts};
-use crate::refusal::Refusal;
 use lowlat_feed::itch::{Books, Messages, Symbols, parse};
+use lowlat_node::Refusal;
 use std::path::Path;
 
 /// Instruments if no symbols are named.

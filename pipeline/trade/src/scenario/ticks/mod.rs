@@ -17,11 +17,11 @@ mod recording;
 mod tests;
 
 use super::INSTRUMENTS_MAX;
-use crate::refusal::Refusal;
 use columns::{Columns, TickColumn, parse_decimal};
 use flate2::read::MultiGzDecoder;
 pub(crate) use itch::{not_itch, symbols_of};
 use lowlat_feed::quotes::FeedQuote;
+use lowlat_node::Refusal;
 use std::{
     collections::HashMap,
     fmt,

@@ -1,12 +1,12 @@
 //! Ticks of a recording of the pipeline: the quotes of md's stream.
 
 use super::{TICKS_MAX, Tick, TickCollector, Ticks, after_ns, doubts};
-use crate::{
-    records::{Quote, SCHEMA, kind},
-    refusal::Refusal,
-    roles::MD_STREAM,
-};
+use crate::wire::in_feed;
 use lowlat_journal::read::{JournalRead, Merge, Recording};
+use lowlat_node::{
+    MD_STREAM, Refusal,
+    records::{Quote, SCHEMA, kind},
+};
 use std::path::Path;
 
 impl Ticks {
@@ -35,7 +35,7 @@ impl Ticks {
                     let instrument = made
                         .instrument(&stamp.instrument.to_string())
                         .map_err(|fault| wrong(&fault.found))?;
-                    made.ticks.push(Tick { after_ns, quote: quote.in_feed(instrument) });
+                    made.ticks.push(Tick { after_ns, quote: in_feed(&quote, instrument) });
                     is_full = made.ticks.len() >= TICKS_MAX;
                 }
                 JournalRead::Record(_) => {}

@@ -1,5 +1,6 @@
 use super::*;
-use crate::records::Quote;
+use crate::wire::quote_of;
+use lowlat_node::records::Quote;
 use proptest::prelude::*;
 
 mod captures;
@@ -37,9 +38,9 @@ md,1,8,900,,quote,,3500.2,3500.4,3500.2,1,2,
 /// Missing quotes, and those of another version, are reported.
 #[test]
 fn the_quotes_of_a_recording_are_ticks() {
-    use crate::records::{SCHEMA, kind};
     use lowlat_ipc::stream::{Record, Stamp};
     use lowlat_journal::record::{Options, Recorder};
+    use lowlat_node::records::{SCHEMA, kind};
     let folder = tempfile::TempDir::new().unwrap();
     let mut recorder = Recorder::open(folder.path(), Options::default()).unwrap();
     let md = recorder.add_stream("md", 1, "lowlat-trade", Some(0)).unwrap();
@@ -80,7 +81,7 @@ fn recorded_ticks_are_read() {
     assert_eq!((second.quote.instrument, second.quote.last, second.quote.ask_size), (1, 35_002_000, 2));
     assert_eq!((third.after_ns, third.quote.instrument, third.quote.bid), (2000, 0, 100_000));
     assert_eq!(
-        Quote::of(&third.quote, 5),
+        quote_of(&third.quote, 5),
         Quote {
             scheduled_ns: 5,
             bid: 100_000,

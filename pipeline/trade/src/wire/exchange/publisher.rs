@@ -1,15 +1,18 @@
 //! The thread that publishes.
 
 use super::{ExchangeEvent, ItchMessages, Shared};
+use crate::wire::in_feed;
 use crate::{
-    clock::{now_ns, read_ns, sleep_until},
     md::{DueQuote, Feed, Pacer, PacerStep},
-    refusal::Refusal,
     wire::{FeedAddress, receiver::interface_of, refused},
 };
 use lowlat_feed::{
     Content, DATAGRAM_BYTES_MAX, Head, itch,
     quotes::{QUOTES_MAX, write_head, write_quote},
+};
+use lowlat_node::{
+    Refusal,
+    clock::{now_ns, read_ns, sleep_until},
 };
 use lowlat_pipeline::ExchangeDocument;
 use rustix::time::ClockId;
@@ -138,7 +141,7 @@ impl FeedPublisher {
             }
             return;
         }
-        write_quote(usize::from(self.filled), &due.quote.in_feed(due.instrument), &mut self.bytes);
+        write_quote(usize::from(self.filled), &in_feed(&due.quote, due.instrument), &mut self.bytes);
         self.filled += 1;
         if usize::from(self.filled) == QUOTES_MAX {
             self.send(shared);

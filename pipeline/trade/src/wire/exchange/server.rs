@@ -6,15 +6,17 @@
 
 use super::Shared;
 use crate::{
-    clock::now_ns,
-    records::{Order, Outcome, SCHEMA, Side, kind},
-    refusal::Refusal,
     td::{Decision, Exchange, Limits, ReadOrder, Rules, ledger},
     wire::{GatewayAddress, logged_on, refused},
 };
 use hdrhistogram::Histogram;
 use lowlat_feed::gateway::{Kind, MESSAGE_BYTES, Message};
 use lowlat_ipc::{region::Heap, stream::Stamp};
+use lowlat_node::{
+    Refusal,
+    clock::now_ns,
+    records::{Order, Outcome, SCHEMA, Side, kind},
+};
 use lowlat_pipeline::{ExchangeDocument, StageFigures};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use socket2::{Domain, Protocol, Socket, Type};
@@ -184,7 +186,7 @@ impl ExchangeClient {
             Ok(0) => return Ok(false),
             Ok(count) => {
                 // One moment for all that has arrived together.
-                let read_ns = crate::clock::now_ns();
+                let read_ns = lowlat_node::clock::now_ns();
                 self.filled += count;
                 self.take_all(read_ns, shared, served)?;
             }
@@ -257,7 +259,7 @@ impl ExchangeClient {
         let taken = ReadOrder { writer: 0, sequence: id, stamp, order };
         let Decision::Answers(pending) = self.exchange.begin(0, &taken, read_ns, 0) else {
             served.counts.rejected += 1;
-            let reason = code(Outcome::Rejected(crate::records::Reject::UnknownInstrument));
+            let reason = code(Outcome::Rejected(lowlat_node::records::Reject::UnknownInstrument));
             return self.answer(&Message { kind: Kind::Rejected, reason, ..*message });
         };
         for (_, answer) in pending.answers() {

@@ -2,8 +2,8 @@
 
 use super::{AnswerSeen, Orders, QuoteSeen, Strategy, StrategyGap};
 use crate::{
-    cached::State,
     records::{Outcome, Side},
+    state::State,
 };
 use std::hint::black_box;
 

@@ -1,15 +1,12 @@
 //! One strategy in a separate process.
 
-use super::{MD_STREAM, ORDERS_PREFIX, OrderStream, TD_STREAM, numbers_of, sink::note, undecoded};
+use super::{Item, Numbers, OrderStream, Strategy, StrategyGap, note, numbers_of};
 use crate::{
-    cached::Store,
+    Event, Join, Keys, MD_STREAM, Node, NodePublishError, ORDERS_PREFIX, Overrun, Publisher, Reads, Refusal,
+    Strategies, TD_STREAM, Wait, Writes,
     clock::now_ns,
-    node::{Event, Join, Keys, Node, NodePublishError, Overrun, Publisher, Reads, Strategies, Wait, Writes},
-    records::kind,
-    refusal::Refusal,
-    strategy::{Item, Numbers, Strategy, StrategyGap},
+    records::{PayloadError, kind},
 };
-use std::path::Path;
 
 /// Result of a strategy's process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -22,7 +19,7 @@ pub struct StrategyDone {
 /// The request with which a strategy, or a host of several, joins: with its strategies, whose numbers the node
 /// knows after joining ([`Node::strategies`]), and their instruments. Quotes that it is too slow for are gaps;
 /// [`with_overrun`] changes that. It is refused an order that td has no room for
-/// ([`crate::strategy::SendError::NoCredit`]).
+/// ([`super::SendError::NoCredit`]).
 pub fn join(
     name: &str,
     role: &str,
@@ -54,16 +51,6 @@ pub fn join(
 pub fn with_overrun(join: Join, overrun: Overrun) -> Join {
     let change = |reads: Reads| if reads.streams == MD_STREAM { reads.with(overrun) } else { reads };
     Join { reads: join.reads.into_iter().map(change).collect(), ..join }
-}
-
-/// Restores the strategy of a restarted process from what cached saved in this store. Returns true if it did.
-pub fn restore(node: &Node, number: u32, store: &Path, strategy: &mut dyn Strategy) -> Result<bool, Refusal> {
-    if node.epoch() == 1 {
-        return Ok(false);
-    }
-    let state = Store::open_read_only(store).and_then(|mut store| store.load()).map_err(Refusal::of)?;
-    strategy.on_restart(number, &state);
-    Ok(true)
 }
 
 /// Calls the strategy with its records, until it is stopped.
@@ -145,6 +132,11 @@ impl StrategyProcess<'_> {
 }
 
 /// The gap for lost records of a stream.
-pub(super) fn gap(stream: &str, count: u64) -> StrategyGap {
+pub fn gap(stream: &str, count: u64) -> StrategyGap {
     if stream == TD_STREAM { StrategyGap::Answers(count) } else { StrategyGap::Quotes(count) }
+}
+
+/// The refusal of a record that does not match its kind.
+pub fn undecoded(stream: &str, sequence: u64, error: &PayloadError) -> Refusal {
+    Refusal::new(format!("stream {stream}, record {sequence}: {error}"))
 }

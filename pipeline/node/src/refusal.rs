@@ -30,7 +30,7 @@ impl Refusal {
     }
 
     /// Creates the error for a path that is not used.
-    pub(crate) fn path(words: String, is_absent: bool) -> Self {
+    pub fn path(words: String, is_absent: bool) -> Self {
         Self { words, about: if is_absent { About::AbsentPath } else { About::OtherPath } }
     }
 
@@ -40,7 +40,7 @@ impl Refusal {
     }
 
     /// True if the error is about a path that is absent, unusable or used by another process.
-    pub(crate) fn is_of_path(&self) -> bool {
+    pub fn is_of_path(&self) -> bool {
         self.about != About::Else
     }
 }

@@ -1,7 +1,7 @@
 //! One strategy of a host, with its queue.
 
 use super::{StrategyBudget, Usage};
-use crate::strategy::{Item, Strategy, StrategyGap};
+use lowlat_node::strategy::{Item, Strategy, StrategyGap};
 use std::{collections::VecDeque, hint::black_box};
 
 /// A strategy with its queue.

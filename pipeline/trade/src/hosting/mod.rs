@@ -9,8 +9,10 @@ mod member;
 #[cfg(test)]
 mod tests;
 
-use super::{AnswerSeen, Item, OrderSink, QuoteSeen, Strategy, StrategyGap};
-use crate::refusal::Refusal;
+use lowlat_node::{
+    Refusal,
+    strategy::{AnswerSeen, Item, OrderSink, QuoteSeen, Strategy, StrategyGap},
+};
 use member::HostedStrategy;
 use std::{collections::VecDeque, hint::black_box};
 

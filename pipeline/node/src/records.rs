@@ -6,7 +6,6 @@
 //! sequence, `stamp.source` the strategy. An answer's `stamp.instrument` is the number of its strategy: answers
 //! are routed by strategy, as quotes are by instrument.
 
-use lowlat_feed::quotes::FeedQuote;
 use thiserror::Error;
 
 pub const PAYLOAD_BYTES: usize = 64;
@@ -133,7 +132,7 @@ pub struct Answer {
 
 impl Side {
     /// What this quantity changes a position by.
-    pub(crate) fn signed(self, quantity: u32) -> i64 {
+    pub fn signed(self, quantity: u32) -> i64 {
         match self {
             Self::Buy => i64::from(quantity),
             Self::Sell => -i64::from(quantity),
@@ -233,19 +232,6 @@ fn unpack(word: u64) -> (u32, u32) {
 }
 
 impl Quote {
-    /// The quote of a feed, due at that time.
-    #[inline]
-    pub(crate) fn of(quote: &FeedQuote, scheduled_ns: u64) -> Self {
-        let FeedQuote { bid, ask, last, bid_size, ask_size, .. } = *quote;
-        Self { scheduled_ns, bid, ask, last, bid_size, ask_size, origin: Origin::default() }
-    }
-
-    /// The same quote in a feed.
-    pub(crate) fn in_feed(&self, instrument: u32) -> FeedQuote {
-        let Self { bid, ask, last, bid_size, ask_size, .. } = *self;
-        FeedQuote { instrument, bid_size, ask_size, bid, ask, last }
-    }
-
     /// Encodes it as the payload of a record.
     #[inline]
     pub fn encode(&self) -> [u8; PAYLOAD_BYTES] {

@@ -9,7 +9,7 @@
 //!
 //! No other user can change any of it, nor any directory above it: a folder that violates this is refused.
 
-use crate::{private, refusal::Refusal};
+use crate::{Refusal, private};
 use rustix::process::geteuid;
 use std::{
     fs::File,

@@ -20,8 +20,7 @@ mod wire;
 
 pub use wire::{Lent, ReceiveOutcome, Socket, parse};
 
-use crate::node::{Keys, Overrun, Strategies, Wait, Writes};
-use lowlat_pipeline::NodeRow;
+use crate::{Keys, Overrun, Strategies, Wait, Writes};
 use serde::{Deserialize, Serialize};
 
 /// Version of the messages described here.
@@ -56,6 +55,32 @@ pub enum Request {
     Drop { name: String },
     /// Ends the run.
     Stop,
+}
+
+/// A node of a run, as its master sees it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeRow {
+    pub name: String,
+    pub role: String,
+    pub pid: u32,
+    /// Number of processes under its name, including this one.
+    pub epoch: u64,
+    /// Its state: joining, running, silent, dead or left.
+    pub standing: String,
+    /// True if its process exists.
+    pub is_there: bool,
+    /// Time since it was admitted, ns.
+    pub joined_ns: u64,
+    /// Records in its stream; `None` without one.
+    pub published: Option<u64>,
+    /// Number of records that it read.
+    pub read: u64,
+    /// Number of records that it lost.
+    pub lost: u64,
+    /// Records delivered to it that it has not read.
+    pub waiting: u64,
+    /// Time since its last sign of life, ns.
+    pub silent_ns: u64,
 }
 
 /// Messages from a node to its master.

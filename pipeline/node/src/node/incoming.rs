@@ -25,7 +25,7 @@ pub struct StreamName {
 }
 
 impl StreamName {
-    pub(crate) fn new(name: String, writer: u32) -> Self {
+    pub fn new(name: String, writer: u32) -> Self {
         Self { name, writer }
     }
 

@@ -15,19 +15,19 @@ pub fn now_ns() -> u64 {
 
 /// A clock in nanoseconds.
 #[inline]
-pub(crate) fn read_ns(clock: ClockId) -> u64 {
+pub fn read_ns(clock: ClockId) -> u64 {
     let now = clock_gettime(clock);
     let part = |value: i64| u64::try_from(value).unwrap_or(0);
     part(now.tv_sec) * 1_000_000_000 + part(now.tv_nsec)
 }
 
 /// Sleeps until that time. A signal ends it early.
-pub(crate) fn sleep_until(then_ns: u64) {
+pub fn sleep_until(then_ns: u64) {
     clock_nanosleep_absolute(ClockId::Monotonic, &timespec(then_ns)).ok();
 }
 
 /// Nanoseconds as the type of system calls.
-pub(crate) fn timespec(ns: u64) -> Timespec {
+pub fn timespec(ns: u64) -> Timespec {
     let part = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
     Timespec { tv_sec: part(ns / 1_000_000_000), tv_nsec: part(ns % 1_000_000_000) }
 }

@@ -5,7 +5,7 @@
 //! in /tmp. A path that passes stays valid, so it can be used by name afterwards. Root, this user's processes,
 //! and the owner of `/` are trusted.
 
-use crate::refusal::Refusal;
+use crate::Refusal;
 use rustix::{
     fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat, fchmod, fstat, mkdirat, openat, statat},
     io::Errno,
@@ -27,7 +27,7 @@ const WRITABLE: u32 = 0o022;
 const STICKY: u32 = 0o1000;
 
 /// A system error; `doing` names the attempted operation.
-pub(crate) fn refused(path: &Path, doing: &str, source: impl Into<io::Error>) -> Refusal {
+pub fn refused(path: &Path, doing: &str, source: impl Into<io::Error>) -> Refusal {
     let source = source.into();
     let words = format!(
         "cannot {doing} {}: {source}\nhint: use a directory that this user can write, on a disk with free space; XDG_RUNTIME_DIR names that of run folders",

@@ -8,11 +8,13 @@ use super::{
     waiting::Waiting,
 };
 use crate::{
+    Refusal,
     address::is_name,
     clock::now_ns,
-    control::{self, KEYS_MAX, ReceiveOutcome, Request, Socket, ToMaster, ToNode, WithoutMaster, parse},
+    control::{
+        self, KEYS_MAX, NodeRow, ReceiveOutcome, Request, Socket, ToMaster, ToNode, WithoutMaster, parse,
+    },
     private,
-    refusal::Refusal,
 };
 use lowlat_ipc::{
     fork::ForkMark,
@@ -23,17 +25,22 @@ use lowlat_ipc::{
     router::Router,
     stream::{Owner, Segment, Stamp, Writer},
 };
-use lowlat_pipeline::NodeRow;
 use rustix::{
     io::Errno,
     net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt},
     process::{Resource, geteuid, getrlimit, setrlimit},
 };
-use std::{collections::BTreeMap, os::fd::OwnedFd, path::Path, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    os::fd::OwnedFd,
+    path::Path,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 use thiserror::Error;
 
 /// Time limit of the whole join.
-pub(super) const ANSWER_NS_MAX: u64 = 30_000_000_000;
+pub(super) const ANSWER_MAX: Duration = Duration::from_secs(30);
 
 /// Reason why a node could not join.
 #[derive(Debug, Error)]
@@ -55,13 +62,13 @@ pub enum JoinError {
     Refused { path: String, name: String, reason: String },
     /// The master did not answer.
     #[error(
-        "cannot join the master at {path}: it did not {what} within {} s\nhint: check whether the master or a publisher hangs",
-        ANSWER_NS_MAX / 1_000_000_000
+        "cannot join the master at {path}: it did not {what} within {within:?}\nhint: check whether the master or a publisher hangs"
     )]
     Silent {
         path: String,
         /// The step that took too long.
         what: &'static str,
+        within: Duration,
     },
     /// The master closed the connection.
     #[error("cannot join the master at {path}: it closed the connection\nhint: check its log")]
@@ -76,7 +83,7 @@ pub enum JoinError {
     Other(#[from] Refusal),
 }
 
-pub(super) fn join_within(path: &Path, join: &Join, time_ns: u64) -> Result<Node, JoinError> {
+pub(super) fn join_within(path: &Path, join: &Join, within: Duration) -> Result<Node, JoinError> {
     check(join)?;
     raise_open_files();
     let owner = Owner::current()
@@ -124,8 +131,7 @@ pub(super) fn join_within(path: &Path, join: &Join, time_ns: u64) -> Result<Node
         }
     }
     say(&mut socket, &ToMaster::Ready)?;
-    let until_ns = now_ns().saturating_add(time_ns);
-    let mut talk = JoinDialog { path, name: &join.name, until_ns };
+    let mut talk = JoinDialog::new(path, &join.name, within);
     let (message, memory) = talk.next(&mut socket, "answer")?;
     let ToNode::Welcome { number, epoch, without_master, markers, .. } = message else {
         return Err(talk.unusable(format!("{message:?} before a welcome")));
@@ -145,8 +151,7 @@ pub(super) fn join_within(path: &Path, join: &Join, time_ns: u64) -> Result<Node
 pub fn ask(path: &Path, request: Request) -> Result<Vec<NodeRow>, JoinError> {
     let mut socket = connect(path)?;
     say(&mut socket, &ToMaster::Ask { version: control::VERSION, request })?;
-    let until_ns = now_ns().saturating_add(ANSWER_NS_MAX);
-    let mut talk = JoinDialog { path, name: "", until_ns };
+    let mut talk = JoinDialog::new(path, "", ANSWER_MAX);
     let mut rows = Vec::new();
     loop {
         match talk.next(&mut socket, "answer") {
@@ -175,7 +180,7 @@ fn check(join: &Join) -> Result<(), JoinError> {
 }
 
 /// A node needs a descriptor per piece of memory, and the default soft limit is too low for that.
-pub(crate) fn raise_open_files() {
+pub fn raise_open_files() {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
     // If it fails, the limit stays; mapping reports an error if it is too low.
@@ -193,7 +198,7 @@ fn connect(path: &Path) -> Result<Socket, JoinError> {
     let fd =
         net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).map_err(unreachable)?;
     let address = SocketAddrUnix::new(path).map_err(unreachable)?;
-    let until_ns = now_ns().saturating_add(ANSWER_NS_MAX);
+    let start = Instant::now();
     loop {
         match net::connect(&fd, &address) {
             Ok(()) => {
@@ -201,8 +206,8 @@ fn connect(path: &Path) -> Result<Socket, JoinError> {
                 return Ok(Socket::new(fd));
             }
             // Many nodes join at once, and the master has not accepted all.
-            Err(Errno::AGAIN | Errno::INTR) if now_ns() < until_ns => {
-                std::thread::sleep(std::time::Duration::from_millis(5));
+            Err(Errno::AGAIN | Errno::INTR) if start.elapsed() < ANSWER_MAX => {
+                std::thread::sleep(Duration::from_millis(5));
             }
             Err(errno) => return Err(unreachable(errno)),
         }
@@ -227,10 +232,16 @@ fn check_master(path: &Path, fd: &OwnedFd) -> Result<Result<(), Refusal>, Errno>
 struct JoinDialog<'a> {
     path: &'a Path,
     name: &'a str,
+    within: Duration,
     until_ns: u64,
 }
 
-impl JoinDialog<'_> {
+impl<'a> JoinDialog<'a> {
+    fn new(path: &'a Path, name: &'a str, within: Duration) -> Self {
+        let until_ns = now_ns().saturating_add(u64::try_from(within.as_nanos()).unwrap_or(u64::MAX));
+        Self { path, name, within, until_ns }
+    }
+
     fn path(&self) -> String {
         self.path.display().to_string()
     }
@@ -255,7 +266,9 @@ impl JoinDialog<'_> {
 
     fn next(&mut self, socket: &mut Socket, what: &'static str) -> Result<(ToNode, Vec<OwnedFd>), JoinError> {
         match socket.receive_until(self.until_ns)? {
-            ReceiveOutcome::Nothing => Err(JoinError::Silent { path: self.path(), what }),
+            ReceiveOutcome::Nothing => {
+                Err(JoinError::Silent { path: self.path(), what, within: self.within })
+            }
             ReceiveOutcome::Closed => Err(JoinError::Closed { path: self.path() }),
             ReceiveOutcome::Message(Received { bytes, descriptors }) => match parse(&bytes)? {
                 ToNode::Refused { reason } => {
@@ -269,8 +282,8 @@ impl JoinDialog<'_> {
     fn connect_publishers(&mut self, node: &mut Node) -> Result<(), JoinError> {
         say(&mut node.socket, &ToMaster::Mapped)?;
         loop {
-            #[cfg(test)]
-            crate::td::tests::crash::step();
+            #[cfg(feature = "testing")]
+            crate::testing::step();
             let (message, memory) = self.next(&mut node.socket, "connect the publishers")?;
             if message == ToNode::Joined {
                 return Ok(());
@@ -302,8 +315,8 @@ impl JoinDialog<'_> {
                 let generated = now_ns();
                 let stamp = Stamp { source: number, generated, trigger: generated, ..Stamp::default() };
                 writer.publish_abandoned(&stamp).map_err(|error| error.to_string())?;
-                #[cfg(test)]
-                crate::td::tests::crash::step();
+                #[cfg(feature = "testing")]
+                crate::testing::step();
             }
             let markers = markers + u64::from(epoch > 1);
             Some(Box::new(Own { writer, router: Router::new(interest), markers }))
@@ -336,89 +349,5 @@ impl JoinDialog<'_> {
             polls: 0,
             drop: super::OnDrop::Leave,
         })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{
-        address::RunFolder,
-        master::{Master, Options},
-        node::{Event, Overrun, Reads, Writes},
-    };
-    use std::{
-        sync::atomic::{AtomicBool, Ordering},
-        thread,
-        time::Duration,
-    };
-
-    /// Ends the master's thread, also after a panic.
-    struct Over<'a>(&'a AtomicBool);
-
-    impl Drop for Over<'_> {
-        fn drop(&mut self) {
-            // Relaxed: the flag orders nothing.
-            self.0.store(true, Ordering::Relaxed);
-        }
-    }
-
-    /// A writer is silent while its reader has died: the reader's successor fails to join, and dies. Records that were
-    /// kept for the first reader reach the third.
-    #[test]
-    fn a_failed_join_takes_nothing_from_the_next() {
-        let folder = tempfile::tempdir().unwrap();
-        let run = RunFolder::at(&folder.path().join("run")).unwrap();
-        let socket = run.socket();
-        let mut master = Master::open(Options::new(run)).unwrap();
-        // From then on, a join waits for the writers.
-        master.begin();
-        let is_over = AtomicBool::new(false);
-        let named = |name: &str| Join { name: name.to_owned(), role: "test".to_owned(), ..Join::default() };
-        let stream =
-            Writes { stream: "orders.w".into(), capacity_bytes: 1 << 16, keys: 1, gives_credit: true };
-        let writer = Join { writes: Some(stream), ..named("writer") };
-        let orders = Reads::new("orders.*", Keys::All).with(Overrun::Credit);
-        let reader = Join { reads: vec![orders], ..named("reader") };
-        thread::scope(|scope| {
-            scope.spawn(|| {
-                // Relaxed: as above.
-                while !is_over.load(Ordering::Relaxed) {
-                    master.turn(Duration::from_millis(2)).unwrap();
-                }
-            });
-            let _over = Over(&is_over);
-            let mut writer = Node::join(&socket, &writer).unwrap();
-            let join_beside = |writer: &mut Node| {
-                thread::scope(|scope| {
-                    let joining = scope.spawn(|| Node::join(&socket, &reader).unwrap());
-                    while !joining.is_finished() {
-                        writer.poll(&mut |_, _| ());
-                        thread::sleep(Duration::from_millis(1));
-                    }
-                    joining.join().unwrap()
-                })
-            };
-            let mut first = join_beside(&mut writer);
-            for _ in 0..3 {
-                writer.publisher().publish(&Stamp::default(), b"order").unwrap();
-            }
-            // It sends the master no message, as when it is killed.
-            first.must_be_stopped();
-            drop(first);
-            let failed = join_within(&socket, &reader, 5_000_000);
-            assert!(matches!(failed, Err(JoinError::Silent { .. })));
-            let mut third = join_beside(&mut writer);
-            let (mut records, mut lost) = (0, 0);
-            let until_ns = now_ns() + 1_000_000_000;
-            while records + lost < 3 && now_ns() < until_ns {
-                third.poll(&mut |_, event| match event {
-                    Event::Record { .. } => records += 1,
-                    Event::Lost { count, .. } => lost += count,
-                    _ => {}
-                });
-            }
-            assert_eq!((records, lost), (3, 0));
-        });
     }
 }

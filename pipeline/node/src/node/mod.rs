@@ -31,19 +31,16 @@ mod rehearsal;
 mod slice;
 mod waiting;
 
-pub use counters::{COUNT_MAX, Counters, Figures, Received};
+pub use counters::{COUNT_MAX, COUNTERS_BYTES, Counters, Figures, Received};
 pub use incoming::StreamName;
-pub use join::{JoinError, ask};
+pub use join::{JoinError, ask, raise_open_files};
 pub use overrun::Overrun;
-pub use publisher::{NodePublishError, Published, Publisher};
-
-pub(crate) use counters::COUNTERS_BYTES;
-pub(crate) use join::raise_open_files;
+pub use publisher::{NodePublishError, Published, Publisher, cpu_set};
 
 use crate::{
+    Refusal,
     clock::now_ns,
     control::{COMMAND_BYTES_MAX, CONTROL_STREAM, Socket, ToMaster, WithoutMaster},
-    refusal::Refusal,
 };
 use incoming::{ReadOutcome, Source, Sources};
 use lowlat_ipc::{
@@ -52,17 +49,18 @@ use lowlat_ipc::{
     region::Memfd,
     stream::{Record, Segment},
 };
-#[cfg(test)]
-pub(crate) use rehearsal::Rehearsal as NodeRehearsal;
+#[cfg(feature = "testing")]
+pub use rehearsal::Rehearsal;
+#[cfg(not(feature = "testing"))]
 use rehearsal::Rehearsal;
 use serde::{Deserialize, Serialize};
-use std::{collections::BTreeMap, path::Path, sync::Arc};
+use std::{collections::BTreeMap, path::Path, sync::Arc, time::Duration};
 use thiserror::Error;
 use waiting::Waiting;
 
-pub(crate) type Memory = Arc<Memfd>;
+pub type Memory = Arc<Memfd>;
 /// The type that [`Memory`] points to.
-pub(crate) type MemoryBehind = Memfd;
+pub type MemoryBehind = Memfd;
 
 /// Records of one stream that a poll takes before it continues with the next.
 const BATCH: usize = 256;
@@ -74,7 +72,7 @@ const _: () = assert!(BATCH.is_multiple_of(RECORDS_PER_BEAT));
 /// Longest interval of checks of anything outside shared memory.
 const BEAT_NS: u64 = 100_000_000;
 /// Word of the master's page with its last heartbeat, in the pipeline's clock.
-pub(crate) const MASTER_HEARTBEAT: usize = 0;
+pub const MASTER_HEARTBEAT: usize = 0;
 
 /// Waiting mode of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -112,7 +110,7 @@ pub enum Strategies {
     None,
     /// One, with a number that the master assigns. A node that restarts under its name gets the same number.
     Free,
-    /// Those with these numbers, each below [`crate::roles::STRATEGIES_MAX`].
+    /// Those with these numbers, each below [`crate::STRATEGIES_MAX`].
     Only(Vec<u32>),
 }
 
@@ -147,7 +145,7 @@ impl Reads {
     }
 
     /// Number of keys that it lists.
-    pub(crate) fn keys_listed(&self) -> usize {
+    pub fn keys_listed(&self) -> usize {
         if let Keys::Only(keys) = &self.keys { keys.len() } else { 0 }
     }
 
@@ -270,7 +268,12 @@ impl Node {
     /// ms each; of one that does not, it gets what that one publishes after its next poll, and a successor
     /// everything that was kept for its predecessor.
     pub fn join(master: &Path, join: &Join) -> Result<Self, JoinError> {
-        join::join_within(master, join, join::ANSWER_NS_MAX)
+        Self::join_within(master, join, join::ANSWER_MAX)
+    }
+
+    /// Joins, unless it takes longer than this.
+    pub fn join_within(master: &Path, join: &Join, within: Duration) -> Result<Self, JoinError> {
+        join::join_within(master, join, within)
     }
 
     /// From here on, only a stop request ends the node in order. If it is dropped before, it dies, and what it
@@ -332,7 +335,7 @@ impl Node {
         &self.counters
     }
 
-    /// A named area for the writer of this node's stream ([`crate::master::Options::areas`]); `None` for any
+    /// A named area for the writer of this node's stream (an option of its master); `None` for any
     /// other.
     pub fn area(&self, name: &str) -> Option<&Arc<Memfd>> {
         self.areas.get(name)
@@ -378,7 +381,7 @@ impl Node {
     }
 
     /// The result of a role whose work has ended, unless the node has ended without a request of its master.
-    pub(crate) fn result<T>(&self, done: T) -> Result<T, Refusal> {
+    pub fn result<T>(&self, done: T) -> Result<T, Refusal> {
         self.ended().map_or(Ok(done), |ended| Err(Refusal::of(ended)))
     }
 

@@ -12,11 +12,11 @@
 //! ```
 
 use super::Memory;
-use crate::roles::{MD_STREAM, TD_STREAM};
+use crate::{MD_STREAM, TD_STREAM};
 use lowlat_ipc::{region::Region, router::DeliveryCounts};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-pub(crate) const COUNTERS_BYTES: u64 = 4096;
+pub const COUNTERS_BYTES: u64 = 4096;
 
 const PUBLISHED: usize = 0;
 const READ: usize = 1;
@@ -115,7 +115,7 @@ impl Figures {
 }
 
 impl Counters {
-    pub(crate) fn new(memory: Memory) -> Self {
+    pub fn new(memory: Memory) -> Self {
         Self { memory }
     }
 
@@ -157,13 +157,13 @@ impl Counters {
     }
 
     /// True if the master dropped this process.
-    pub(crate) fn is_fenced(&self) -> bool {
+    pub fn is_fenced(&self) -> bool {
         // Pairs with the store in `fence`.
         self.word(FENCED).is_some_and(|word| word.load(Ordering::Acquire) != 0)
     }
 
     /// Master: marks the process as dropped.
-    pub(crate) fn fence(&self) {
+    pub fn fence(&self) {
         if let Some(word) = self.word(FENCED) {
             // Pairs with the load in `is_fenced`.
             word.store(1, Ordering::Release);
@@ -180,7 +180,7 @@ impl Counters {
     }
 
     #[inline]
-    pub(crate) fn add_published(&self, delivered: &DeliveryCounts) {
+    pub fn add_published(&self, delivered: &DeliveryCounts) {
         self.add(PUBLISHED, 1);
         let DeliveryCounts { woken, refused, conflated, evicted, .. } = *delivered;
         for (at, count) in [(WAKES, woken), (REFUSED, refused), (CONFLATED, conflated), (EVICTED, evicted)] {
@@ -190,16 +190,16 @@ impl Counters {
         }
     }
 
-    pub(crate) fn add_uncredited(&self) {
+    pub fn add_uncredited(&self) {
         self.add(UNCREDITED, 1);
     }
 
-    pub(crate) fn set_woken_and_missed(&self, (woken, missed): (u64, u64)) {
+    pub fn set_woken_and_missed(&self, (woken, missed): (u64, u64)) {
         self.set(WOKEN, woken);
         self.set(MISSED, missed);
     }
 
-    pub(crate) fn set_heartbeat(&self, now_ns: u64) {
+    pub fn set_heartbeat(&self, now_ns: u64) {
         self.set(HEARTBEAT, now_ns);
     }
 

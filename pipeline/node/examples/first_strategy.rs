@@ -1,10 +1,9 @@
 //! Buys one whenever the price has risen since the last quote. Arguments: SOCKET INSTRUMENT
 
-use lowlat_trade::{
-    node::{Node, Strategies, Wait},
+use lowlat_node::{
+    Node, Strategies, Wait,
     records::{Price, Side},
-    roles::strategy,
-    strategy::{Orders, QuoteSeen, Strategy},
+    strategy::{self, Orders, QuoteSeen, Strategy},
 };
 use std::{error::Error, path::Path};
 

@@ -32,13 +32,13 @@ pub enum Overrun {
 impl Overrun {
     /// The policy that applies to a stream of that kind.
     #[must_use]
-    pub(crate) fn of_writer(self, gives_credit: bool) -> Self {
+    pub fn of_writer(self, gives_credit: bool) -> Self {
         if self == Self::Credit && !gives_credit { Self::Gap } else { self }
     }
 
     /// Bytes of the memory between publisher and subscriber: a ring with this many entries, or a table with
     /// this many keys.
-    pub(crate) fn bytes(self, entries: u64) -> u64 {
+    pub fn bytes(self, entries: u64) -> u64 {
         match self {
             Self::Conflate => latest::bytes(u32::try_from(entries).unwrap_or(u32::MAX)),
             Self::Gap | Self::Credit | Self::Evict { .. } => index_ring::bytes(entries),
@@ -46,7 +46,7 @@ impl Overrun {
     }
 
     /// The publisher's side of that memory; `None` if it is too small.
-    pub(crate) fn give(self, memory: Memory, entries: u64) -> Option<router::Delivery<Memory>> {
+    pub fn give(self, memory: Memory, entries: u64) -> Option<router::Delivery<Memory>> {
         let ring = |memory| index_ring::create(memory, entries);
         Some(match self {
             Self::Gap => router::Delivery::Gap(ring(memory)?),

@@ -1,9 +1,9 @@
 use super::*;
-use crate::{
+use lowlat_ipc::stream::Stamp;
+use lowlat_node::{
     records::{Answer, Outcome, PAYLOAD_BYTES, Quote, Side},
     strategy::{Orders, SendError, Strategy},
 };
-use lowlat_ipc::stream::Stamp;
 use proptest::prelude::*;
 use std::sync::{
     Arc, Mutex,
@@ -136,7 +136,7 @@ fn each_strategy_gets_what_it_wants_and_nothing_else() {
     assert_eq!(sent, [(10, 1, 5), (11, 1, 5), (10, 2, 5)]);
     assert_eq!(bench.host.usage(10).unwrap().calls, 2);
     assert_eq!(bench.host.usage(1), None);
-    let double = bench.host.add(10, &[], Box::new(crate::strategy::OnEachRecord::default()));
+    let double = bench.host.add(10, &[], Box::new(lowlat_node::strategy::OnEachRecord::default()));
     assert!(double.unwrap_err().to_string().starts_with("strategy number 10 is already in the host\n"));
 }
 

@@ -1,11 +1,7 @@
-//! Connects the logic to a node.
+//! A strategy's orders as records of its node's stream.
 
-use crate::{
-    clock::now_ns,
-    node::{Node, NodePublishError, Publisher},
-    records::PAYLOAD_BYTES,
-    strategy::{Numbers, OrderSink, SendError},
-};
+use super::{Numbers, OrderSink, SendError};
+use crate::{Node, NodePublishError, Publisher, clock::now_ns, records::PAYLOAD_BYTES};
 use lowlat_ipc::stream::{self, Stamp};
 
 /// The order numbers of a strategy in this node. Numbers of a foreign strategy are useless: td refuses them.
@@ -53,7 +49,7 @@ impl<F: FnMut(NodePublishError)> OrderSink for OrderStream<'_, F> {
 }
 
 /// Keeps the first error that ends a role.
-pub(super) fn note(unsent: &mut Option<NodePublishError>, error: NodePublishError) {
+pub fn note(unsent: &mut Option<NodePublishError>, error: NodePublishError) {
     // td is dead, or too slow: the strategy handles an order that is not sent, and continues.
     if !matches!(error, NodePublishError::Refused(stream::PublishError::NoCredit { .. })) {
         unsent.get_or_insert(error);

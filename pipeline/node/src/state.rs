@@ -1,7 +1,9 @@
 //! State derived from records.
 
-use crate::records::{Answer, Order, Outcome, Price, Quote, Side};
-use crate::roles::ORDERS_PREFIX;
+use crate::{
+    ORDERS_PREFIX,
+    records::{Answer, Order, Outcome, Price, Quote, Side},
+};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A record of the pipeline, with its stream.
@@ -95,28 +97,28 @@ impl Position {
 /// The state, and which parts of it are not saved yet.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct State {
-    pub(super) quotes: BTreeMap<u32, QuoteState>,
-    pub(super) orders: BTreeMap<OrderKey, OrderState>,
-    pub(super) positions: BTreeMap<PositionKey, Position>,
+    pub quotes: BTreeMap<u32, QuoteState>,
+    pub orders: BTreeMap<OrderKey, OrderState>,
+    pub positions: BTreeMap<PositionKey, Position>,
     /// Names of strategies by their number in this run.
-    pub(super) names: BTreeMap<u32, String>,
+    pub names: BTreeMap<u32, String>,
     /// Numbers below are of the run's own strategies, wherever they run.
-    pub(crate) reserved: u32,
+    pub reserved: u32,
     /// Number of the run of the orders and streams: both restart with a new master.
-    pub(super) run: i64,
+    pub run: i64,
     /// The last record of each stream.
-    pub(super) streams: BTreeMap<String, u64>,
-    pub(super) changed: Changed,
+    pub streams: BTreeMap<String, u64>,
+    pub changed: Changed,
 }
 
 /// Changes since the last save.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Changed {
-    pub(super) quotes: BTreeSet<u32>,
-    pub(super) orders: BTreeSet<OrderKey>,
-    pub(super) positions: BTreeSet<PositionKey>,
-    pub(super) names: BTreeSet<u32>,
-    pub(super) records: u64,
+pub struct Changed {
+    pub quotes: BTreeSet<u32>,
+    pub orders: BTreeSet<OrderKey>,
+    pub positions: BTreeSet<PositionKey>,
+    pub names: BTreeSet<u32>,
+    pub records: u64,
 }
 
 impl State {

@@ -1,7 +1,6 @@
 //! A node's outgoing stream.
 
 use super::{Counters, Memory};
-use crate::master::cpu_set;
 use lowlat_ipc::{
     doorbell::Futex,
     fork::ForkMark,
@@ -9,7 +8,7 @@ use lowlat_ipc::{
     router::{self, DeliveryCounts, HelperMode, Router, WakeHelper},
     stream::{self, Stamp, Writer},
 };
-use rustix::thread::sched_setaffinity;
+use rustix::thread::{CpuSet, sched_setaffinity};
 use std::{
     io,
     sync::{Arc, mpsc},
@@ -102,7 +101,7 @@ impl Publisher {
     #[inline(never)]
     // SAFETY: an executable section, as that of any other code.
     #[unsafe(link_section = ".text.hot.wake")]
-    pub(crate) fn publish_waking(
+    pub fn publish_waking(
         &mut self,
         stamp: &Stamp,
         payload: &[u8],
@@ -117,8 +116,8 @@ impl Publisher {
             self.counters.add_uncredited();
         }
         let (stream::Published { position, sequence }, delivered) = result?;
-        #[cfg(test)]
-        crate::td::tests::crash::step();
+        #[cfg(feature = "testing")]
+        crate::testing::step();
         self.counters.add_published(&delivered);
         // A process that was stopped between the check before the record and here may have been dropped
         // meanwhile.
@@ -188,4 +187,16 @@ fn drop_descriptors() {
     // thread uses none, so no owner of a descriptor loses it.
     let _ =
         unsafe { libc::syscall(libc::SYS_close_range, FIRST, libc::c_uint::MAX, libc::CLOSE_RANGE_UNSHARE) };
+}
+
+/// The mask of these CPUs; `None` for no CPUs.
+pub fn cpu_set(cpus: &[u32]) -> io::Result<Option<CpuSet>> {
+    let mut set = CpuSet::new();
+    for cpu in cpus {
+        let number = usize::try_from(*cpu).ok().filter(|number| *number < CpuSet::MAX_CPU);
+        set.set(number.ok_or_else(|| {
+            io::Error::other(format!("CPU {cpu}: expected a number below {}", CpuSet::MAX_CPU))
+        })?);
+    }
+    Ok((!cpus.is_empty()).then_some(set))
 }

@@ -3,7 +3,7 @@
 //! Two words per strategy: its node, and the node that released it, whose last orders may still be pending.
 //! Each is a node's number + 1, or 0 for none.
 
-use crate::roles::STRATEGIES_MAX;
+use crate::STRATEGIES_MAX;
 use lowlat_ipc::region::Region;
 use std::sync::atomic::{AtomicU64, Ordering};
 

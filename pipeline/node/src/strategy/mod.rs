@@ -3,19 +3,22 @@
 //! A [`Strategy`] is called with quotes, answers and gaps; it sends through [`Orders`]. No call may wait: in a
 //! strategy host it would delay others.
 
-pub mod host;
 mod on_each_record;
 mod orders;
 mod owners;
+mod process;
+mod stream;
 
 pub use on_each_record::OnEachRecord;
 pub use orders::{Numbers, OrderCause, OrderSink, Orders, SendError, TURNS_MAX};
 pub use owners::{AREA as OWNERS_AREA, BYTES as OWNERS_BYTES, Owners};
+pub use process::{StrategyDone, gap, join, run, undecoded, with_overrun};
+pub use stream::{OrderStream, note, numbers_of};
 
 use crate::{
-    cached::State,
     clock::now_ns,
     records::{Answer, PayloadError, Quote, kind},
+    state::State,
 };
 use lowlat_ipc::stream::{Record, Stamp};
 
@@ -77,7 +80,7 @@ pub trait Strategy: Send {
 
 /// What a strategy is called with.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Item {
+pub enum Item {
     Quote(QuoteSeen),
     Answer(AnswerSeen),
     Gap(StrategyGap),
@@ -90,7 +93,7 @@ impl Item {
     #[inline(never)]
     // SAFETY: an executable section, as that of any other code.
     #[unsafe(link_section = ".text.hot.wake")]
-    pub(crate) fn of(record: &Record, payload: &[u8]) -> Result<Option<Self>, PayloadError> {
+    pub fn of(record: &Record, payload: &[u8]) -> Result<Option<Self>, PayloadError> {
         let received_ns = now_ns();
         let Record { sequence, stamp: Stamp { kind, instrument, generated: generated_ns, .. }, .. } = *record;
         Ok(match kind {
@@ -108,7 +111,7 @@ impl Item {
 
     /// Calls the strategy with this number. The cause of orders after a gap is the time.
     #[inline]
-    pub(crate) fn tell(
+    pub fn tell(
         &self,
         strategy: &mut dyn Strategy,
         number: u32,

@@ -37,7 +37,7 @@ const RECORDS: u32 = 2;
 
 /// A stream with one subscriber, both in this node.
 #[derive(Debug)]
-pub(crate) struct Rehearsal {
+pub struct Rehearsal {
     publisher: Publisher,
     sources: Sources,
     quote: [u8; PAYLOAD_BYTES],
@@ -47,7 +47,7 @@ pub(crate) struct Rehearsal {
 
 impl Rehearsal {
     /// `None` without memory for it: it only saves nanoseconds, and is not essential.
-    pub(crate) fn new(mark: Arc<ForkMark>) -> Option<Box<Self>> {
+    pub fn new(mark: Arc<ForkMark>) -> Option<Box<Self>> {
         let memory = |bytes: u64| Memfd::create("lowlat-rehearsal", bytes).map(Arc::new).ok();
         let segment = memory(Segment::<Memory>::bytes(CAPACITY_BYTES))?;
         let ring = memory(Overrun::Gap.bytes(ENTRIES))?;
@@ -68,7 +68,7 @@ impl Rehearsal {
 
     /// Rehearses if it is time to, and there is time for it before what is due; returns true if it did.
     #[inline]
-    pub(crate) fn run(
+    pub fn run(
         &mut self,
         now_ns: u64,
         due_ns: u64,
