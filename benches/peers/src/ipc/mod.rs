@@ -7,6 +7,7 @@ mod matrix;
 mod one_way;
 mod pipeline;
 mod star;
+mod throughput;
 mod trial;
 
 use anyhow::Context;
@@ -36,10 +37,14 @@ enum Bench {
     Matrix(matrix::Arguments),
     /// One message from one process to another: lowlat-ipc beside other transports, spinning and parked
     OneWay(one_way::Arguments),
+    /// Messages per second from one process to several that spin, and what each loses
+    Throughput(throughput::Arguments),
     #[command(hide = true)]
     Role(arguments::RoleArguments),
     #[command(hide = true)]
     End(one_way::EndArguments),
+    #[command(hide = true)]
+    ThroughputProcess(throughput::ProcessArguments),
 }
 
 /// Runs the chosen subcommand.
@@ -47,6 +52,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     match &arguments.bench {
         Bench::Role(role) => return arguments::play(role),
         Bench::End(end) => return one_way::play(end),
+        Bench::ThroughputProcess(process) => return throughput::play(process),
         _ => {}
     }
     ctrlc::set_handler(|| STOP.store(true, Ordering::Relaxed)).context("cannot take signals")?;
@@ -59,7 +65,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         Bench::Floor(arguments) => print_trial(Subject::Floor, arguments),
         Bench::Matrix(arguments) => matrix::run(arguments, &STOP),
         Bench::OneWay(arguments) => one_way::run(arguments, &STOP),
-        Bench::Role(_) | Bench::End(_) => Ok(()),
+        Bench::Throughput(arguments) => throughput::run(arguments, &STOP),
+        Bench::Role(_) | Bench::End(_) | Bench::ThroughputProcess(_) => Ok(()),
     }
 }
 

@@ -1,7 +1,7 @@
 //! One message of 64 bytes from one process to another, each on a CPU of its own: half a round trip.
 
 mod channel;
-mod ends;
+pub mod ends;
 mod play;
 mod report;
 mod subject;
@@ -210,7 +210,7 @@ pub fn prefix(folder: &Path) -> String {
 }
 
 /// Shared memory that a killed process left behind under the run's name; removed when dropped.
-struct Remains<'a>(&'a Path);
+pub struct Remains<'a>(pub &'a Path);
 
 impl Drop for Remains<'_> {
     fn drop(&mut self) {

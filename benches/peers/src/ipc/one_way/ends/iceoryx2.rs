@@ -10,18 +10,18 @@ use iceoryx2::{
 use std::{fmt::Debug, fmt::Display};
 
 /// Not all of its errors implement `std::error::Error`.
-fn told<T, E: Debug + Display>(what: &str, result: Result<T, E>) -> anyhow::Result<T> {
+pub fn told<T, E: Debug + Display>(what: &str, result: Result<T, E>) -> anyhow::Result<T> {
     result.map_err(|error| anyhow!("iceoryx2, {what}: {error} ({error:?})"))
 }
 
 /// Creates a node whose files are in the run's folder, and whose shared memory has a prefix of this run.
-fn node(channel: &Channel) -> anyhow::Result<Node<ipc::Service>> {
+pub fn node(folder: &std::path::Path) -> anyhow::Result<Node<ipc::Service>> {
     set_log_level(LogLevel::Error);
     let mut config = Config::default();
-    let folder = channel.folder.to_str().context("the folder's name is no text")?;
-    let root = told("folder", Path::new(folder.as_bytes()))?;
+    let text = folder.to_str().context("the folder's name is no text")?;
+    let root = told("folder", Path::new(text.as_bytes()))?;
     config.global.set_root_path(&root);
-    let name = super::super::prefix(&channel.folder);
+    let name = super::super::prefix(folder);
     config.global.prefix = told("prefix", FileName::new(name.as_bytes()))?;
     told("node", NodeBuilder::new().config(&config).create::<ipc::Service>())
 }
@@ -43,7 +43,7 @@ pub struct PubSub {
 
 impl PubSub {
     pub fn new(channel: &Channel) -> anyhow::Result<Self> {
-        let node = node(channel)?;
+        let node = node(&channel.folder)?;
         let open = |name: &str| {
             let name = told("name", ServiceName::new(name))?;
             told("topic", node.service_builder(&name).publish_subscribe::<Bytes>().open_or_create())

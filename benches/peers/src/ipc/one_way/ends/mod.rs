@@ -1,10 +1,10 @@
 //! Senders and receivers of all subjects.
 
 #[cfg(feature = "aeron")]
-mod aeron;
+pub mod aeron;
 mod files;
 #[cfg(feature = "iceoryx2")]
-mod iceoryx2;
+pub mod iceoryx2;
 mod lowlat;
 mod raw;
 mod ringfire;

@@ -1,7 +1,7 @@
 //! Aeron over IPC: a publication and the image of a subscription each way, and the media driver that both sides need.
 
-mod apart;
-mod driver;
+pub mod apart;
+pub mod driver;
 
 use super::{Bytes, Channel, Transport};
 use crate::ipc::{one_way::End, trial::message::PAYLOAD_BYTES};
@@ -17,13 +17,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-const CHANNEL: &CStr = c"aeron:ipc";
+pub const CHANNEL: &CStr = c"aeron:ipc";
 /// Longest wait for the driver and the other side.
 const PATIENCE: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(1);
 
 /// Aeron keeps its error text only until its next call.
-fn told<T>(what: &str, result: Result<T, AeronCError>) -> anyhow::Result<T> {
+pub fn told<T>(what: &str, result: Result<T, AeronCError>) -> anyhow::Result<T> {
     result.map_err(|error| anyhow!("Aeron, {what}: {}", error.capture_errmsg()))
 }
 
@@ -96,7 +96,7 @@ impl Transport for Ipc {
 
 /// A client of the driver. Without an error handler, Aeron prints an error of its background thread and ends the
 /// process, so that the run is reported as failed.
-fn client(folder: &Path) -> anyhow::Result<Aeron> {
+pub fn client(folder: &Path) -> anyhow::Result<Aeron> {
     let context = told("settings of a client", AeronContext::new())?;
     told("folder", context.set_dir(&text(folder)?))?;
     told("memory that is there before the run", context.set_pre_touch_mapped_memory(true))?;
@@ -112,7 +112,7 @@ fn text(path: &Path) -> anyhow::Result<CString> {
 }
 
 /// Polls until it is available.
-fn wait_for<T>(what: &str, mut look: impl FnMut() -> anyhow::Result<Option<T>>) -> anyhow::Result<T> {
+pub fn wait_for<T>(what: &str, mut look: impl FnMut() -> anyhow::Result<Option<T>>) -> anyhow::Result<T> {
     let start = Instant::now();
     loop {
         if let Some(found) = look()? {
