@@ -1,7 +1,7 @@
 //! `cargo xtask dist`: the binary that users get. It is linked statically with musl, so it runs on any Linux of its processor.
 
 use crate::{
-    packages,
+    library, packages,
     run::{cargo, output, run},
     wheel,
     workspace::Workspace,
@@ -22,6 +22,9 @@ pub struct Options {
     /// Make the wheel of the Python module, and nothing else
     #[arg(long, conflicts_with = "packages")]
     wheel: bool,
+    /// Make the packages of the library for C and C++, and nothing else
+    #[arg(long, conflicts_with_all = ["packages", "wheel"])]
+    library: bool,
 }
 
 pub fn dist(options: &Options) -> anyhow::Result<()> {
@@ -30,6 +33,9 @@ pub fn dist(options: &Options) -> anyhow::Result<()> {
     fs::create_dir_all(&dist).with_context(|| format!("cannot create {}", dist.display()))?;
     if options.wheel {
         return wheel::make(&workspace.root, &dist);
+    }
+    if options.library {
+        return library::make(&workspace.root, &dist);
     }
     let target = format!("{ARCH}-unknown-linux-musl");
     // It compiles what is written in C: SQLite and the cryptography.

@@ -6,6 +6,7 @@ mod dist;
 #[cfg(target_arch = "x86_64")]
 mod footprint;
 mod handbook;
+mod library;
 mod numbers;
 mod packages;
 mod run;

@@ -19,7 +19,7 @@ const COMPONENTS: Tool = ("auditable2cdx", "0.1.0");
 const DEB: Tool = ("cargo-deb", "3.8.0");
 /// Folder of the packages' own files, below the source tree.
 const PACKAGING: &str = "cli/packaging";
-const AUTHORS: &str = "The lowlat authors <lowlat@localhost>";
+pub const AUTHORS: &str = "The lowlat authors <lowlat@localhost>";
 /// The list of components, beside the binary.
 const LIST: &str = "lowlat.cdx.json";
 
@@ -79,27 +79,33 @@ fn rpm(root: &Path, dist: &Path, version: &str, time: &str) -> anyhow::Result<()
     );
     let spec_with_entry = folder.join("lowlat.spec");
     write(&spec_with_entry, &(spec + &entry))?;
+    let defined = [("version", version.as_ref()), ("top", root.as_os_str()), ("dist", dist.as_os_str())];
+    rpmbuild(root, dist, &spec_with_entry, &defined)
+}
+
+/// Makes the RPM package of a specification in `dist`, with these macros defined, and removes what rpmbuild leaves.
+pub fn rpmbuild(root: &Path, dist: &Path, spec: &Path, defined: &[(&str, &OsStr)]) -> anyhow::Result<()> {
+    let (folder, time) = (dist.join("rpm"), time_unix_s(root)?);
     let mut build = Command::new("rpmbuild");
     build.env("SOURCE_DATE_EPOCH", time).args(["-bb", "--quiet", "--target", &format!("{ARCH}-linux")]);
-    for (name, value) in [
-        ("version", version.as_ref()),
-        ("top", root.as_os_str()),
-        ("dist", dist.as_os_str()),
+    let folders = [
         ("_topdir", folder.as_os_str()),
         ("_rpmdir", dist.as_os_str()),
         ("_rpmfilename", "%%{NAME}-%%{VERSION}-%%{RELEASE}.%%{ARCH}.rpm".as_ref()),
-    ] {
+    ];
+    for (name, value) in defined.iter().chain(&folders) {
         let mut define = OsString::from(format!("{name} "));
         define.push(value);
         build.arg("--define").arg(define);
     }
-    run(build.arg(&spec_with_entry))?;
+    run(build.arg(spec))
+        .context("cannot make the RPM package\nhint: install rpm (Debian, Ubuntu) or rpm-build (Fedora)")?;
     fs::remove_dir_all(&folder).with_context(|| format!("cannot remove {}", folder.display()))
 }
 
 /// The time that packages carry in place of the build's, in seconds since 1970: equal trees give equal packages. It is the
 /// commit's, and without git that of the lock file.
-fn time_unix_s(root: &Path) -> anyhow::Result<String> {
+pub fn time_unix_s(root: &Path) -> anyhow::Result<String> {
     if let Ok(time) = std::env::var("SOURCE_DATE_EPOCH") {
         return Ok(time);
     }
@@ -152,7 +158,7 @@ fn is_package_or_list(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     name == LIST
         || name.starts_with("lowlat_") && name.ends_with(".deb")
-        || name.starts_with("lowlat-") && name.ends_with(".rpm")
+        || name.starts_with("lowlat-") && !name.starts_with("lowlat-devel-") && name.ends_with(".rpm")
 }
 
 /// PATH with the tool, which is installed if this version is missing.
@@ -225,7 +231,12 @@ mod tests {
     fn only_packages_and_the_list_are_removed() {
         let folder = std::env::temp_dir().join(format!("lowlat-xtask-{}", std::process::id()));
         fs::create_dir_all(folder.join("man")).unwrap();
-        let kept = ["lowlat", "lowlat-0.1.0-cp39-abi3-manylinux_2_28_x86_64.whl", "lowlat.debug"];
+        let kept = [
+            "lowlat",
+            "lowlat-devel-0.1.0-1.x86_64.rpm",
+            "lowlat-0.1.0-cp39-abi3-manylinux_2_28_x86_64.whl",
+            "lowlat.debug",
+        ];
         let removed = ["lowlat-0.1.0-1.x86_64.rpm", "lowlat.cdx.json", "lowlat_0.1.0-1_amd64.deb"];
         for name in kept.iter().chain(&removed) {
             fs::write(folder.join(name), "").unwrap();

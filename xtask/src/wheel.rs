@@ -3,17 +3,19 @@
 
 use crate::run::{path_before, run};
 use anyhow::Context as _;
-use std::{path::Path, process::Command};
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 /// Python's programs that make the wheel, with their versions. Zig links against the symbols of an older glibc than this
 /// system's.
-const TOOLS: &[&str] = &["maturin==1.16.0", "ziglang==0.17.1"];
+const TOOLS: &[&str] = &["maturin==1.16.0", "ziglang==0.17.1", "cargo-zigbuild==0.24.1"];
 /// The systems on which it runs: glibc 2.28 and later, as in Debian 10 and RHEL 8.
 const SYSTEMS: &str = "manylinux_2_28";
 
-/// Makes the wheel in `dist`.
-pub fn make(root: &Path, dist: &Path) -> anyhow::Result<()> {
-    // Python's environment with the tools of these versions.
+/// The folder of the programs of [`TOOLS`], which are installed if these versions are missing.
+pub fn tools(root: &Path) -> anyhow::Result<PathBuf> {
     let folder = root.join("target/tools").join(TOOLS.join("-").replace("==", "-"));
     let programs = folder.join("bin");
     if !programs.join("maturin").exists() {
@@ -21,6 +23,12 @@ pub fn make(root: &Path, dist: &Path) -> anyhow::Result<()> {
             .context("cannot make an environment for Python\nhint: install python3-venv (Debian, Ubuntu)")?;
         run(Command::new(programs.join("pip")).args(["install", "--quiet"]).args(TOOLS))?;
     }
+    Ok(programs)
+}
+
+/// Makes the wheel in `dist`.
+pub fn make(root: &Path, dist: &Path) -> anyhow::Result<()> {
+    let programs = tools(root)?;
     // maturin checks the symbols of the module, and fails if one is of a later glibc.
     run(Command::new(programs.join("maturin"))
         .current_dir(root.join("pipeline/python"))
