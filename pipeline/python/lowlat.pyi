@@ -10,10 +10,23 @@ Prices are whole numbers of 1/PRICE_SCALE. Times are nanoseconds of CLOCK_MONOTO
 
 import os
 import pathlib
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from types import TracebackType
 from typing import Any, Literal, Optional, Union, final
 
+from typing_extensions import Buffer, TypeAlias, disjoint_base
+
+_Overrun: TypeAlias = Union[Literal["gap", "conflate", "credit"], tuple[Literal["evict"], int]]
+_Wanted: TypeAlias = Union[None, Literal["own"], Sequence[int]]
+_Reads: TypeAlias = Sequence[Union[tuple[str, _Wanted], tuple[str, _Wanted, _Overrun]]]
+_Event: TypeAlias = Union[Record, Lost, Timer, Command, Begin]
+
+__all__ = [
+    "Answer", "Begin", "BusyError", "Command", "Damage", "Fenced", "Forked", "JoinError", "Journal",
+    "JournalError", "Lost", "LowlatError", "MasterGone", "NoCredit", "Node", "Order", "PRICE_SCALE",
+    "PublishError", "Quote", "Record", "Refused", "Timer", "__version__", "_record", "join", "join_node",
+    "now_ns", "socket_of",
+]
 __version__: str
 PRICE_SCALE: int
 """Prices are whole numbers in units of 1/PRICE_SCALE of the instrument's currency."""
@@ -27,11 +40,14 @@ class JoinError(LowlatError):
 class PublishError(LowlatError):
     """A record or an order was not published."""
 
+class NoCredit(PublishError):
+    """A reader that must not lose records has no room: retry once it has read."""
+
 class Fenced(LowlatError):
     """The master dropped this process, and another may have replaced it: restart the program."""
 
-class Refused(LowlatError):
-    """The master refused the node after it had joined."""
+class Refused(JoinError):
+    """The master refused the node after it had joined: what it asked for does not fit what came later."""
 
 class MasterGone(LowlatError):
     """The master died without stopping its nodes, and they stop with it."""
@@ -45,6 +61,19 @@ class BusyError(LowlatError):
 class JournalError(LowlatError):
     """A recording cannot be read."""
 
+def _record(
+    stream: str,
+    sequence: int,
+    kind: int,
+    schema: int,
+    instrument: int,
+    source: int,
+    generated_ns: int,
+    trigger_ns: int,
+    cause_sequence: int,
+    received_ns: Optional[int],
+    payload: bytes,
+) -> Record: ...
 def now_ns() -> int:
     """Now, in the pipeline's clock: nanoseconds of CLOCK_MONOTONIC."""
 
@@ -57,6 +86,8 @@ def join(
     *,
     instruments: Sequence[int],
     number: Optional[int] = None,
+    reads: _Reads = (),
+    overrun: _Overrun = "gap",
     wait: Literal["parked", "fast", "adaptive"] = "parked",
     capacity_bytes: int = 1048576,
 ) -> Node:
@@ -65,8 +96,13 @@ def join(
     The master assigns an unused strategy number, which stays the same when the node restarts under its name. `number`
     requests one below 16384, which is refused if another strategy has it.
 
-    The node reads the quotes of `instruments` and the answers to its orders, and writes "orders.NAME". `wait`: sleep until
-    woken, spin, or spin as long as that pays. Raises JoinError, ValueError.
+    The node reads the quotes of `instruments`, the answers to its orders and the streams of `reads` (see join_node), and
+    writes "orders.NAME".
+
+    `overrun` is the policy for quotes that it is too slow for: "gap" (they are lost, and it gets a Lost), "conflate" (it
+    gets the latest of each instrument), "credit" (the publisher is refused, where it supports that) or ("evict", N): with
+    more than N pending it loses all of them. `wait`: sleep until woken, spin, or spin as long as that pays. Raises
+    JoinError, ValueError, TypeError.
     """
 
 def join_node(
@@ -76,17 +112,20 @@ def join_node(
     role: str = "node",
     writes: Optional[str] = None,
     keys: int = 1,
-    reads: Sequence[tuple[str, Union[None, Literal["own"], Sequence[int]]]] = (),
+    gives_credit: bool = False,
+    reads: _Reads = (),
     wait: Literal["parked", "fast", "adaptive"] = "parked",
     capacity_bytes: int = 1048576,
 ) -> Node:
     """Joins the master that listens at `socket` as any node.
 
-    `writes` names the stream that it writes, with instruments below `keys`. `reads` are pairs of a stream ("md",
-    "orders.*") and a selection: None for all, a list of instruments, or "own" for the node's number.
-    Raises JoinError, ValueError.
+    `writes` names the stream that it writes, with instruments below `keys`. With `gives_credit`, publishing raises NoCredit
+    while a reader that asked for "credit" has no room. `reads` are tuples of a stream ("md", "orders.*"), a selection (None
+    for all, a list of instruments, or "own" for the node's number) and, if wanted, a policy as `overrun` in join. Raises
+    JoinError, ValueError, TypeError.
     """
 
+@disjoint_base
 class Record:
     """A record of a stream: its header fields and payload."""
 
@@ -123,6 +162,8 @@ class Record:
     @property
     def payload(self) -> bytes:
         """Its payload."""
+    def __hash__(self) -> int: ...
+    def __reduce__(self) -> tuple[Any, ...]: ...
 
 @final
 class Quote(Record):
@@ -206,6 +247,10 @@ class Answer(Record):
 class Lost:
     """Lost records of a stream: the node was too slow, or they are missing from the recording."""
 
+    def __new__(cls, stream: str, count: int, why: Optional[str] = None) -> Lost: ...
+    def __getnewargs__(self) -> tuple[str, int, Optional[str]]: ...
+    def __hash__(self) -> int: ...
+
     @property
     def stream(self) -> str:
         """The stream."""
@@ -220,6 +265,10 @@ class Lost:
 class Damage:
     """Damage of a recording. Reading continues after it."""
 
+    def __new__(cls, text: str) -> Damage: ...
+    def __getnewargs__(self) -> tuple[str]: ...
+    def __hash__(self) -> int: ...
+
     @property
     def text(self) -> str:
         """File, offset and problem."""
@@ -228,6 +277,10 @@ class Damage:
 class Command:
     """A command of the master's user."""
 
+    def __new__(cls, text: str) -> Command: ...
+    def __getnewargs__(self) -> tuple[str]: ...
+    def __hash__(self) -> int: ...
+
     @property
     def text(self) -> str:
         """The text."""
@@ -235,6 +288,20 @@ class Command:
 @final
 class Begin:
     """All nodes have joined: publishing may start."""
+
+    def __new__(cls) -> Begin: ...
+    def __hash__(self) -> int: ...
+
+@final
+class Timer:
+    """The time set with Node.set_timer has come."""
+
+    def __new__(cls, due_ns: int) -> Timer: ...
+    def __getnewargs__(self) -> tuple[int]: ...
+    def __hash__(self) -> int: ...
+    @property
+    def due_ns(self) -> int:
+        """That time."""
 
 @final
 class Node:
@@ -263,7 +330,7 @@ class Node:
     @property
     def is_over(self) -> bool:
         """Whether the master has stopped it, or it has left."""
-    def poll(self, timeout_s: Optional[float] = 0.0) -> list[Union[Record, Lost, Command, Begin]]:
+    def poll(self, timeout_s: Optional[float] = 0.0) -> list[_Event]:
         """Returns the available events, or waits for some up to `timeout_s` (None: without limit).
 
         An empty list means a timeout or, with is_over, the end of the node.
@@ -280,11 +347,11 @@ class Node:
         """Sends an order and returns its number, which answers refer to.
 
         `cause` is the Quote or Answer that caused it: its instrument is used unless `instrument` is given, and
-        tick-to-order latency is measured from it. Raises PublishError, Fenced, ValueError.
+        tick-to-order latency is measured from it. Raises PublishError, Fenced, ValueError, TypeError.
         """
     def publish(
         self,
-        payload: bytes,
+        payload: Buffer,
         *,
         kind: int,
         instrument: int = 0,
@@ -296,13 +363,24 @@ class Node:
         """Appends a record to the node's stream and returns its sequence number.
 
         `instrument` selects the readers; before the event Begin some may be missing. `kind` is below 0xff00.
-        `source` defaults to the node's number, `trigger_ns` to now. Raises PublishError, Fenced.
+        `source` defaults to the node's number, `trigger_ns` to now. Raises PublishError (an instrument that is not below the
+        stream's keys, a payload that is too long), NoCredit, Fenced, ValueError, TypeError.
+        """
+    def set_timer(self, at_ns: Optional[int]) -> None:
+        """From this time on (now_ns), a poll or the iteration returns a Timer, once.
+
+        Replaces the time set before; None sets none.
+        """
+    def fileno(self) -> int:
+        """A descriptor that is readable while a poll may find something, for selectors and event loops.
+
+        Each time it is readable, call poll; it is readable now and then without an event, too. It is valid until the node leaves. `async for` over the node uses it.
         """
     def run(self, strategy: Any) -> None:
         """Calls the existing methods of `strategy` until the master stops the node or it has left.
 
         on_begin(node), on_quote(node, quote), on_answer(node, answer), on_order(node, order), on_record(node, record),
-        on_lost(node, lost), on_command(node, command).
+        on_lost(node, lost), on_timer(node, timer), on_command(node, command).
         """
     def leave(self) -> None:
         """Leaves the master. Any thread may call it.
@@ -311,7 +389,9 @@ class Node:
         used afterwards. Does nothing in a forked process.
         """
     def __iter__(self) -> Node: ...
-    def __next__(self) -> Union[Record, Lost, Command, Begin]: ...
+    def __next__(self) -> _Event: ...
+    def __aiter__(self) -> AsyncIterator[_Event]:
+        """Iterates over the events in an asyncio task, which waits by the node's descriptor."""
     def __enter__(self) -> Node: ...
     def __exit__(
         self,

@@ -49,7 +49,10 @@ pub fn numbers(options: &Options) -> anyhow::Result<()> {
     let files = git(&["ls-files", "-z"])?;
     let (mut product, mut text, mut types) = (0, 0, BTreeMap::<String, usize>::new());
     let mut contents = BTreeMap::new();
-    for file in files.split('\0').filter(|file| !file.is_empty() && top.join(file).is_file()) {
+    // A link's text is counted where it is.
+    let is_file =
+        |file: &&str| !file.is_empty() && top.join(file).symlink_metadata().is_ok_and(|of| of.is_file());
+    for file in files.split('\0').filter(is_file) {
         let bytes = std::fs::read(top.join(file)).with_context(|| format!("cannot read {file}"))?;
         contents.insert(file, bytes);
     }
@@ -87,10 +90,10 @@ pub fn numbers(options: &Options) -> anyhow::Result<()> {
         Number {
             what: "lines of product Rust, without comments and blank ones",
             value: product,
-            limit: 135_700,
+            limit: 137_000,
             goal: 125_000,
         },
-        Number { what: "lines of other text", value: text, limit: 62_700, goal: 65_000 },
+        Number { what: "lines of other text", value: text, limit: 63_150, goal: 65_000 },
         Number {
             what: "types that share their name, in per mille",
             value: 1_000 * shared / all.max(1),

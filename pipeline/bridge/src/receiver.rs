@@ -277,7 +277,7 @@ impl Stream {
 
     /// Publishes a record; returns false if it does not fit this stream.
     fn append(&mut self, stamp: &Stamp, payload: &[u8]) -> Result<bool, Refusal> {
-        match self.node.publisher().publish(stamp, payload) {
+        match self.node.publisher().publish_waking(stamp, payload, true) {
             Ok(_) => Ok(true),
             Err(NodePublishError::Refused(stream::PublishError::TooLong { .. })) => Ok(false),
             Err(source) => Err(of_stream(&self.name, source)),

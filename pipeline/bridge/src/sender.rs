@@ -129,7 +129,7 @@ impl<C: Carrier> Sender<C> {
             Event::Record { stream, record, payload } => state.send(stream, record, payload),
             Event::Lost { stream, count } => state.lose(stream, count),
             Event::Stop => *is_over = true,
-            Event::Begin | Event::Command(_) => {}
+            _ => {}
         });
         self.state.greet();
         let now = now_ns();

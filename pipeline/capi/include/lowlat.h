@@ -32,9 +32,9 @@
 #include <stdint.h>
 #include <string.h>
 
-// Version of this interface: of its structs, statuses and functions. Joining checks that the program was
-// compiled with the header of the library in use.
-#define LOWLAT_ABI_VERSION 2
+// Version of this interface: of its structs, statuses and functions. Joining a master and opening a recording check
+// that the program was compiled with the header of the library in use.
+#define LOWLAT_ABI_VERSION 3
 
 // wait: sleep until woken.
 #define LOWLAT_WAIT_PARKED 0
@@ -53,6 +53,19 @@
 
 // which: those with the node's own number.
 #define LOWLAT_KEYS_OWN 2
+
+// overrun: records that find the reader's ring full are lost, and it learns their number, in place.
+#define LOWLAT_OVERRUN_GAP 0
+
+// overrun: the reader gets the latest record of each instrument.
+#define LOWLAT_OVERRUN_CONFLATE 1
+
+// overrun: nothing is lost; while the reader has no room, its publisher gets LOWLAT_STATUS_NO_CREDIT. Only for streams
+// whose writer accepts that, which are those of orders; for others it equals LOWLAT_OVERRUN_GAP.
+#define LOWLAT_OVERRUN_CREDIT 2
+
+// overrun: a reader with more pending records than behind_max loses all of them and learns their number.
+#define LOWLAT_OVERRUN_EVICT 3
 
 // number: an unused one, assigned by the master.
 #define LOWLAT_NUMBER_FREE UINT32_MAX
@@ -106,6 +119,9 @@
 
 // event.kind: event.text describes damage of a recording. Reading continues after it.
 #define LOWLAT_EVENT_DAMAGE 6
+
+// event.kind: the time set with lowlat_set_timer has come; it is event.due_ns.
+#define LOWLAT_EVENT_TIMER 7
 
 // Result of a function.
 enum lowlat_status
@@ -274,8 +290,10 @@ typedef struct lowlat_reads {
     size_t key_count;
     // LOWLAT_KEYS_...
     uint32_t which;
-    // 0.
-    uint32_t reserved;
+    // LOWLAT_OVERRUN_...
+    uint32_t overrun;
+    // With LOWLAT_OVERRUN_EVICT: maximum number of pending records.
+    uint64_t behind_max;
 } lowlat_reads;
 
 // Options of a node. Start with lowlat_node_options_default(), which sets the first two fields.
@@ -327,6 +345,16 @@ typedef struct lowlat_strategy_options {
     size_t instrument_count;
     // Bytes of its orders' ring: a power of two, at least 4096; 0: 1 MiB.
     uint64_t capacity_bytes;
+    // LOWLAT_OVERRUN_... for quotes.
+    uint32_t overrun;
+    // 0.
+    uint32_t reserved;
+    // With LOWLAT_OVERRUN_EVICT: maximum number of pending quotes.
+    uint64_t behind_max;
+    // Other streams that it reads.
+    const struct lowlat_reads *reads;
+    // Number of reads.
+    size_t reads_count;
 } lowlat_strategy_options;
 
 // An event of a node or a recording. It and what it points to are valid as long as a record is.
@@ -343,6 +371,8 @@ typedef struct lowlat_event {
     uint64_t lost;
     // A command, a description of damage, why records are missing from a recording; else NULL.
     const char *text;
+    // The time of a timer.
+    uint64_t due_ns;
 } lowlat_event;
 
 // Called by lowlat_poll with each event. It may publish and send orders through `node`, and read records;
@@ -384,11 +414,11 @@ lowlat_status lowlat_join(const struct lowlat_node_options *options, struct lowl
 // Joins as a strategy, and returns a node, to be released with lowlat_leave. Otherwise like lowlat_join.
 lowlat_status lowlat_join_strategy(const struct lowlat_strategy_options *options, struct lowlat_node **node);
 
-// Opens the recording in a directory. `streams` is a stream's name, or a prefix and a star ("orders.*"); NULL:
-// all. Release it with lowlat_journal_close.
-lowlat_status lowlat_journal_open(const char *folder,
-                                  const char *streams,
-                                  struct lowlat_journal **journal);
+// lowlat_journal_open, which programs call, with the version of its header.
+lowlat_status lowlat_journal_open_version(uint32_t abi_version,
+                                          const char *folder,
+                                          const char *streams,
+                                          struct lowlat_journal **journal);
 
 // Returns the next event: LOWLAT_EVENT_RECORD, LOWLAT_EVENT_LOST or LOWLAT_EVENT_DAMAGE. The status is
 // LOWLAT_STATUS_END if there is none. The event is valid until the next call.
@@ -404,6 +434,17 @@ lowlat_status lowlat_poll(struct lowlat_node *node, lowlat_handler handler, void
 // `until_ns` (lowlat_now_ns; UINT64_MAX: no limit). Signals do not end it: pass a limit if a flag must be
 // checked.
 lowlat_status lowlat_wait(struct lowlat_node *node, uint64_t until_ns);
+
+// A poll from `at_ns` of the pipeline's clock on returns LOWLAT_EVENT_TIMER, once, and no wait lasts longer. Replaces the
+// time set before; UINT64_MAX sets none. A handler may call it.
+lowlat_status lowlat_set_timer(struct lowlat_node *node,
+                               uint64_t at_ns);
+
+// Sets `descriptor` to one that is readable while a poll may find something, for epoll and the like. Each time it is
+// readable, call lowlat_poll; it is readable now and then without an event, too. From then on a thread of this library
+// waits for the node, which does not spin any more. It is valid until lowlat_leave; do not read or close it.
+lowlat_status lowlat_node_descriptor(struct lowlat_node *node,
+                                     int *descriptor);
 
 // Why the node ended, according to the last poll or wait. LOWLAT_STATUS_OK while it may continue, and after
 // its master has stopped it, which is the normal end. LOWLAT_STATUS_MASTER_GONE if the master died,
@@ -465,6 +506,13 @@ static inline lowlat_strategy_options lowlat_strategy_options_default(void)
     options.abi_version = LOWLAT_ABI_VERSION;
     options.number = LOWLAT_NUMBER_FREE;
     return options;
+}
+
+// Opens the recording in a directory. `streams` is a stream's name, or a prefix and a star ("orders.*"); NULL: all.
+// Release it with lowlat_journal_close.
+static inline lowlat_status lowlat_journal_open(const char *folder, const char *streams, lowlat_journal **journal)
+{
+    return lowlat_journal_open_version(LOWLAT_ABI_VERSION, folder, streams, journal);
 }
 
 #endif /* LOWLAT_H */

@@ -128,6 +128,7 @@ pub fn of_publish(error: NodePublishError) -> Status {
     let status = match error {
         NodePublishError::NoStream => Status::NoStream,
         NodePublishError::Forked { .. } => Status::Forked,
+        NodePublishError::Instrument { .. } => Status::Argument,
         NodePublishError::Refused(stream::PublishError::Fenced { .. }) => Status::Fenced,
         NodePublishError::Refused(stream::PublishError::TooLong { .. }) => Status::TooLong,
         NodePublishError::Refused(stream::PublishError::NoCredit { .. }) => Status::NoCredit,

@@ -5,9 +5,10 @@ use crate::{
     error::{Status, fail, guard, null, of_join},
     node::Node,
 };
-use lowlat_node::{Join, Keys, STRATEGIES_MAX, Strategies, Wait, Writes};
+use lowlat_node::{Join, Keys, Overrun, Reads, STRATEGIES_MAX, Strategies, Wait, Writes, strategy};
 use std::{
     ffi::{CStr, OsStr, c_char},
+    fmt::Display,
     os::unix::ffi::OsStrExt,
     path::Path,
 };
@@ -25,6 +26,16 @@ pub const LOWLAT_KEYS_ALL: u32 = 0;
 pub const LOWLAT_KEYS_ONLY: u32 = 1;
 /// which: those with the node's own number.
 pub const LOWLAT_KEYS_OWN: u32 = 2;
+
+/// overrun: records that find the reader's ring full are lost, and it learns their number, in place.
+pub const LOWLAT_OVERRUN_GAP: u32 = 0;
+/// overrun: the reader gets the latest record of each instrument.
+pub const LOWLAT_OVERRUN_CONFLATE: u32 = 1;
+/// overrun: nothing is lost; while the reader has no room, its publisher gets LOWLAT_STATUS_NO_CREDIT. Only for streams
+/// whose writer accepts that, which are those of orders; for others it equals LOWLAT_OVERRUN_GAP.
+pub const LOWLAT_OVERRUN_CREDIT: u32 = 2;
+/// overrun: a reader with more pending records than behind_max loses all of them and learns their number.
+pub const LOWLAT_OVERRUN_EVICT: u32 = 3;
 
 /// number: an unused one, assigned by the master.
 pub const LOWLAT_NUMBER_FREE: u32 = u32::MAX;
@@ -46,8 +57,10 @@ pub struct NodeReads {
     pub key_count: usize,
     /// LOWLAT_KEYS_...
     pub which: u32,
-    /// 0.
-    pub reserved: u32,
+    /// LOWLAT_OVERRUN_...
+    pub overrun: u32,
+    /// With LOWLAT_OVERRUN_EVICT: maximum number of pending records.
+    pub behind_max: u64,
 }
 
 /// Options of a node. Start with lowlat_node_options_default(), which sets the first two fields.
@@ -103,6 +116,16 @@ pub struct StrategyNodeOptions {
     pub instrument_count: usize,
     /// Bytes of its orders' ring: a power of two, at least 4096; 0: 1 MiB.
     pub capacity_bytes: u64,
+    /// LOWLAT_OVERRUN_... for quotes.
+    pub overrun: u32,
+    /// 0.
+    pub reserved: u32,
+    /// With LOWLAT_OVERRUN_EVICT: maximum number of pending quotes.
+    pub behind_max: u64,
+    /// Other streams that it reads.
+    pub reads: *const NodeReads,
+    /// Number of reads.
+    pub reads_count: usize,
 }
 
 /// Joins the master that listens at a socket, and returns a node, to be released with lowlat_leave. Once it
@@ -129,9 +152,7 @@ pub unsafe extern "C" fn lowlat_join(options: *const NodeOptions, node: *mut *mu
             gives_credit: false,
         });
         // SAFETY: as above: this many of them.
-        let reads = unsafe { list(options.reads, options.reads_count, "reads") }?;
-        // SAFETY: as above, of each of them.
-        let reads = reads.iter().map(|reads| unsafe { reads_of(reads) }).collect::<Result<_, _>>()?;
+        let reads = unsafe { all_reads(options.reads, options.reads_count) }?;
         let wait = wait(options.wait)?;
         let (name, role) = (name.to_owned(), role.to_owned());
         // Fields added to the struct later keep their default.
@@ -167,8 +188,10 @@ pub unsafe extern "C" fn lowlat_join_strategy(
         // SAFETY: as above: this many of them.
         let instruments = unsafe { list(options.instruments, options.instrument_count, "instruments") }?;
         let (wait, capacity_bytes) = (wait(options.wait)?, capacity(options.capacity_bytes));
-        let join =
-            lowlat_node::strategy::join(name, "strategy", strategies, instruments, capacity_bytes, wait);
+        let join = strategy::join(name, "strategy", strategies, instruments, capacity_bytes, wait);
+        let mut join = strategy::with_overrun(join, overrun(options.overrun, options.behind_max)?);
+        // SAFETY: as above: this many of them.
+        join.reads.extend(unsafe { all_reads(options.reads, options.reads_count) }?);
         // SAFETY: the caller passes space for a pointer, or NULL.
         unsafe { join_as(socket, &join, node) }
     };
@@ -188,6 +211,15 @@ unsafe fn join_as(socket: &Path, join: &Join, node: *mut *mut Node) -> Result<()
     Ok(())
 }
 
+/// The status for a program that was compiled with the header of another version; `what` it wanted to do.
+pub fn other_version(what: &dyn Display) -> Status {
+    let text = format_args!(
+        "cannot {what}: this library has interface {LOWLAT_ABI_VERSION}\n\
+         hint: compile with the library's lowlat.h, and start with the default options"
+    );
+    fail(Status::Version, &text)
+}
+
 /// Checks that options are of this version of the library.
 ///
 /// # Safety
@@ -202,12 +234,10 @@ unsafe fn checked<'a, T>(
     // SAFETY: not NULL, and the caller guarantees that it starts with two numbers, whatever its length.
     let (size_bytes, abi_version) = unsafe { options.cast::<[u32; 2]>().read() }.into();
     if abi_version != LOWLAT_ABI_VERSION || usize::try_from(size_bytes).ok() != Some(size_of::<T>()) {
-        let text = format_args!(
-            "cannot use options of interface {abi_version} with {size_bytes} bytes: this library has interface {LOWLAT_ABI_VERSION} \
-             with {} bytes\nhint: start with the default options, and compile with the library's lowlat.h",
+        return Err(other_version(&format_args!(
+            "use options of interface {abi_version} with {size_bytes} bytes instead of {}",
             size_of::<T>()
-        );
-        return Err(fail(Status::Version, &text));
+        )));
     }
     // SAFETY: not NULL, and of the size set by the caller's compiler, which equals the size that is read here.
     let options = unsafe { &*options };
@@ -265,8 +295,17 @@ unsafe fn list<'a, T>(first: *const T, count: usize, what: &str) -> Result<&'a [
 }
 
 /// # Safety
+/// This many exist there, with pointers as documented for [`NodeReads`], or none.
+unsafe fn all_reads(first: *const NodeReads, count: usize) -> Result<Vec<Reads>, Status> {
+    // SAFETY: guaranteed by the caller.
+    let reads = unsafe { list(first, count, "reads") }?;
+    // SAFETY: as above, of each of them.
+    reads.iter().map(|reads| unsafe { reads_of(reads) }).collect()
+}
+
+/// # Safety
 /// Its pointers are as documented for [`NodeReads`], or NULL.
-unsafe fn reads_of(reads: &NodeReads) -> Result<lowlat_node::Reads, Status> {
+unsafe fn reads_of(reads: &NodeReads) -> Result<Reads, Status> {
     // SAFETY: guaranteed by the caller.
     let (streams, keys) =
         unsafe { (text(reads.streams, "streams")?, list(reads.keys, reads.key_count, "keys")?) };
@@ -281,7 +320,22 @@ unsafe fn reads_of(reads: &NodeReads) -> Result<lowlat_node::Reads, Status> {
             return Err(fail(Status::Argument, &text));
         }
     };
-    Ok(lowlat_node::Reads { streams: streams.to_owned(), keys, overrun: lowlat_node::Overrun::default() })
+    Ok(Reads { streams: streams.to_owned(), keys, overrun: overrun(reads.overrun, reads.behind_max)? })
+}
+
+fn overrun(overrun: u32, behind_max: u64) -> Result<Overrun, Status> {
+    match overrun {
+        LOWLAT_OVERRUN_GAP => Ok(Overrun::Gap),
+        LOWLAT_OVERRUN_CONFLATE => Ok(Overrun::Conflate),
+        LOWLAT_OVERRUN_CREDIT => Ok(Overrun::Credit),
+        LOWLAT_OVERRUN_EVICT => Ok(Overrun::Evict { behind_max }),
+        found => {
+            let text = format_args!(
+                "overrun {found}: expected a LOWLAT_OVERRUN_ of {LOWLAT_OVERRUN_GAP} to {LOWLAT_OVERRUN_EVICT}"
+            );
+            Err(fail(Status::Argument, &text))
+        }
+    }
 }
 
 fn wait(wait: u32) -> Result<Wait, Status> {

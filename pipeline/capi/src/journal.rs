@@ -1,8 +1,9 @@
 //! Recordings.
 
 use crate::{
+    LOWLAT_ABI_VERSION,
     error::{Status, fail, guard, null},
-    join::{optional, path},
+    join::{optional, other_version, path},
     records::{Event, LOWLAT_EVENT_DAMAGE, LOWLAT_EVENT_LOST, Record, RecordStamp},
     text::Text,
 };
@@ -34,15 +35,18 @@ pub struct JournalHandle {
     is_broken: bool,
 }
 
-/// Opens the recording in a directory. `streams` is a stream's name, or a prefix and a star ("orders.*"); NULL:
-/// all. Release it with lowlat_journal_close.
+/// lowlat_journal_open, which programs call, with the version of its header.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn lowlat_journal_open(
+pub unsafe extern "C" fn lowlat_journal_open_version(
+    abi_version: u32,
     folder: *const c_char,
     streams: *const c_char,
     journal: *mut *mut JournalHandle,
 ) -> Status {
     let open = || {
+        if abi_version != LOWLAT_ABI_VERSION {
+            return Err(other_version(&format_args!("open a recording with interface {abi_version}")));
+        }
         if journal.is_null() {
             return Err(null("journal"));
         }
@@ -93,7 +97,7 @@ pub unsafe extern "C" fn lowlat_journal_next(
 pub unsafe extern "C" fn lowlat_journal_close(journal: *mut JournalHandle) -> Status {
     let close = || {
         if !journal.is_null() {
-            // SAFETY: it came from Box::into_raw in `lowlat_journal_open`, and the caller does not use it any
+            // SAFETY: it came from Box::into_raw in `lowlat_journal_open_version`, and the caller does not use it any
             // more.
             drop(unsafe { Box::from_raw(journal) });
         }

@@ -31,9 +31,9 @@ pub use {decode::*, error::*, join::*, journal::*, node::*, publish::*, records:
 
 use std::ffi::{CStr, c_char};
 
-/// Version of this interface: of its structs, statuses and functions. Joining checks that the program was
-/// compiled with the header of the library in use.
-pub const LOWLAT_ABI_VERSION: u32 = 2;
+/// Version of this interface: of its structs, statuses and functions. Joining a master and opening a recording check
+/// that the program was compiled with the header of the library in use.
+pub const LOWLAT_ABI_VERSION: u32 = 3;
 
 const VERSION: &CStr = match CStr::from_bytes_with_nul(concat!(env!("CARGO_PKG_VERSION"), "\0").as_bytes()) {
     Ok(version) => version,

@@ -3,8 +3,8 @@
 use crate::{
     error::{Status, fail, guard, null, of_ended, this_thread},
     records::{
-        Event, LOWLAT_EVENT_BEGIN, LOWLAT_EVENT_COMMAND, LOWLAT_EVENT_LOST, LOWLAT_EVENT_STOP, Record,
-        RecordStamp,
+        Event, LOWLAT_EVENT_BEGIN, LOWLAT_EVENT_COMMAND, LOWLAT_EVENT_LOST, LOWLAT_EVENT_STOP,
+        LOWLAT_EVENT_TIMER, Record, RecordStamp,
     },
     text::Text,
 };
@@ -16,7 +16,8 @@ use lowlat_node::{
 };
 use std::{
     cell::{Cell, RefCell, UnsafeCell},
-    ffi::c_void,
+    ffi::{c_int, c_void},
+    os::fd::AsRawFd as _,
     ptr,
     sync::{
         Arc,
@@ -130,14 +131,19 @@ impl Node {
         Err(fail(Status::Busy, &text))
     }
 
+    /// True if this thread is in a function of the node, so in its handler.
+    fn is_in_handler(&self) -> bool {
+        // Relaxed: only this thread stores its own number.
+        self.user.load(Ordering::Relaxed) == this_thread()
+    }
+
     /// Uses the publisher, inside and outside of a handler.
     pub(crate) fn publish_with(
         &self,
         what: &str,
         work: impl FnOnce(&mut Publisher) -> Result<(), Status>,
     ) -> Result<(), Status> {
-        // Relaxed: only this thread stores its own number.
-        if self.user.load(Ordering::Relaxed) != this_thread() {
+        if !self.is_in_handler() {
             return work(self.enter(what)?.inner().node.publisher());
         }
         let current = self.current.replace(ptr::null_mut());
@@ -239,6 +245,11 @@ pub unsafe extern "C" fn lowlat_poll(
                     command.set(text);
                     give(&Event { text: command.as_ptr(), ..Event::new(LOWLAT_EVENT_COMMAND) });
                 }
+                lowlat_node::Event::Timer { due_ns } => {
+                    give(&Event { due_ns, ..Event::new(LOWLAT_EVENT_TIMER) });
+                }
+                // C programs ignore unknown kinds.
+                _ => {}
             }
         });
         drop(entered);
@@ -264,6 +275,41 @@ pub unsafe extern "C" fn lowlat_wait(node: *mut Node, until_ns: u64) -> Status {
     };
     // SAFETY: NULL or a node, as the caller guarantees.
     unsafe { with(node, wait) }
+}
+
+/// A poll from `at_ns` of the pipeline's clock on returns LOWLAT_EVENT_TIMER, once, and no wait lasts longer. Replaces the
+/// time set before; UINT64_MAX sets none. A handler may call it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lowlat_set_timer(node: *mut Node, at_ns: u64) -> Status {
+    let set = |node: &Node| {
+        if node.is_in_handler() {
+            return node.publish_with("lowlat_set_timer", |publisher| {
+                publisher.set_timer(at_ns);
+                Ok(())
+            });
+        }
+        node.enter("lowlat_set_timer")?.inner().node.set_timer(at_ns);
+        Ok(())
+    };
+    // SAFETY: NULL or a node, as the caller guarantees.
+    unsafe { with(node, set) }
+}
+
+/// Sets `descriptor` to one that is readable while a poll may find something, for epoll and the like. Each time it is
+/// readable, call lowlat_poll; it is readable now and then without an event, too. From then on a thread of this library
+/// waits for the node, which does not spin any more. It is valid until lowlat_leave; do not read or close it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lowlat_node_descriptor(node: *mut Node, descriptor: *mut c_int) -> Status {
+    let open = |node: &Node| {
+        // SAFETY: NULL, or space for a number, as the caller guarantees.
+        let descriptor = unsafe { descriptor.as_mut() }.ok_or_else(|| null("descriptor"))?;
+        let mut entered = node.enter("lowlat_node_descriptor")?;
+        let opened = entered.inner().node.descriptor().map_err(|error| fail(Status::System, &error))?;
+        *descriptor = opened.as_raw_fd();
+        Ok(())
+    };
+    // SAFETY: NULL or a node, as the caller guarantees.
+    unsafe { with(node, open) }
 }
 
 /// Why the node ended, according to the last poll or wait. LOWLAT_STATUS_OK while it may continue, and after

@@ -50,6 +50,8 @@ pub const LOWLAT_EVENT_STOP: u32 = 4;
 pub const LOWLAT_EVENT_COMMAND: u32 = 5;
 /// event.kind: event.text describes damage of a recording. Reading continues after it.
 pub const LOWLAT_EVENT_DAMAGE: u32 = 6;
+/// event.kind: the time set with lowlat_set_timer has come; it is event.due_ns.
+pub const LOWLAT_EVENT_TIMER: u32 = 7;
 
 /// Header fields of a record, besides its payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -108,6 +110,8 @@ pub struct Event {
     pub lost: u64,
     /// A command, a description of damage, why records are missing from a recording; else NULL.
     pub text: *const c_char,
+    /// The time of a timer.
+    pub due_ns: u64,
 }
 
 /// Best bid and offer of an instrument, which is stamp.instrument. Prices in LOWLAT_PRICE_SCALE-ths.
@@ -201,7 +205,8 @@ impl RecordStamp {
 
 impl Event {
     pub(crate) fn new(kind: u32) -> Self {
-        Self { kind, reserved: 0, stream: ptr::null(), record: ptr::null(), lost: 0, text: ptr::null() }
+        let (stream, record, text) = (ptr::null(), ptr::null(), ptr::null());
+        Self { kind, reserved: 0, stream, record, lost: 0, text, due_ns: 0 }
     }
 
     pub(crate) fn of_record(record: &Record) -> Self {

@@ -36,7 +36,7 @@ fn read_in_c(streams: Option<&CStr>) -> Vec<(String, u64, Vec<u8>)> {
     unsafe {
         let pattern = streams.map_or(ptr::null(), CStr::as_ptr);
         assert_eq!(
-            lowlat_journal_open(folder.as_ptr(), pattern, &mut journal),
+            lowlat_journal_open_version(lowlat_abi_version(), folder.as_ptr(), pattern, &mut journal),
             Status::Ok,
             "{}",
             last_error()
@@ -96,11 +96,25 @@ fn invalid_recordings_are_reported() {
     let mut journal = ptr::null_mut();
     // SAFETY: texts and pointers are local; NULL is reported.
     unsafe {
-        assert_eq!(lowlat_journal_open(path.as_ptr(), ptr::null(), &mut journal), Status::Journal);
+        assert_eq!(
+            lowlat_journal_open_version(lowlat_abi_version(), path.as_ptr(), ptr::null(), &mut journal),
+            Status::Journal
+        );
         assert!(last_error().contains(folder.path().to_str().unwrap()), "{}", last_error());
-        assert_eq!(lowlat_journal_open(golden.as_ptr(), c"nobody".as_ptr(), &mut journal), Status::Journal);
+        assert_eq!(
+            lowlat_journal_open_version(
+                lowlat_abi_version(),
+                golden.as_ptr(),
+                c"nobody".as_ptr(),
+                &mut journal
+            ),
+            Status::Journal
+        );
         assert!(last_error().contains("nobody"), "{}", last_error());
-        assert_eq!(lowlat_journal_open(ptr::null(), ptr::null(), &mut journal), Status::Argument);
+        assert_eq!(
+            lowlat_journal_open_version(lowlat_abi_version(), ptr::null(), ptr::null(), &mut journal),
+            Status::Argument
+        );
         assert_eq!(lowlat_journal_next(ptr::null_mut(), &mut ptr::null()), Status::Argument);
         assert_eq!(lowlat_journal_close(ptr::null_mut()), Status::Ok);
     }
@@ -115,7 +129,7 @@ fn damage_is_reported_with_its_place_and_other_records_are_read() {
     // SAFETY: texts and pointers are local, and events are read before the next call.
     unsafe {
         assert_eq!(
-            lowlat_journal_open(path.as_ptr(), ptr::null(), &mut journal),
+            lowlat_journal_open_version(lowlat_abi_version(), path.as_ptr(), ptr::null(), &mut journal),
             Status::Ok,
             "{}",
             last_error()

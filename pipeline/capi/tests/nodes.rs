@@ -36,6 +36,31 @@ fn options(socket: &CStr, name: &'static CStr) -> NodeOptions {
     }
 }
 
+/// All records of these streams.
+fn reads_of(streams: *const c_char) -> NodeReads {
+    let which = LOWLAT_KEYS_ALL;
+    NodeReads { streams, keys: ptr::null(), key_count: 0, which, overrun: LOWLAT_OVERRUN_GAP, behind_max: 0 }
+}
+
+fn strategy_options(socket: &CStr, name: &'static CStr) -> StrategyNodeOptions {
+    StrategyNodeOptions {
+        size_bytes: u32::try_from(size_of::<StrategyNodeOptions>()).unwrap(),
+        abi_version: LOWLAT_ABI_VERSION,
+        socket: socket.as_ptr(),
+        name: name.as_ptr(),
+        number: LOWLAT_NUMBER_FREE,
+        wait: LOWLAT_WAIT_FAST,
+        instruments: ptr::null(),
+        instrument_count: 0,
+        capacity_bytes: 0,
+        overrun: LOWLAT_OVERRUN_GAP,
+        reserved: 0,
+        behind_max: 0,
+        reads: ptr::null(),
+        reads_count: 0,
+    }
+}
+
 fn join(options: &NodeOptions) -> Result<*mut Node, (Status, String)> {
     let mut node = ptr::null_mut();
     // SAFETY: the options' texts outlive the call.
@@ -118,8 +143,7 @@ fn published_records_are_read_without_allocating() {
     let socket = c_path(&master.socket());
     let writer = join(&NodeOptions { writes: c"numbers".as_ptr(), ..options(&socket, c"writer") }).unwrap();
     let (keys, streams) = ([1, 3], c"num*".as_ptr());
-    let wants =
-        NodeReads { streams, keys: keys.as_ptr(), key_count: 2, which: LOWLAT_KEYS_ONLY, reserved: 0 };
+    let wants = NodeReads { keys: keys.as_ptr(), key_count: 2, which: LOWLAT_KEYS_ONLY, ..reads_of(streams) };
     let reader = NodeOptions { reads: &raw const wants, reads_count: 1, ..options(&socket, c"reader") };
     // The writer learns of the reader by polling, after the begin; before that it waits for no reader.
     let reader = join(&reader).unwrap();
@@ -190,8 +214,12 @@ fn failed_joins_are_reported() {
     check(NodeOptions { name: c"\xff".as_ptr(), ..good }, Status::Argument, "UTF-8");
     check(NodeOptions { wait: 3, ..good }, Status::Argument, "wait 3");
     check(NodeOptions { reads_count: 1, ..good }, Status::Argument, "reads is NULL");
-    let wants = NodeReads { streams: c"md".as_ptr(), keys: ptr::null(), key_count: 0, which: 9, reserved: 0 };
-    check(NodeOptions { reads: &raw const wants, reads_count: 1, ..good }, Status::Argument, "which 9");
+    for (wants, text) in [
+        (NodeReads { which: 9, ..reads_of(c"md".as_ptr()) }, "which 9"),
+        (NodeReads { overrun: 9, ..reads_of(c"md".as_ptr()) }, "overrun 9"),
+    ] {
+        check(NodeOptions { reads: &raw const wants, reads_count: 1, ..good }, Status::Argument, text);
+    }
     // SAFETY: NULL is reported, whatever it stands for.
     unsafe {
         let mut node = ptr::null_mut();
@@ -213,17 +241,7 @@ fn failed_joins_are_reported() {
 fn strategies_and_names_are_refused_with_a_reason() {
     let master = MasterThread::start(|_| ());
     let socket = c_path(&master.socket());
-    let strategy = |name: &'static CStr, number| StrategyNodeOptions {
-        size_bytes: u32::try_from(size_of::<StrategyNodeOptions>()).unwrap(),
-        abi_version: LOWLAT_ABI_VERSION,
-        socket: socket.as_ptr(),
-        name: name.as_ptr(),
-        number,
-        wait: LOWLAT_WAIT_FAST,
-        instruments: ptr::null(),
-        instrument_count: 0,
-        capacity_bytes: 0,
-    };
+    let strategy = |name, number| StrategyNodeOptions { number, ..strategy_options(&socket, name) };
     let mut node = ptr::null_mut();
     let mut order = Order { side: 5, price: 1, quantity: 1, ..Order::default() };
     // SAFETY: all is local or of the library.
@@ -271,4 +289,60 @@ fn a_dropped_node_learns_it_and_cannot_publish() {
     assert_eq!(publish(node, 0, b"late").0, Status::Fenced);
     // SAFETY: as above, and it is not used any more.
     assert_eq!(unsafe { lowlat_leave(node) }, Status::Ok);
+}
+
+/// What a handler heard: kinds of events, and the time of a timer.
+#[derive(Default)]
+struct Heard {
+    kinds: Vec<u32>,
+    due_ns: u64,
+}
+
+/// Sets a timer of one millisecond at each record.
+unsafe extern "C" fn hear(user: *mut c_void, node: *mut Node, event: *const Event) {
+    // SAFETY: the test passes a `Heard`, and the library an event.
+    let (heard, event) = unsafe { (&mut *user.cast::<Heard>(), &*event) };
+    heard.kinds.push(event.kind);
+    match event.kind {
+        // SAFETY: the node is the one that is polled.
+        LOWLAT_EVENT_RECORD => unsafe {
+            assert_eq!(lowlat_set_timer(node, lowlat_now_ns() + 1_000_000), Status::Ok);
+        },
+        LOWLAT_EVENT_TIMER => heard.due_ns = event.due_ns,
+        _ => {}
+    }
+}
+
+#[test]
+fn a_strategy_reads_other_streams_has_a_timer_and_a_descriptor() {
+    let master = MasterThread::start(|_| ());
+    let socket = c_path(&master.socket());
+    let reads = NodeReads { overrun: LOWLAT_OVERRUN_CONFLATE, ..reads_of(c"signals".as_ptr()) };
+    let asked =
+        StrategyNodeOptions { reads: &raw const reads, reads_count: 1, ..strategy_options(&socket, c"s") };
+    let (mut node, mut descriptor, mut heard) = (ptr::null_mut(), -1, Heard::default());
+    // SAFETY: all is local or of the library, and outlives the calls.
+    unsafe {
+        assert_eq!(lowlat_join_strategy(&asked, &mut node), Status::Ok, "{}", words(lowlat_last_error()));
+        assert_eq!(lowlat_node_descriptor(node, ptr::null_mut()), Status::Argument);
+        assert_eq!(lowlat_node_descriptor(node, &mut descriptor), Status::Ok);
+    }
+    let writer = join(&NodeOptions { writes: c"signals".as_ptr(), ..options(&socket, c"writer") }).unwrap();
+    for instrument in [2, 2] {
+        assert_eq!(publish(writer, instrument, b"up").0, Status::Ok);
+    }
+    // SAFETY: it is valid until the node is released.
+    let readable = unsafe { std::os::fd::BorrowedFd::borrow_raw(descriptor) };
+    master_thread::until("the timer", || {
+        let mut waited = [rustix::event::PollFd::new(&readable, rustix::event::PollFlags::IN)];
+        rustix::event::poll(&mut waited, None).unwrap();
+        // SAFETY: as above.
+        unsafe {
+            assert_eq!(lowlat_poll(node, Some(hear), (&raw mut heard).cast(), ptr::null_mut()), Status::Ok);
+        }
+        heard.due_ns > 0
+    });
+    assert_eq!(heard.kinds, [LOWLAT_EVENT_RECORD, LOWLAT_EVENT_TIMER], "the latest record, then the timer");
+    // SAFETY: they are not used any more.
+    assert_eq!(unsafe { (lowlat_leave(node), lowlat_leave(writer)) }, (Status::Ok, Status::Ok));
 }

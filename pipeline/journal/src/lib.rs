@@ -13,7 +13,9 @@
 
 mod bytes;
 pub mod damage;
+#[cfg(feature = "diff")]
 pub mod diff;
+#[cfg(feature = "export")]
 pub mod export;
 pub mod layout;
 pub mod read;

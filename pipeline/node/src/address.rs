@@ -20,7 +20,7 @@ use std::{
 /// Longest path of a unix socket, in bytes (unix(7): sun_path, including its terminator).
 const SOCKET_PATH_BYTES_MAX: usize = 107;
 /// Longest name of a master, a node or a stream, in bytes.
-const NAME_BYTES_MAX: usize = 64;
+pub const NAME_BYTES_MAX: usize = 64;
 /// Bytes read from a lock: a process id.
 const LOCK_BYTES_MAX: u64 = 32;
 

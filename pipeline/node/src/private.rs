@@ -25,14 +25,20 @@ use std::{
 /// Mode bits that let other users write.
 const WRITABLE: u32 = 0o022;
 const STICKY: u32 = 0o1000;
+const SOCKET_HINT: &str = "name the socket of a running master: master.sock in its run folder";
 
 /// A system error; `doing` names the attempted operation.
 pub fn refused(path: &Path, doing: &str, source: impl Into<io::Error>) -> Refusal {
     let source = source.into();
-    let words = format!(
-        "cannot {doing} {}: {source}\nhint: use a directory that this user can write, on a disk with free space; XDG_RUNTIME_DIR names that of run folders",
-        path.display()
-    );
+    let hint = "use a directory that this user can write, on a disk with free space; XDG_RUNTIME_DIR names that of run folders";
+    failed(path, doing, &source, hint)
+}
+
+fn failed(path: &Path, doing: &str, source: &io::Error, hint: &str) -> Refusal {
+    // Quoted if there is anything in it that is not shown as it is.
+    let shown = path.to_str().filter(|text| !text.contains(char::is_control)).map(str::to_owned);
+    let shown = shown.unwrap_or_else(|| format!("{:?}", path.as_os_str().to_string_lossy()));
+    let words = format!("cannot {doing} {shown}: {source}\nhint: {hint}");
     Refusal::path(words, source.kind() == io::ErrorKind::NotFound)
 }
 
@@ -81,9 +87,13 @@ pub fn file(directory: impl AsFd, path: &Path, flags: OFlags) -> Result<File, Re
 /// Checks that no other user can have created this socket here.
 pub fn check_socket(path: &Path) -> Result<(), Refusal> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if path.as_os_str().as_bytes().contains(&0) {
+        let source = io::Error::other("a path cannot contain a NUL character");
+        return Err(failed(path, "use the socket", &source, SOCKET_HINT));
+    }
     let directory = walk(folder, false)?;
     let stat = statat(directory, name_of(path), AtFlags::SYMLINK_NOFOLLOW)
-        .map_err(|errno| refused(path, "find", errno))?;
+        .map_err(|errno| failed(path, "use the socket", &errno.into(), SOCKET_HINT))?;
     expect(path, &stat, FileType::Socket, "a master's socket")?;
     expect_trusted_owner(path, &stat, root_of_namespace())
 }

@@ -328,6 +328,37 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    /// The little-endian number of these bytes of a payload.
+    fn at(payload: &[u8], offset: usize, bytes: usize) -> u64 {
+        let mut word = [0; 8];
+        word[..bytes].copy_from_slice(&payload[offset..offset + bytes]);
+        u64::from_le_bytes(word)
+    }
+
+    /// As docs/formats.md tells readers without lowlat.
+    #[test]
+    fn fields_are_at_their_documented_offsets() {
+        let origin = Origin { packet_ns: 11, sequence: 12, read_after_ns: 13 };
+        let quote = Quote { scheduled_ns: 1, bid: 2, ask: 3, last: -4, bid_size: 5, ask_size: 6, origin };
+        let bytes = quote.encode();
+        assert_eq!([0, 8, 16, 40, 48].map(|offset| at(&bytes, offset, 8)), [1, 2, 3, 11, 12]);
+        assert_eq!(at(&bytes, 24, 8).cast_signed(), -4);
+        assert_eq!([32, 36, 56].map(|offset| at(&bytes, offset, 4)), [5, 6, 13]);
+        let side = Side::Sell;
+        let order = Order { number: 1, scheduled_ns: 2, received_ns: 3, price: 4, quantity: 5, side, origin };
+        let bytes = order.encode();
+        assert_eq!([0, 8, 16, 24, 40, 48, 56].map(|offset| at(&bytes, offset, 8)), [1, 2, 3, 4, 1, 11, 12]);
+        assert_eq!([32, 36].map(|offset| at(&bytes, offset, 4)), [5, 13]);
+        let outcome = Outcome::Rejected(Reject::OverLimit);
+        let answer =
+            Answer { order_number: 1, outcome, received_ns: 2, price: 3, quantity: 4, instrument: 5, side };
+        let bytes = answer.encode();
+        assert_eq!(
+            [0, 8, 16, 24, 32, 40, 48, 56].map(|offset| at(&bytes, offset, 8)),
+            [1, 19, 2, 3, 4, 1, 5, 0]
+        );
+    }
+
     fn outcomes() -> impl Strategy<Value = Outcome> {
         prop_oneof![
             Just(Outcome::Accepted),

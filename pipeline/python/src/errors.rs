@@ -14,11 +14,22 @@ create_exception!(lowlat, JoinError, LowlatError, "Joining the master failed.");
 create_exception!(lowlat, PublishError, LowlatError, "A record or an order was not published.");
 create_exception!(
     lowlat,
+    NoCredit,
+    PublishError,
+    "A reader that must not lose records has no room: retry once it has read."
+);
+create_exception!(
+    lowlat,
     Fenced,
     LowlatError,
     "The master dropped this process, and another may have replaced it: restart the program."
 );
-create_exception!(lowlat, Refused, LowlatError, "The master refused the node after it had joined.");
+create_exception!(
+    lowlat,
+    Refused,
+    JoinError,
+    "The master refused the node after it had joined: what it asked for does not fit what came later."
+);
 create_exception!(
     lowlat,
     MasterGone,
@@ -39,6 +50,7 @@ pub fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("LowlatError", py.get_type::<LowlatError>())?;
     module.add("JoinError", py.get_type::<JoinError>())?;
     module.add("PublishError", py.get_type::<PublishError>())?;
+    module.add("NoCredit", py.get_type::<NoCredit>())?;
     module.add("Fenced", py.get_type::<Fenced>())?;
     module.add("Refused", py.get_type::<Refused>())?;
     module.add("MasterGone", py.get_type::<MasterGone>())?;
@@ -54,11 +66,16 @@ pub fn value(text: &dyn Display) -> PyErr {
 pub fn of_publish(error: NodePublishError) -> PyErr {
     match error {
         NodePublishError::Refused(stream::PublishError::Fenced { .. }) => Fenced::new_err(error.to_string()),
+        NodePublishError::Refused(stream::PublishError::NoCredit { .. }) => {
+            NoCredit::new_err(error.to_string())
+        }
         NodePublishError::Forked { .. } => Forked::new_err(error.to_string()),
         NodePublishError::NoStream => PublishError::new_err(
             "cannot publish: this node joined without a stream\nhint: pass writes=NAME to join_node",
         ),
-        NodePublishError::Refused(_) => PublishError::new_err(error.to_string()),
+        NodePublishError::Instrument { .. } | NodePublishError::Refused(_) => {
+            PublishError::new_err(error.to_string())
+        }
     }
 }
 

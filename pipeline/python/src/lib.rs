@@ -3,6 +3,7 @@
 //! `lowlat.pyi` documents it for readers and type checkers; a test compares it with the module. Waiting
 //! functions release the interpreter lock, and check for Ctrl-C every 100 ms.
 
+mod arguments;
 mod errors;
 mod events;
 mod exit;

@@ -122,6 +122,27 @@ fn the_module_matches_its_stub() {
     assert!(output.status.success(), "{}", words(&output));
 }
 
+/// As mypy's stubtest judges it, which a machine need not have.
+#[test]
+fn the_stub_is_what_the_module_is() {
+    let test = "the_stub_is_what_the_module_is";
+    let Some(python) = Python::find(test) else { return };
+    let Some(module) = &python.module else { return };
+    fs::copy(Path::new(env!("CARGO_MANIFEST_DIR")).join("lowlat.pyi"), module.path().join("lowlat.pyi"))
+        .unwrap();
+    let run = |arguments: &[&str]| {
+        let mut command = Command::new(&python.program);
+        command.args(arguments).env("PYTHONPATH", module.path()).env("MYPYPATH", module.path());
+        command.current_dir(module.path()).output().unwrap()
+    };
+    if !run(&["-c", "import mypy.stubtest"]).status.success() {
+        eprintln!("skipped: {test}: no mypy: pip install mypy, and name its Python in PYTHON");
+        return;
+    }
+    let output = run(&["-m", "mypy.stubtest", "lowlat"]);
+    assert!(output.status.success(), "{}", words(&output));
+}
+
 /// Runs a strategy against a pipeline, and returns its final output.
 fn run_strategy(test: &str, script: &str, name: &'static str, number: Option<&str>) -> Option<String> {
     let python = Python::find(test)?;
@@ -156,6 +177,36 @@ fn run_strategy(test: &str, script: &str, name: &'static str, number: Option<&st
 #[test]
 fn a_strategy_in_ten_lines_answers_every_quote() {
     run_strategy("a_strategy_in_ten_lines_answers_every_quote", "examples/strategy.py", "example", None);
+}
+
+#[test]
+fn a_strategy_in_asyncio_answers_every_quote() {
+    let test = "a_strategy_in_asyncio_answers_every_quote";
+    let Some(said) = run_strategy(test, "examples/async_strategy.py", "async", None) else { return };
+    assert_eq!(said.trim_end(), format!("{QUOTES} quotes, the other task ran on"));
+}
+
+#[test]
+fn questions_are_answered_to_who_asked() {
+    let Some(python) = Python::find("questions_are_answered_to_who_asked") else { return };
+    let master = MasterThread::start(|_| ());
+    let run = |arguments: &[&str]| {
+        python.command("examples/ask.py").arg(master.socket()).args(arguments).spawn().unwrap()
+    };
+    let server = run(&["server"]);
+    master.expect(
+        "the server has joined",
+        |it| matches!(it, Happened::Joined { name, .. } if name == "server"),
+    );
+    let asks = [["one", "4", "-5"], ["other", "70", "0"]].map(|arguments| run(&arguments));
+    let told = asks.map(|child| {
+        let output = child.wait_with_output().unwrap();
+        assert!(output.status.success(), "{}", words(&output));
+        String::from_utf8(output.stdout).unwrap()
+    });
+    assert_eq!(told.each_ref().map(|text| text.trim()), ["8 -10", "140 0"]);
+    master.with(|master, _| master.stop());
+    assert!(server.wait_with_output().unwrap().status.success());
 }
 
 #[test]

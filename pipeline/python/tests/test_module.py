@@ -3,11 +3,16 @@
 Needs LOWLAT_SOCKET (a master that has not begun), LOWLAT_STUB (lowlat.pyi) and LOWLAT_RECORDING (a recording's folder).
 """
 
+import array
 import ast
+import asyncio
+import copy
 import faulthandler
 import inspect
 import os
 import pathlib
+import pickle
+import selectors
 import signal
 import tempfile
 import threading
@@ -31,7 +36,7 @@ class Stub(unittest.TestCase):
         self.values = {node.target.id for node in tree.body if isinstance(node, ast.AnnAssign)}
 
     def test_it_names_what_the_module_has(self):
-        told = set(self.classes) | set(self.functions) | public(self.values)
+        told = set(self.classes) | public(self.functions) | public(self.values)
         # A wheel has the module inside a package of the same name.
         self.assertEqual(told, public(dir(lowlat)) - {"lowlat"})
 
@@ -54,7 +59,7 @@ class Stub(unittest.TestCase):
 
         for name, node in self.functions.items():
             check(name, node.args, getattr(lowlat, name))
-        for name in ("poll", "order", "publish", "run", "leave"):
+        for name in ("poll", "order", "publish", "set_timer", "fileno", "run", "leave"):
             method = next(item for item in self.classes["Node"].body if getattr(item, "name", "") == name)
             check(name, method.args, getattr(lowlat.Node, name))
 
@@ -71,7 +76,12 @@ class Errors(unittest.TestCase):
 
     def test_wrong_values_are_named(self):
         for part, arguments in [
-            ("number 16384", {"number": 16384, "instruments": []}),
+            ("number 16384.*0 to 16383", {"number": 16384, "instruments": []}),
+            ("number -1.*0 to", {"number": -1, "instruments": []}),
+            ("instruments 4294967296.*0 to 4294967295", {"instruments": [4294967296]}),
+            ("capacity_bytes -5", {"instruments": [], "capacity_bytes": -5}),
+            ("overrun 'drop'.*evict", {"instruments": [], "overrun": "drop"}),
+            ("evict -1", {"instruments": [], "overrun": ("evict", -1)}),
             ("wait 'x'|wait \"x\"", {"number": 1, "instruments": [], "wait": "x"}),
         ]:
             with self.assertRaisesRegex(ValueError, part):
@@ -82,6 +92,14 @@ class Errors(unittest.TestCase):
             lowlat.join(SOCKET, "a b", number=1, instruments=[])
         with self.assertRaises(ValueError):
             lowlat.socket_of("a/b")
+
+        for part, arguments in [
+            ("instruments 3", {"instruments": 3}),
+            ("instruments '0'.*whole", {"instruments": ["0"]}),
+            ("reads 'md'.*tuples", {"instruments": [], "reads": ["md"]}),
+        ]:
+            with self.assertRaisesRegex(TypeError, part):
+                lowlat.join(SOCKET, "wrong", **arguments)
 
     def test_a_name_has_one_node(self):
         with lowlat.join(SOCKET, "twice", number=2, instruments=[]):
@@ -132,8 +150,106 @@ class Nodes(unittest.TestCase):
                 node.order(None, "hold", 1, 1, instrument=0)
             with self.assertRaisesRegex(TypeError, "expected the Quote"):
                 node.order("quote", "buy", 1, 1)
-            with self.assertRaises(TypeError):
-                node.order(None, "buy", 1.5, 1, instrument=0)
+            for error, part, price, quantity in [
+                (TypeError, "price 1.5", 1.5, 1),
+                (ValueError, "price 9223372036854775808.*to 9223372036854775807", 2**63, 1),
+                (ValueError, "quantity -1.*0 to 4294967295", 1, -1),
+            ]:
+                with self.assertRaisesRegex(error, part):
+                    node.order(None, "buy", price, quantity, instrument=0)
+
+    def test_payloads_have_any_buffer_and_instruments_are_below_keys(self):
+        with lowlat.join_node(SOCKET, "buffers-out", writes="buffers", keys=2) as writer:
+            with lowlat.join_node(SOCKET, "buffers-in", reads=[("buffers", None)]) as reader:
+                sent = [b"ab", bytearray(b"cd"), memoryview(b"efgh")[::2], array.array("H", [1, 2])]
+                for payload in sent:
+                    writer.poll()
+                    writer.publish(payload, kind=5, instrument=1)
+                got, deadline = [], time.monotonic() + 60
+                while len(got) < len(sent) and time.monotonic() < deadline:
+                    writer.poll()
+                    got += [event for event in reader.poll(0.01) if isinstance(event, lowlat.Record)]
+                self.assertEqual([record.payload for record in got], [bytes(memoryview(item).tobytes()) for item in sent])
+            with self.assertRaisesRegex(lowlat.PublishError, "instrument 2.*keys 0 to 1"):
+                writer.publish(b"", kind=5, instrument=2)
+            with self.assertRaisesRegex(TypeError, "payload 'text'.*memoryview"):
+                writer.publish("text", kind=5)
+            with self.assertRaisesRegex(ValueError, "kind 65536"):
+                writer.publish(b"", kind=65536)
+            # The writer's poll connects readers, so the refusal comes to a reader that asks for too much.
+            with self.assertRaisesRegex(lowlat.JoinError, "keys are 0 to 1"):
+                lowlat.join_node(SOCKET, "buffers-late", reads=[("buffers", [2])])
+
+    def test_events_are_values(self):
+        records = list(lowlat.Journal(os.environ["LOWLAT_RECORDING"]))
+        others = [lowlat.Lost("md", 3), lowlat.Lost("md", 3, "why"), lowlat.Damage("d"), lowlat.Command("c"), lowlat.Begin(), lowlat.Timer(5)]
+        for event in records + others:
+            for again in (pickle.loads(pickle.dumps(event)), copy.copy(event), copy.deepcopy(event)):
+                self.assertEqual(again, event)
+                self.assertIs(type(again), type(event))
+                self.assertEqual((hash(again), repr(again)), (hash(event), repr(event)))
+        self.assertEqual(len(set(records)), len(records))
+        self.assertNotEqual(lowlat.Lost("md", 3), lowlat.Lost("md", 4))
+
+    def test_a_strategy_reads_other_streams_and_has_a_timer(self):
+        heard = []
+
+        class Strategy:
+            def on_record(self, node, record):
+                heard.append((record.stream, record.payload))
+                node.set_timer(lowlat.now_ns() + 5_000_000)
+
+            def on_timer(self, node, timer):
+                heard.append(timer.due_ns <= lowlat.now_ns())
+                node.leave()
+
+        with lowlat.join_node(SOCKET, "signals", writes="signals", keys=4) as writer:
+            node = lowlat.join(SOCKET, "listens", instruments=[], reads=[("signals", [3], "conflate")], overrun=("evict", 100))
+            waits = threading.Thread(target=node.run, args=(Strategy(),))
+            waits.start()
+            deadline = time.monotonic() + 60
+            while not heard and time.monotonic() < deadline:
+                writer.poll(0.01)
+                writer.publish(b"no", kind=5, instrument=2)
+                writer.publish(b"up", kind=5, instrument=3)
+            waits.join(60)
+        self.assertEqual((heard[0], heard[-1]), (("signals", b"up"), True))
+
+    def test_a_reader_with_credit_refuses_its_writer(self):
+        with lowlat.join_node(SOCKET, "careful", writes="careful", gives_credit=True, capacity_bytes=4096) as writer:
+            with lowlat.join_node(SOCKET, "slow", reads=[("careful", None, "credit")]) as reader:
+                writer.poll(0.05)
+                with self.assertRaises(lowlat.NoCredit):
+                    for _ in range(1000):
+                        writer.publish(bytes(64), kind=5)
+                        writer.poll()
+                self.assertTrue(reader.poll(0.1))
+
+    def test_a_selector_and_asyncio_wait_by_the_descriptor(self):
+        with lowlat.join_node(SOCKET, "selected", reads=[("ticks", None)]) as reader:
+            with lowlat.join_node(SOCKET, "ticker", writes="ticks") as writer, selectors.DefaultSelector() as selector:
+                selector.register(reader, selectors.EVENT_READ)
+                got, deadline = [], time.monotonic() + 60
+                while not got and time.monotonic() < deadline:
+                    writer.poll()
+                    writer.publish(b"tick", kind=5)
+                    self.assertTrue(selector.select(60))
+                    got = [event for event in reader.poll() if isinstance(event, lowlat.Record)]
+                self.assertEqual(got[0].payload, b"tick")
+
+                async def listens():
+                    reader.set_timer(lowlat.now_ns() + 1_000_000)
+                    kinds = []
+                    async for event in reader:
+                        kinds.append(type(event))
+                        if type(event) is lowlat.Timer:
+                            writer.publish(b"last", kind=5)
+                        elif event.payload == b"last":
+                            reader.leave()
+                    return kinds
+
+                kinds = asyncio.run(asyncio.wait_for(listens(), 60))
+                self.assertEqual((lowlat.Timer in kinds, kinds[-1]), (True, lowlat.Record))
 
     def test_words_of_the_master(self):
         # The master sends a command to "commanded" and stops it, then drops "given-up".

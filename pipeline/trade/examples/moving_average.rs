@@ -111,6 +111,7 @@ impl Strategy for Crossover {
                 }
             }
             StrategyGap::Answers(_) => self.waits_for = None,
+            StrategyGap::Others(_) => {}
         }
     }
 }

@@ -167,6 +167,12 @@ impl<R: Region> Router<R> {
         true
     }
 
+    /// Number of instruments that a subscriber may ask for.
+    #[inline]
+    pub fn instruments(&self) -> u32 {
+        self.interest.instruments()
+    }
+
     /// Subscribers evicted for being too far behind. They get no records, and keep their memory until they are
     /// disconnected or reconnected, because freeing memory takes system calls.
     pub fn evicted(&self) -> Subscribers {

@@ -1,5 +1,7 @@
 //! A stream: one writer appends records to its segment, any number of readers follow at their own positions.
 
+#[cfg(not(lowlat_loom))]
+pub mod cursor;
 mod look;
 mod payload;
 mod reader;

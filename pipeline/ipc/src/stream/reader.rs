@@ -1,7 +1,11 @@
 //! Reading a stream.
 
 use super::{Segment, Stamp, look::NoRecord};
-use crate::{layout::LINE_BYTES, region::Region};
+use crate::{
+    atomics::Ordering,
+    layout::{self, LINE_BYTES, record},
+    region::Region,
+};
 
 /// A record as read; its payload is in the caller's buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,6 +66,28 @@ impl<R: Region> Reader<R> {
     pub fn from_now(segment: Segment<R>) -> Self {
         let position = segment.tail();
         Self { segment, position, expected: None }
+    }
+
+    /// A reader that continues at a position, where it expects the record with this sequence or, if the place was stored
+    /// only half, the one before.
+    pub(super) fn resume(segment: Segment<R>, position: u64, expected: Option<u64>) -> Self {
+        let is_before = |sequence: &u64| {
+            let word = segment.record_at(position).and_then(|(head, _)| head.get(record::SEQUENCE));
+            // Relaxed: only compared; what is read is checked as for every reader.
+            word.is_some_and(|word| word.load(Ordering::Relaxed).wrapping_add(1) == *sequence)
+        };
+        // A predecessor may have stored any number.
+        let expected = expected.map(|sequence| sequence.wrapping_sub(u64::from(is_before(&sequence))));
+        Self { segment, position: position & !(LINE_BYTES - 1), expected }
+    }
+
+    /// True if the next read finds a record, padding, or that the writer has lapped this reader: one read of the record's
+    /// first line, for spinning.
+    #[inline]
+    pub fn has_next(&self) -> bool {
+        let wanted = layout::commit_of(self.position);
+        // Relaxed: the read that follows loads it again.
+        self.segment.commit_at(self.position).is_some_and(|word| word.load(Ordering::Relaxed) >= wanted)
     }
 
     /// The last complete record of a segment, for the writer's successor; `None` before the first, or if the

@@ -83,6 +83,37 @@ impl SpinPolicy {
     }
 }
 
+/// How often the thread's last waits ended within its budget: a pure rule.
+///
+/// A wait that will be long is not worth a spin, and its length is likely to be that of the waits before it. A mean of
+/// lengths would not show it: an order's answer comes in microseconds, the next quote in milliseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SpinHistory {
+    /// Share of short waits, in 256ths; the last wait counts for an eighth.
+    short: u32,
+}
+
+impl Default for SpinHistory {
+    /// Of a thread that has not waited yet: spins until it knows better.
+    fn default() -> Self {
+        Self { short: 256 }
+    }
+}
+
+impl SpinHistory {
+    /// Adds a wait of that length, with the budget that it had or would have had.
+    pub fn add(&mut self, waited_ns: u64, budget_ns: u64) {
+        // A sleep that the record ended within the budget takes the time of a wake more, which is half of it.
+        let is_short = waited_ns <= budget_ns.saturating_add(budget_ns / 2);
+        self.short = self.short - self.short / 8 + if is_short { 32 } else { 0 };
+    }
+
+    /// True if two of five waits were short, as with an answer after each order: the answer's wait follows a long one.
+    pub fn is_soon(&self) -> bool {
+        self.short >= 104
+    }
+}
+
 /// Counts of a subscriber's waits. Waits that found something at once are not counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct WaitCounts {
@@ -107,6 +138,7 @@ pub struct Waiter {
     core: Core,
     /// Other threads wanted the core at the last check.
     is_core_wanted: bool,
+    history: SpinHistory,
 }
 
 /// This thread's run delay, from /proc.
@@ -125,7 +157,8 @@ enum Core {
 impl Waiter {
     /// A waiter for one thread.
     pub fn new(mode: Mode) -> Self {
-        Self { mode, counts: WaitCounts::default(), core: Core::NotOpened, is_core_wanted: false }
+        let (counts, history) = (WaitCounts::default(), SpinHistory::default());
+        Self { mode, counts, core: Core::NotOpened, is_core_wanted: false, history }
     }
 
     pub fn counts(&self) -> WaitCounts {
@@ -137,26 +170,40 @@ impl Waiter {
         if inbox.is_ready() {
             return Waited::Ready;
         }
-        let mut rest = longest;
         if self.mode != Mode::Parked {
-            match self.spin_first(inbox, longest) {
-                ControlFlow::Break(waited) => return waited,
-                ControlFlow::Continue(after) => rest = after,
-            }
+            return self.wait_spinning(inbox, park, longest);
         }
         self.counts.parks += 1;
-        inbox.wait(park, rest)
+        inbox.wait(park, longest)
     }
 
-    /// Spins, unless other threads want the core. Returns the time that is left for a sleep, if one should follow. Apart, so
-    /// that the path of a parked subscriber is short.
+    /// Apart, so that the path of a parked subscriber is short.
     #[inline(never)]
+    fn wait_spinning<R: Region>(&mut self, inbox: &Inbox<R>, park: &impl Park, longest: Duration) -> Waited {
+        let start = Instant::now();
+        let waited = match self.spin_first(inbox, longest) {
+            ControlFlow::Break(waited) => waited,
+            ControlFlow::Continue(rest) => {
+                self.counts.parks += 1;
+                inbox.wait(park, rest)
+            }
+        };
+        if let Mode::Adaptive(policy) = self.mode {
+            let waited_ns = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+            self.history.add(waited_ns, policy.budget_ns(false));
+        }
+        waited
+    }
+
+    /// Spins, unless other threads want the core or the wait is likely to be long. Returns the time that is left for a
+    /// sleep, if one should follow.
     fn spin_first<R: Region>(
         &mut self,
         inbox: &Inbox<R>,
         longest: Duration,
     ) -> ControlFlow<Waited, Duration> {
         let budget = match self.mode {
+            Mode::Adaptive(_) if !self.history.is_soon() => Duration::ZERO,
             Mode::Adaptive(policy) => self.budget(policy).min(longest),
             _ => longest,
         };

@@ -87,6 +87,31 @@ fn the_budget_is_twice_the_wake_within_bounds_or_zero() {
 }
 
 #[test]
+fn a_wait_is_soon_if_enough_of_the_last_ones_were_short() {
+    let (mut history, budget_ns) = (SpinHistory::default(), 10_000);
+    let mut add = |waits: &[u64]| {
+        waits.iter().for_each(|waited_ns| history.add(*waited_ns, budget_ns));
+        history.is_soon()
+    };
+    assert!(add(&[1_000_000; 5]), "it does not give up at once");
+    assert!(!add(&[1_000_000; 5]));
+    assert!(add(&[15_000; 8]), "a sleep that a record ended in time");
+    assert!(add(&[1_000_000, 3_000].repeat(50)), "an answer follows each order");
+    assert!(!add(&[1_000_000, 1_000_000, 3_000].repeat(50)));
+}
+
+#[test]
+fn long_waits_end_the_spins() {
+    let (ours, _theirs) = inbox_pair();
+    let mut waiter = Waiter::new(adaptive());
+    for _ in 0..40 {
+        waiter.wait(&ours, &Futex, Duration::from_millis(2));
+    }
+    assert!(waiter.counts().spins_unpaid <= 8, "{:?}", waiter.counts());
+    assert!(waiter.counts().parks >= 32);
+}
+
+#[test]
 fn a_core_is_wanted_if_the_thread_was_delayed() {
     let policy = SpinPolicy::new(10_000);
     let at = |delayed_ns, slices| RunDelay { delayed_ns, slices };

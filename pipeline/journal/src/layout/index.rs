@@ -1,18 +1,4 @@
-//! Index of one data file: the heads of all its blocks, so that a search reads no data.
-//!
-//! ```text
-//!  0  magic "LLJINDEX"
-//!  8  layout version (32), zeros (32)
-//! 16  recording
-//! 24  file number
-//! 32  bytes of the data file
-//! 40  blocks
-//! 48  zeros
-//! 56  CRC-32C of all other bytes (32), zeros (32)
-//! 64  the head of each block, as in the data file
-//! ```
-//!
-//! It is written when its data file is finished. A file without a valid index is scanned instead.
+//! Index of one data file: the heads of all its blocks, so that a search reads no data ([`super`]).
 
 use super::{BLOCK_HEAD_BYTES, BlockHead, VERSION};
 use crate::bytes::{put, put_words, u32_at, u64_at, wide};

@@ -1,17 +1,4 @@
-//! Manifest: the streams of a recording, as the body of a block.
-//!
-//! ```text
-//!  0  streams (32), zeros (32)
-//!  8  of each stream, in the order of their numbers from 0:
-//!      0  stream id in shared memory (32)    4  bytes of the name (16), of the schema's name (16)
-//!      8  next sequence; all ones before the first record of a stream that was joined late
-//!     16  latest generation time so far
-//!     24  name, schema's name, zeros up to a multiple of 8
-//! ```
-//!
-//! Each file starts with a manifest, so that it can be read alone, and a search for a sequence or a time needs
-//! only the first block of each file to find the right one. Another manifest precedes the end of a recording,
-//! so that a loss at its end is detected too.
+//! Manifest: the streams of a recording, as the body of a block ([`super`]).
 
 use super::{NAME_BYTES_MAX, STREAMS_MAX};
 use crate::bytes::{is_zero, u16_at, u32_at, u64_at};

@@ -1,8 +1,9 @@
 //! Handles messages of the master in a node.
 
 use super::{
-    End, Event, MASTER_HEARTBEAT, Memory, Node, NodeEnded, Publisher, Source, Sources, StreamName, direct,
-    mark,
+    End, Event, Keys, MASTER_HEARTBEAT, Memory, Node, NodeEnded, Publisher, Source, Sources, StreamName,
+    direct, mark,
+    overrun::{Overrun, Wanted},
 };
 use crate::control::{ReceiveOutcome, Socket, ToMaster, ToNode, WithoutMaster, parse};
 use lowlat_ipc::{
@@ -82,7 +83,10 @@ impl Node {
         let mut next = || descriptors.next().ok_or("a message without its memory");
         match message {
             ToNode::In { place, stream, writer, overrun } => {
-                let source = Source::open(next()?, next()?, overrun)?;
+                let mut source = Source::open(next()?, next()?, overrun)?;
+                if overrun == Overrun::Followed {
+                    source.want(self.wanted(&stream));
+                }
                 let bytes = source.payload_bytes_max().min(PAYLOAD_BYTES_KEPT);
                 self.payload.reserve(bytes.saturating_sub(self.payload.len()));
                 let at = usize::try_from(place).ok().filter(|_| place < STREAMS_MAX);
@@ -91,13 +95,12 @@ impl Node {
                     self.incoming.resize_with(at + 1, || None);
                     self.inbox.expect_streams(place + 1);
                 }
-                self.incoming[at]
-                    .get_or_insert_with(|| Sources::new(StreamName::new(stream, writer)))
-                    .queue
-                    .push_back(source);
+                let name = StreamName::new(stream, writer);
+                self.incoming[at].get_or_insert_with(|| Sources::new(name.clone())).push(name, source);
                 // Records may have arrived before this message.
                 mark(&mut self.pending, place);
                 self.direct = direct::streams(self.waiting.wait, &self.incoming);
+                self.followed = direct::followed(&self.incoming);
             }
             ToNode::Missed { place, count } => {
                 let sources = usize::try_from(place).ok().and_then(|at| self.incoming.get_mut(at));
@@ -129,6 +132,28 @@ impl Node {
             _ => {}
         }
         Ok(())
+    }
+
+    /// The instruments of a stream that this node asked for.
+    fn wanted(&self, stream: &str) -> Wanted {
+        let mut wanted = Vec::new();
+        for reads in self.reads.iter().filter(|reads| reads.streams == stream) {
+            match &reads.keys {
+                Keys::All => return Wanted::All,
+                Keys::Only(keys) => wanted.extend(keys),
+                Keys::Own => wanted.push(self.number),
+                Keys::Strategies => wanted.extend(&self.strategies),
+            }
+        }
+        Wanted::only(wanted.into_iter())
+    }
+
+    /// Marks the streams that it follows, whatever their next place shows.
+    #[cold]
+    pub(super) fn mark_followed(&mut self) {
+        if let Some(pending) = self.pending.first_mut() {
+            *pending |= self.followed;
+        }
     }
 
     pub(super) fn look_for_master(&mut self, now_ns: u64) {

@@ -10,17 +10,26 @@ const STREAMS_DIRECT_MAX: u32 = 8;
 /// Polls between two reads of the clock.
 const LOOKS: u32 = 64;
 
-/// Streams of the inbox's first word that this node polls itself, as bits; none for a node that sleeps.
+/// Streams of the inbox's first word that this node polls itself, as bits: those that it follows, and in a node that spins
+/// the others too, if all can be polled.
 pub(super) fn streams(wait: Wait, incoming: &[Option<Sources>]) -> u64 {
+    let followed = followed(incoming);
     let is_there = (0_u32..).zip(incoming).filter_map(|(number, sources)| Some((number, sources.as_ref()?)));
     let mut bits = 0_u64;
     for (number, sources) in is_there {
         match 1_u64.checked_shl(number).filter(|_| sources.tell_entries()) {
             Some(bit) => bits |= bit,
-            None => return 0,
+            None => return followed,
         }
     }
-    if wait == Wait::Fast && bits.count_ones() <= STREAMS_DIRECT_MAX { bits } else { 0 }
+    if wait == Wait::Fast && bits.count_ones() <= STREAMS_DIRECT_MAX { bits } else { followed }
+}
+
+/// Streams that this node follows, whose publishers set no bits.
+pub(super) fn followed(incoming: &[Option<Sources>]) -> u64 {
+    let all = (0_u32..).zip(incoming);
+    let followed = all.filter(|(_, sources)| sources.as_ref().is_some_and(Sources::is_followed));
+    followed.filter_map(|(number, _)| 1_u64.checked_shl(number)).sum()
 }
 
 impl Node {
@@ -75,8 +84,8 @@ impl Node {
                 return;
             }
             if now_ns.saturating_sub(start_ns) >= BEAT_NS {
-                // Bits that are left set may announce more than entries.
-                if self.inbox.is_ready() {
+                // Bits that are left set may announce more than entries, and a writer may have lapped a stream.
+                if self.followed != 0 || self.inbox.is_ready() {
                     self.takes_all = true;
                     return;
                 }

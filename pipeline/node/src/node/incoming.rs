@@ -8,15 +8,18 @@ use super::{
     Memory,
     control::map,
     counters::counted_as,
-    overrun::{Overrun, Taking},
+    overrun::{Overrun, Taking, Wanted},
 };
 use lowlat_ipc::{
     index_ring::Taken,
     layout,
     region::Access,
-    stream::{Reader, Record, Segment},
+    stream::{Read, Reader, Record, Segment, cursor::Cursor},
 };
 use std::{collections::VecDeque, fmt, os::fd::OwnedFd, sync::Arc};
+
+/// Records that a node does not want and passes over before it looks at its other streams.
+const SKIPPED_MAX: u32 = 64;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StreamName {
@@ -52,6 +55,8 @@ pub(super) struct Source {
     is_evicted: bool,
     reader: Reader<Memory>,
     memory: Memory,
+    /// The stream from here on, where the place had another one.
+    renamed: Option<StreamName>,
 }
 
 impl Source {
@@ -67,7 +72,18 @@ impl Source {
     pub(super) fn of(memory: Memory, ring: Memory, overrun: Overrun) -> Option<Self> {
         let segment = Segment::open(Arc::clone(&memory)).ok()?;
         let taking = overrun.take(ring)?;
-        Some(Self { taking, is_evicted: false, reader: Reader::from_now(segment), memory })
+        let reader = match &taking {
+            Taking::Followed { cursor, .. } => cursor.reader(segment),
+            _ => Reader::from_now(segment),
+        };
+        Some(Self { taking, is_evicted: false, reader, memory, renamed: None })
+    }
+
+    /// Takes only what is wanted, if it follows the stream.
+    pub(super) fn want(&mut self, instruments: Wanted) {
+        if let Taking::Followed { wanted, .. } = &mut self.taking {
+            *wanted = instruments;
+        }
     }
 
     /// Longest payload that it can deliver.
@@ -113,6 +129,28 @@ impl Sources {
         }
     }
 
+    /// Adds a source. A stream whose writer has left gives its place to another one.
+    pub(super) fn push(&mut self, name: StreamName, mut source: Source) {
+        let last = self.queue.iter().rev().find_map(|source| source.renamed.as_ref()).unwrap_or(&self.name);
+        if *last != name {
+            source.renamed = Some(name);
+        }
+        self.queue.push_back(source);
+        if self.queue.len() == 1 {
+            self.rename();
+        }
+    }
+
+    /// Takes the name of the first source.
+    #[cold]
+    fn rename(&mut self) {
+        if let Some(name) = self.queue.front_mut().and_then(|source| source.renamed.take()) {
+            self.counted_as = counted_as(name.as_str());
+            self.name = name;
+            self.last_sequence = None;
+        }
+    }
+
     /// The segments that are not read to the end, oldest first.
     pub(super) fn segments(&self) -> impl Iterator<Item = Segment<Memory>> {
         // It was opened before, so it opens again.
@@ -127,7 +165,15 @@ impl Sources {
         self.queue.len() > 1
             || self.held.is_some()
             || self.missed > 0
-            || self.queue.front().is_some_and(|source| source.taking.has_entry())
+            || self.queue.front().is_some_and(|source| match source.taking {
+                Taking::Followed { .. } => source.reader.has_next(),
+                _ => source.taking.has_entry(),
+            })
+    }
+
+    /// True if nothing but reading it shows what is in it.
+    pub(super) fn is_followed(&self) -> bool {
+        self.queue.back().is_some_and(|source| matches!(source.taking, Taking::Followed { .. }))
     }
 
     /// True if it is fed only by rings, whose entries can be polled.
@@ -143,6 +189,21 @@ impl Sources {
     pub(super) fn next(&mut self, payload: &mut Vec<u8>) -> ReadOutcome {
         let mut lost = std::mem::take(&mut self.missed);
         while let Some(source) = self.queue.front_mut() {
+            if let Taking::Followed { cursor, wanted } = &source.taking {
+                // What was missed before it comes first.
+                if lost > 0 {
+                    return ReadOutcome::Lost(lost);
+                }
+                match follow(&mut source.reader, cursor, wanted, payload) {
+                    Followed::Record(record) => {
+                        self.last_sequence = Some(record.sequence);
+                        return ReadOutcome::Record(record);
+                    }
+                    Followed::Lost(count) => return ReadOutcome::Lost(count),
+                    Followed::More => return ReadOutcome::Nothing,
+                    Followed::Nothing => {}
+                }
+            }
             while let Some(taken) = self.held.take().map(Taken::Entry).or_else(|| source.taking.next()) {
                 let position = match taken {
                     Taken::Entry(position) => position,
@@ -178,7 +239,49 @@ impl Sources {
             }
             // It was complete before its successor was announced.
             self.queue.pop_front();
+            self.rename();
         }
         ReadOutcome::Nothing
     }
+}
+
+/// What following a stream found.
+enum Followed {
+    Record(Record),
+    Lost(u64),
+    /// Only records that are not wanted, and there are more.
+    More,
+    Nothing,
+}
+
+/// Reads a stream that the node follows itself, up to a record that it wants.
+#[inline]
+fn follow(
+    reader: &mut Reader<Memory>,
+    cursor: &Cursor<Memory>,
+    wanted: &Wanted,
+    payload: &mut Vec<u8>,
+) -> Followed {
+    let mut skipped = None;
+    for _ in 0..SKIPPED_MAX {
+        match reader.next(payload) {
+            Read::Record(record) => {
+                let is_wanted = wanted.has(record.stamp.instrument);
+                if is_wanted && record.stamp.kind < layout::KIND_RESERVED_MIN {
+                    cursor.store(reader.position(), record.sequence.wrapping_add(1));
+                    return Followed::Record(record);
+                }
+                skipped = Some(record.sequence);
+            }
+            Read::Gap { from, to } => return Followed::Lost(to.saturating_sub(from)),
+            Read::Damaged { .. } => {}
+            Read::Nothing | Read::Ended { .. } => {
+                if let Some(sequence) = skipped {
+                    cursor.store(reader.position(), sequence.wrapping_add(1));
+                }
+                return Followed::Nothing;
+            }
+        }
+    }
+    Followed::More
 }

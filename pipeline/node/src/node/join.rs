@@ -8,8 +8,8 @@ use super::{
     waiting::Waiting,
 };
 use crate::{
-    Refusal,
-    address::is_name,
+    ORDERS_PREFIX, Refusal,
+    address::{NAME_BYTES_MAX, is_name},
     clock::now_ns,
     control::{
         self, KEYS_MAX, NodeRow, ReceiveOutcome, Request, Socket, ToMaster, ToNode, WithoutMaster, parse,
@@ -46,12 +46,14 @@ pub(super) const ANSWER_MAX: Duration = Duration::from_secs(30);
 #[derive(Debug, Error)]
 pub enum JoinError {
     #[error(
-        "invalid {what} {name:?}: expected 1 to 64 characters of a-z, A-Z, 0-9, '.', '_' and '-', not starting with '.'"
+        "invalid {what} {name:?}: expected 1 to {most} characters of a-z, A-Z, 0-9, '.', '_' and '-', not starting with '.'"
     )]
     Name {
         /// Kind of the name, such as "stream" or "role".
         what: &'static str,
         name: String,
+        /// Longest name, in characters.
+        most: usize,
     },
     #[error(
         "cannot reach a master at {path}: {source}\nhint: start one, or name the socket of a running one"
@@ -175,8 +177,12 @@ fn check(join: &Join) -> Result<(), JoinError> {
     });
     let names = [("node", join.name.as_str()), ("role", join.role.as_str())];
     let mut wrong = names.into_iter().chain(stream).chain(reads).filter(|(_, name)| !is_name(name));
-    let error = |(what, name): (&'static str, &str)| JoinError::Name { what, name: name.to_owned() };
-    wrong.next().map_or(Ok(()), |wrong| Err(error(wrong)))
+    let Some((what, name)) = wrong.next() else { return Ok(()) };
+    // The stream of a strategy has its node's name, which is what its program gave.
+    let own = name.strip_prefix(ORDERS_PREFIX).filter(|own| what == "stream" && *own == join.name);
+    let most = NAME_BYTES_MAX - if own.is_some() { ORDERS_PREFIX.len() } else { 0 };
+    let (what, name) = own.map_or((what, name), |own| ("name of a strategy's node", own));
+    Err(JoinError::Name { what, name: name.to_owned(), most })
 }
 
 /// A node needs a descriptor per piece of memory, and the default soft limit is too low for that.
@@ -303,7 +309,8 @@ impl<'a> JoinDialog<'a> {
     ) -> Result<Node, String> {
         let mut memory = memory.into_iter();
         let mut map = |access| map(memory.next().ok_or("a welcome without its memory")?, access);
-        let inbox = Inbox::new(map(Access::Write)?).ok_or("an inbox that is too small")?;
+        let inbox_memory = map(Access::Write)?;
+        let inbox = Inbox::new(Arc::clone(&inbox_memory)).ok_or("an inbox that is too small")?;
         let counters = Counters::new(map(Access::Write)?);
         let master = map(Access::Read)?;
         let own = if join.writes.is_some() {
@@ -329,11 +336,15 @@ impl<'a> JoinDialog<'a> {
             name: self.name.to_owned(),
             socket: socket.take().ok_or("no connection")?,
             inbox,
+            inbox_memory,
+            ready: None,
             publisher: Publisher::new(own, counters.clone(), Arc::clone(&mark)),
             counters,
             incoming: Vec::new(),
             pending: [0; STREAMS_MAX as usize / 64],
             direct: 0,
+            followed: 0,
+            reads: join.reads.clone(),
             takes_all: false,
             rehearsal: if join.wait == Wait::Fast { Rehearsal::new(mark) } else { None },
             payload: Vec::new(),

@@ -27,6 +27,7 @@ mod incoming;
 mod join;
 mod overrun;
 mod publisher;
+mod ready;
 mod rehearsal;
 mod slice;
 mod waiting;
@@ -49,6 +50,7 @@ use lowlat_ipc::{
     region::Memfd,
     stream::{Record, Segment},
 };
+use ready::ReadyDescriptor;
 #[cfg(feature = "testing")]
 pub use rehearsal::Rehearsal;
 #[cfg(not(feature = "testing"))]
@@ -173,6 +175,7 @@ pub struct Join {
 
 /// An event of a poll.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum Event<'a> {
     /// A record of a stream that this node reads.
     Record { stream: &'a StreamName, record: &'a Record, payload: &'a [u8] },
@@ -184,6 +187,8 @@ pub enum Event<'a> {
     Stop,
     /// A command of the master's user for the role.
     Command(&'a str),
+    /// The time set with [`Publisher::set_timer`] has come.
+    Timer { due_ns: u64 },
 }
 
 /// Reason why a node ends without a request of its master.
@@ -234,6 +239,9 @@ pub struct Node {
     name: String,
     socket: Socket,
     inbox: Inbox<Memory>,
+    inbox_memory: Memory,
+    /// Once its descriptor is wanted.
+    ready: Option<ReadyDescriptor>,
     counters: Counters,
     /// By bit in the inbox; that of the master's messages has none.
     incoming: Vec<Option<Sources>>,
@@ -241,6 +249,10 @@ pub struct Node {
     pending: [u64; STREAMS_MAX as usize / 64],
     /// Streams that it polls itself, as bits: [`direct`].
     direct: u64,
+    /// Those of them that it follows.
+    followed: u64,
+    /// What it asked to read.
+    reads: Vec<Reads>,
     /// The next poll takes the bits of those too.
     takes_all: bool,
     /// Only in a node that spins.
@@ -391,18 +403,42 @@ impl Node {
         if self.is_forked() {
             return self.stop(take);
         }
+        if self.ready.is_some() {
+            return self.poll_ready(take);
+        }
+        self.poll_all(take)
+    }
+
+    /// A poll of a node with a descriptor.
+    #[cold]
+    fn poll_ready(&mut self, take: &mut impl FnMut(&mut Publisher, Event<'_>)) -> usize {
+        self.ready.iter().for_each(ReadyDescriptor::clear);
+        self.beat(now_ns());
+        let events = self.poll_all(take);
+        let until_ns = self.publisher.timer_ns();
+        self.ready.iter().for_each(|ready| ready.arm(until_ns));
+        events
+    }
+
+    #[inline]
+    fn poll_all(&mut self, take: &mut impl FnMut(&mut Publisher, Event<'_>)) -> usize {
         self.polls = self.polls.wrapping_add(1);
         if self.polls.is_multiple_of(POLLS_PER_BEAT) {
             self.beat(now_ns());
             self.takes_all = true;
         }
         let has_found = self.look();
-        let left = if std::mem::take(&mut self.takes_all) { 0 } else { self.direct };
+        let left = if std::mem::take(&mut self.takes_all) {
+            self.mark_followed();
+            0
+        } else {
+            self.direct
+        };
         let pending = &mut self.pending;
         let taken = self.inbox.take_ready_but(left, |stream| mark(pending, stream));
-        let mut events = 0;
+        let mut events = self.ring(take);
         if self.must_end() {
-            events = self.end(take);
+            events += self.end(take);
             if self.counters.is_fenced() {
                 return events;
             }
@@ -530,6 +566,23 @@ impl Node {
         self.counters.set_heartbeat(now_ns);
         self.counters.set_woken_and_missed(self.inbox.woken_and_missed());
         self.look_for_master(now_ns);
+    }
+
+    /// Returns [`Event::Timer`] if a timer is due. Returns the number of events.
+    #[inline]
+    fn ring(&mut self, take: &mut impl FnMut(&mut Publisher, Event<'_>)) -> usize {
+        if self.publisher.timer_ns() == u64::MAX { 0 } else { self.ring_at(now_ns(), take) }
+    }
+
+    #[cold]
+    fn ring_at(&mut self, now_ns: u64, take: &mut impl FnMut(&mut Publisher, Event<'_>)) -> usize {
+        let due_ns = self.publisher.timer_ns();
+        if now_ns < due_ns {
+            return 0;
+        }
+        self.publisher.set_timer(u64::MAX);
+        take(&mut self.publisher, Event::Timer { due_ns });
+        1
     }
 
     #[cold]

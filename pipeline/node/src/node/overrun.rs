@@ -5,6 +5,7 @@ use lowlat_ipc::{
     index_ring::{self, Taken, Taker},
     latest::{self, LatestTaker},
     router,
+    stream::cursor::{self, Cursor},
 };
 use serde::{Deserialize, Serialize};
 
@@ -27,6 +28,9 @@ pub enum Overrun {
         /// Maximum number of pending records.
         behind_max: u64,
     },
+    /// [`Overrun::Gap`] for a node that spins: it follows the stream itself, and its publisher does nothing for it. Chosen
+    /// by the master. Lost records count whether or not the node wanted them.
+    Followed,
 }
 
 impl Overrun {
@@ -41,11 +45,12 @@ impl Overrun {
     pub fn bytes(self, entries: u64) -> u64 {
         match self {
             Self::Conflate => latest::bytes(u32::try_from(entries).unwrap_or(u32::MAX)),
+            Self::Followed => cursor::BYTES,
             Self::Gap | Self::Credit | Self::Evict { .. } => index_ring::bytes(entries),
         }
     }
 
-    /// The publisher's side of that memory; `None` if it is too small.
+    /// The publisher's side of that memory; `None` if it is too small, or the publisher has none.
     pub fn give(self, memory: Memory, entries: u64) -> Option<router::Delivery<Memory>> {
         let ring = |memory| index_ring::create(memory, entries);
         Some(match self {
@@ -55,6 +60,7 @@ impl Overrun {
             Self::Conflate => {
                 router::Delivery::Conflate(latest::create(memory, u32::try_from(entries).ok()?)?)
             }
+            Self::Followed => return None,
         })
     }
 
@@ -64,6 +70,7 @@ impl Overrun {
             Self::Gap | Self::Evict { .. } => Taking::Ring(index_ring::open(memory)?),
             Self::Credit => Taking::Held(index_ring::open(memory)?),
             Self::Conflate => Taking::Latest { table: latest::open(memory)?, last: None },
+            Self::Followed => Taking::Followed { cursor: Cursor::open(memory)?, wanted: Wanted::All },
         })
     }
 }
@@ -78,6 +85,40 @@ pub(super) enum Taking {
         table: LatestTaker<Memory>,
         last: Option<u64>,
     },
+    /// The stream itself, read one after the other; the cursor is for a successor.
+    Followed {
+        cursor: Cursor<Memory>,
+        wanted: Wanted,
+    },
+}
+
+/// Instruments whose records a node takes of a stream that it follows.
+#[derive(Debug)]
+pub(super) enum Wanted {
+    All,
+    /// One bit each.
+    Only(Box<[u64]>),
+}
+
+impl Wanted {
+    pub(super) fn only(instruments: impl Iterator<Item = u32>) -> Self {
+        let mut bits = Vec::new();
+        for instrument in instruments {
+            let at = usize::try_from(instrument / 64).unwrap_or(0);
+            if bits.len() <= at {
+                bits.resize(at + 1, 0);
+            }
+            bits[at] |= 1_u64 << (instrument % 64);
+        }
+        Self::Only(bits.into())
+    }
+
+    #[inline]
+    pub(super) fn has(&self, instrument: u32) -> bool {
+        let Self::Only(bits) = self else { return true };
+        let word = usize::try_from(instrument / 64).ok().and_then(|at| bits.get(at));
+        word.is_some_and(|word| word >> (instrument % 64) & 1 != 0)
+    }
 }
 
 impl Taking {
@@ -86,7 +127,8 @@ impl Taking {
     pub(super) fn has_entry(&self) -> bool {
         match self {
             Self::Ring(ring) | Self::Held(ring) => ring.has_entry(),
-            Self::Latest { .. } => false,
+            // A stream that is followed is read by its source.
+            Self::Latest { .. } | Self::Followed { .. } => false,
         }
     }
 
@@ -102,6 +144,7 @@ impl Taking {
                 ring.release();
                 ring.hold()
             }
+            Self::Followed { .. } => None,
             Self::Latest { table, last } => loop {
                 let position = table.take()?;
                 // The master delivers a dead writer's last record again, because it cannot see whether it was

@@ -27,6 +27,16 @@ pub enum NodePublishError {
         /// The process that joined.
         pid: u32,
     },
+    /// The stream has fewer instruments.
+    #[error(
+        "cannot publish a record of instrument {instrument}: the stream has the keys 0 to {}\nhint: join with more keys",
+        .keys.saturating_sub(1)
+    )]
+    Instrument {
+        instrument: u32,
+        /// Number of keys.
+        keys: u32,
+    },
     /// The stream refused it. If the writer was fenced only now, the record may or may not have reached
     /// readers.
     #[error(transparent)]
@@ -63,11 +73,24 @@ pub struct Publisher {
     own: Option<Box<Own>>,
     counters: Counters,
     mark: Arc<ForkMark>,
+    timer_ns: u64,
 }
 
 impl Publisher {
     pub(super) fn new(own: Option<Box<Own>>, counters: Counters, mark: Arc<ForkMark>) -> Self {
-        Self { own, counters, mark }
+        Self { own, counters, mark, timer_ns: u64::MAX }
+    }
+
+    /// Within a poll: the node's first poll from this time of the pipeline's clock on, ns, returns [`super::Event::Timer`],
+    /// and no wait lasts longer. Replaces the time set before; `u64::MAX` sets none.
+    pub fn set_timer(&mut self, at_ns: u64) {
+        self.timer_ns = at_ns;
+    }
+
+    /// The time set for the node's timer, ns; `u64::MAX` without one.
+    #[inline]
+    pub fn timer_ns(&self) -> u64 {
+        self.timer_ns
     }
 
     /// The mark of the process that joined. Only that process may publish.
@@ -90,12 +113,18 @@ impl Publisher {
     /// each with one system call. If a subscriber that must not lose records has no room, nothing is appended,
     /// and [`stream::PublishError::NoCredit`] names it: it is too slow, or dead. Never waits.
     ///
+    /// An instrument that the stream does not have is refused: readers could not ask for it.
     #[inline]
     pub fn publish(&mut self, stamp: &Stamp, payload: &[u8]) -> Result<Published, NodePublishError> {
+        let keys = self.own.as_ref().map_or(u32::MAX, |own| own.router.instruments());
+        if stamp.instrument >= keys {
+            return Err(NodePublishError::Instrument { instrument: stamp.instrument, keys });
+        }
         self.publish_waking(stamp, payload, true)
     }
 
-    /// The same; unless `wakes`, it leaves the wakes to the next record, which should follow at once.
+    /// The same with any instrument: one beyond the stream's keys reaches readers of all. Unless `wakes`, it leaves the
+    /// wakes to the next record, which should follow at once.
     ///
     /// A single function for real and rehearsed records, so that a rehearsal warms the real path.
     #[inline(never)]

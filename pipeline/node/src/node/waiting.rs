@@ -61,10 +61,14 @@ impl Node {
         if self.is_forked() {
             return;
         }
-        let until_ns = until_ns.unwrap_or(u64::MAX);
+        let until_ns = until_ns.unwrap_or(u64::MAX).min(self.publisher.timer_ns());
         // A node that always finds something needs a heartbeat too.
         if self.polls.is_multiple_of(POLLS_PER_BEAT) {
             self.beat(now_ns());
+        }
+        if self.ready.is_some() {
+            self.wait_by_descriptor(until_ns);
+            return;
         }
         if self.direct != 0 {
             if !self.is_ready_beside() {

@@ -16,6 +16,7 @@ pub use process::{StrategyDone, gap, join, run, undecoded, with_overrun};
 pub use stream::{OrderStream, note, numbers_of};
 
 use crate::{
+    StreamName,
     clock::now_ns,
     records::{Answer, PayloadError, Quote, kind},
     state::State,
@@ -54,6 +55,18 @@ pub enum StrategyGap {
     Quotes(u64),
     /// Answers. The state of its orders must be queried, for example from cached.
     Answers(u64),
+    /// Records of other streams.
+    Others(u64),
+}
+
+/// A record of another stream than md and td, as delivered to a strategy whose process reads one.
+#[derive(Debug, Clone, Copy)]
+pub struct OtherSeen<'a> {
+    pub stream: &'a StreamName,
+    pub record: &'a Record,
+    pub payload: &'a [u8],
+    /// When this process had read it, in the pipeline's clock, ns.
+    pub received_ns: u64,
 }
 
 /// A strategy. No call may wait or allocate: it would delay others in the same process.
@@ -63,6 +76,15 @@ pub trait Strategy: Send {
     /// An answer to one of its orders.
     fn on_answer(&mut self, orders: &mut Orders<'_>, seen: &AnswerSeen) {
         let _ = (orders, seen);
+    }
+    /// A record of another stream that its node joined to read ([`crate::Join::reads`]). A host of several strategies
+    /// reads none.
+    fn on_record(&mut self, orders: &mut Orders<'_>, seen: &OtherSeen<'_>) {
+        let _ = (orders, seen);
+    }
+    /// The time set with [`Orders::set_timer`] has come.
+    fn on_timer(&mut self, orders: &mut Orders<'_>, due_ns: u64) {
+        let _ = (orders, due_ns);
     }
     /// Called when records were lost.
     fn on_gap(&mut self, orders: &mut Orders<'_>, gap: StrategyGap) {
@@ -84,6 +106,8 @@ pub enum Item {
     Quote(QuoteSeen),
     Answer(AnswerSeen),
     Gap(StrategyGap),
+    /// The time that was set, ns.
+    Timer(u64),
 }
 
 impl Item {
@@ -109,7 +133,8 @@ impl Item {
         })
     }
 
-    /// Calls the strategy with this number. The cause of orders after a gap is the time.
+    /// Calls the strategy with this number. The cause of orders after a gap or a timer is the time. Returns the time that
+    /// it set for its timer.
     #[inline]
     pub fn tell(
         &self,
@@ -117,17 +142,19 @@ impl Item {
         number: u32,
         sink: &mut dyn OrderSink,
         now_ns: impl FnOnce() -> u64,
-    ) {
+    ) -> Option<u64> {
         let cause = match self {
             Self::Quote(seen) => OrderCause::from(seen),
             Self::Answer(seen) => OrderCause::from(seen),
-            Self::Gap(_) => OrderCause::at(now_ns()),
+            Self::Gap(_) | Self::Timer(_) => OrderCause::at(now_ns()),
         };
         let orders = &mut Orders::new(sink, number, cause);
         match self {
             Self::Quote(seen) => strategy.on_quote(orders, seen),
             Self::Answer(seen) => strategy.on_answer(orders, seen),
             Self::Gap(gap) => strategy.on_gap(orders, *gap),
+            Self::Timer(due_ns) => strategy.on_timer(orders, *due_ns),
         }
+        orders.timer()
     }
 }

@@ -77,7 +77,7 @@ impl Strategy for OnEachRecord {
     }
 
     fn on_gap(&mut self, _: &mut Orders<'_>, gap: StrategyGap) {
-        let (StrategyGap::Quotes(count) | StrategyGap::Answers(count)) = gap;
+        let (StrategyGap::Quotes(count) | StrategyGap::Answers(count) | StrategyGap::Others(count)) = gap;
         self.lost += count;
     }
 

@@ -74,16 +74,28 @@ pub struct Orders<'a> {
     sink: &'a mut dyn OrderSink,
     strategy: u32,
     cause: OrderCause,
+    timer_ns: Option<u64>,
 }
 
 impl<'a> Orders<'a> {
     /// A handle of a strategy, for a call with this cause.
     pub fn new(sink: &'a mut dyn OrderSink, strategy: u32, cause: OrderCause) -> Self {
-        Self { sink, strategy, cause }
+        Self { sink, strategy, cause, timer_ns: None }
     }
 
     pub fn strategy(&self) -> u32 {
         self.strategy
+    }
+
+    /// Calls [`super::Strategy::on_timer`] once, at this time of the pipeline's clock (ns) or soon after. Replaces the
+    /// time set before; `u64::MAX` sets none.
+    pub fn set_timer(&mut self, at_ns: u64) {
+        self.timer_ns = Some(at_ns);
+    }
+
+    /// The time set in this call for the timer, ns.
+    pub fn timer(&self) -> Option<u64> {
+        self.timer_ns
     }
 
     /// Sends an order and returns its number, which answers refer to. Allocates nothing; if td sleeps, it is

@@ -1,6 +1,9 @@
 //! One strategy in a separate process.
 
-use super::{Item, Numbers, OrderStream, Strategy, StrategyGap, note, numbers_of};
+use super::{
+    Item, Numbers, OrderCause, OrderSink, OrderStream, Orders, OtherSeen, Strategy, StrategyGap, note,
+    numbers_of,
+};
 use crate::{
     Event, Join, Keys, MD_STREAM, Node, NodePublishError, ORDERS_PREFIX, Overrun, Publisher, Reads, Refusal,
     Strategies, TD_STREAM, Wait, Writes,
@@ -109,13 +112,21 @@ impl StrategyProcess<'_> {
         let item = match *event {
             Event::Record { stream, record, payload } => match Item::of(record, payload) {
                 Ok(Some(item)) => item,
-                Ok(None) => return,
+                Ok(None) => {
+                    let seen = OtherSeen { stream, record, payload, received_ns: now_ns() };
+                    let timer = hear_other(*strategy, *number, &mut sink, &seen);
+                    if let Some(at_ns) = timer {
+                        publisher.set_timer(at_ns);
+                    }
+                    return;
+                }
                 Err(error) => {
                     failed.get_or_insert_with(|| undecoded(stream.as_str(), record.sequence, &error));
                     return;
                 }
             },
             Event::Lost { stream, count } => Item::Gap(gap(stream.as_str(), count)),
+            Event::Timer { due_ns } => Item::Timer(due_ns),
             Event::Stop => {
                 *is_over = true;
                 return;
@@ -125,15 +136,47 @@ impl StrategyProcess<'_> {
         match item {
             Item::Quote(_) => done.quotes += 1,
             Item::Answer(_) => done.answers += 1,
-            Item::Gap(StrategyGap::Quotes(count) | StrategyGap::Answers(count)) => done.lost += count,
+            Item::Gap(
+                StrategyGap::Quotes(count) | StrategyGap::Answers(count) | StrategyGap::Others(count),
+            ) => {
+                done.lost += count;
+            }
+            Item::Timer(_) => {}
         }
-        item.tell(*strategy, *number, &mut sink, now_ns);
+        if let Some(at_ns) = item.tell(*strategy, *number, &mut sink, now_ns) {
+            publisher.set_timer(at_ns);
+        }
     }
+}
+
+/// Gives the strategy a record of another stream. Returns the time that it set for its timer.
+#[cold]
+fn hear_other(
+    strategy: &mut dyn Strategy,
+    number: u32,
+    sink: &mut dyn OrderSink,
+    seen: &OtherSeen<'_>,
+) -> Option<u64> {
+    let generated_ns = seen.record.stamp.generated;
+    let cause = OrderCause {
+        generated_ns,
+        scheduled_ns: generated_ns,
+        received_ns: seen.received_ns,
+        sequence: seen.record.sequence,
+        ..OrderCause::default()
+    };
+    let mut orders = Orders::new(sink, number, cause);
+    strategy.on_record(&mut orders, seen);
+    orders.timer()
 }
 
 /// The gap for lost records of a stream.
 pub fn gap(stream: &str, count: u64) -> StrategyGap {
-    if stream == TD_STREAM { StrategyGap::Answers(count) } else { StrategyGap::Quotes(count) }
+    match stream {
+        TD_STREAM => StrategyGap::Answers(count),
+        MD_STREAM => StrategyGap::Quotes(count),
+        _ => StrategyGap::Others(count),
+    }
 }
 
 /// The refusal of a record that does not match its kind.

@@ -29,7 +29,7 @@ impl<F: FnMut(NodePublishError)> OrderSink for OrderStream<'_, F> {
     // SAFETY: an executable section, as that of any other code.
     #[unsafe(link_section = ".text.hot.wake")]
     fn send(&mut self, stamp: Stamp, payload: &[u8; PAYLOAD_BYTES]) -> Result<(), SendError> {
-        match self.publisher.publish(&Stamp { generated: now_ns(), ..stamp }, payload) {
+        match self.publisher.publish_waking(&Stamp { generated: now_ns(), ..stamp }, payload, true) {
             Ok(_) => Ok(()),
             Err(error) => {
                 (self.unsent)(error);

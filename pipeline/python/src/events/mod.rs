@@ -3,7 +3,7 @@
 mod others;
 mod record;
 
-pub use others::{Begin, Command, Damage, Lost};
+pub use others::{Begin, Command, Damage, Lost, Timer};
 pub use record::{Answer, Order, Quote, Record, cause_of};
 
 use pyo3::{IntoPyObjectExt, prelude::*};
@@ -17,6 +17,7 @@ pub enum PendingEvent {
     Damage(String),
     Command(String),
     Begin,
+    Timer(u64),
 }
 
 /// Names of streams: consecutive records usually share one.
@@ -40,6 +41,7 @@ impl PendingEvent {
             Self::Damage(text) => Damage { text }.into_py_any(py),
             Self::Command(text) => Command { text }.into_py_any(py),
             Self::Begin => Begin.into_py_any(py),
+            Self::Timer(due_ns) => Timer { due_ns }.into_py_any(py),
         }
     }
 }
@@ -52,5 +54,7 @@ pub fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Lost>()?;
     module.add_class::<Damage>()?;
     module.add_class::<Command>()?;
-    module.add_class::<Begin>()
+    module.add_class::<Begin>()?;
+    module.add_class::<Timer>()?;
+    module.add_function(wrap_pyfunction!(record::_record, module)?)
 }

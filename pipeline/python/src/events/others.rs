@@ -1,11 +1,11 @@
-//! Events other than records.
+//! Events other than records. Each is equal to another with the same values, and can be copied and pickled.
 
 use pyo3::prelude::*;
 use std::sync::Arc;
 
 /// Lost records of a stream: the node was too slow, or they are missing from the recording.
-#[pyclass(frozen, module = "lowlat")]
-#[derive(Debug)]
+#[pyclass(frozen, eq, hash, module = "lowlat")]
+#[derive(Debug, PartialEq, Eq, Hash)]
 pub struct Lost {
     pub stream: Arc<str>,
     /// Number of records.
@@ -18,10 +18,18 @@ pub struct Lost {
 
 #[pymethods]
 impl Lost {
+    #[new]
+    #[pyo3(signature = (stream, count, why = None))]
+    fn new(stream: &str, count: u64, why: Option<String>) -> Self {
+        Self { stream: stream.into(), count, why }
+    }
     /// The stream.
     #[getter]
     fn stream(&self) -> &str {
         &self.stream
+    }
+    fn __getnewargs__(&self) -> (&str, u64, Option<&str>) {
+        (&self.stream, self.count, self.why.as_deref())
     }
     fn __repr__(&self) -> String {
         format!("Lost(stream='{}', count={})", self.stream, self.count)
@@ -29,7 +37,8 @@ impl Lost {
 }
 
 /// Damage of a recording. Reading continues after it.
-#[pyclass(frozen, module = "lowlat")]
+#[pyclass(frozen, eq, hash, module = "lowlat")]
+#[derive(PartialEq, Eq, Hash)]
 pub struct Damage {
     /// File, offset and problem.
     #[pyo3(get)]
@@ -38,13 +47,21 @@ pub struct Damage {
 
 #[pymethods]
 impl Damage {
+    #[new]
+    fn new(text: String) -> Self {
+        Self { text }
+    }
+    fn __getnewargs__(&self) -> (&str,) {
+        (&self.text,)
+    }
     fn __repr__(&self) -> String {
         format!("Damage({:?})", self.text)
     }
 }
 
 /// A command of the master's user.
-#[pyclass(frozen, module = "lowlat")]
+#[pyclass(frozen, eq, hash, module = "lowlat")]
+#[derive(PartialEq, Eq, Hash)]
 pub struct Command {
     /// The text.
     #[pyo3(get)]
@@ -53,19 +70,54 @@ pub struct Command {
 
 #[pymethods]
 impl Command {
+    #[new]
+    fn new(text: String) -> Self {
+        Self { text }
+    }
+    fn __getnewargs__(&self) -> (&str,) {
+        (&self.text,)
+    }
     fn __repr__(&self) -> String {
         format!("Command({:?})", self.text)
     }
 }
 
 /// All nodes have joined: publishing may start.
-#[pyclass(frozen, module = "lowlat")]
+#[pyclass(frozen, eq, hash, module = "lowlat")]
+#[derive(PartialEq, Eq, Hash)]
 pub struct Begin;
 
 #[pymethods]
 impl Begin {
+    #[new]
+    fn new() -> Self {
+        Self
+    }
     #[expect(clippy::unused_self, reason = "as Python calls it")]
     fn __repr__(&self) -> &'static str {
         "Begin()"
+    }
+}
+
+/// The time set with Node.set_timer has come.
+#[pyclass(frozen, eq, hash, module = "lowlat")]
+#[derive(PartialEq, Eq, Hash)]
+pub struct Timer {
+    /// That time.
+    #[pyo3(get)]
+    pub due_ns: u64,
+}
+
+#[pymethods]
+impl Timer {
+    #[new]
+    fn new(due_ns: u64) -> Self {
+        Self { due_ns }
+    }
+    fn __getnewargs__(&self) -> (u64,) {
+        (self.due_ns,)
+    }
+    fn __repr__(&self) -> String {
+        format!("Timer(due_ns={})", self.due_ns)
     }
 }

@@ -6,11 +6,11 @@ use lowlat_node::{
     strategy::OrderCause,
 };
 use pyo3::{exceptions::PyTypeError, prelude::*, types::PyBytes};
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 /// A record of a stream: its header fields and payload.
-#[pyclass(frozen, subclass, module = "lowlat")]
-#[derive(Debug)]
+#[pyclass(frozen, eq, hash, subclass, module = "lowlat")]
+#[derive(Debug, PartialEq, Eq, Hash)]
 pub struct Record {
     stream: Arc<str>,
     /// Its sequence number in the stream.
@@ -88,6 +88,44 @@ impl Record {
     }
 }
 
+/// A record's fields in the order of its declaration.
+type Fields<'a> = (&'a str, u64, u16, u16, u32, u32, u64, u64, u64, Option<u64>, Cow<'a, [u8]>);
+
+/// The record with these fields, for copies and pickles.
+#[pyfunction]
+#[pyo3(name = "_record")]
+#[expect(clippy::too_many_arguments, reason = "as it comes from Python")]
+pub fn _record(
+    py: Python<'_>,
+    stream: &str,
+    sequence: u64,
+    kind: u16,
+    schema: u16,
+    instrument: u32,
+    source: u32,
+    generated_ns: u64,
+    trigger_ns: u64,
+    cause_sequence: u64,
+    received_ns: Option<u64>,
+    payload: Vec<u8>,
+) -> PyResult<Py<PyAny>> {
+    let stream = stream.into();
+    let record = Record {
+        stream,
+        sequence,
+        kind,
+        schema,
+        instrument,
+        source,
+        generated_ns,
+        trigger_ns,
+        cause_sequence,
+        received_ns,
+        payload,
+    };
+    record.into_object(py)
+}
+
 /// The cause of an order, and its instrument.
 pub fn cause_of(event: &Bound<'_, PyAny>) -> PyResult<(OrderCause, u32)> {
     let Ok(record) = event.cast::<Record>() else {
@@ -115,6 +153,22 @@ impl Record {
     #[getter]
     fn payload<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
         PyBytes::new(py, &self.payload)
+    }
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Fields<'_>)> {
+        let fields = (
+            &*self.stream,
+            self.sequence,
+            self.kind,
+            self.schema,
+            self.instrument,
+            self.source,
+            self.generated_ns,
+            self.trigger_ns,
+            self.cause_sequence,
+            self.received_ns,
+            Cow::Borrowed(&*self.payload),
+        );
+        Ok((py.import("lowlat")?.getattr("_record")?, fields))
     }
     fn __repr__(&self) -> String {
         let Self { stream, sequence, kind, payload, .. } = self;

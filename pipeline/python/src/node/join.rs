@@ -1,7 +1,8 @@
 //! Joins a master.
 
 use super::Node;
-use lowlat_node::{Join, Keys, Overrun, Reads, STRATEGIES_MAX, Strategies, Wait, Writes};
+use crate::arguments::{self, numbers, whole, whole_or_none};
+use lowlat_node::{Join, Overrun, Reads, STRATEGIES_MAX, Strategies, Writes, strategy};
 use pyo3::{exceptions::PyValueError, prelude::*};
 use std::path::PathBuf;
 
@@ -9,46 +10,47 @@ use std::path::PathBuf;
 const CAPACITY_BYTES: u64 = 1 << 20;
 
 /// Joins the master that listens at `socket` as a strategy, and returns its node. It reads the quotes of
-/// `instruments` and the answers to its orders. The master assigns a free strategy number, unless `number`
-/// requests one. `wait` is "parked" (sleep until woken), "fast" (spin) or "adaptive".
+/// `instruments`, the answers to its orders, and other streams (`reads`, as in join_node). `overrun` is the policy for
+/// quotes that it is too slow for: "gap", "conflate", "credit" or ("evict", number). The master assigns a free strategy
+/// number, unless `number` requests one. `wait` is "parked" (sleep until woken), "fast" (spin) or "adaptive".
 #[pyfunction]
-#[pyo3(signature = (socket, name, *, instruments, number = None, wait = "parked", capacity_bytes = CAPACITY_BYTES), text_signature = "(socket, name, *, instruments, number=None, wait='parked', capacity_bytes=1048576)")]
-#[expect(clippy::needless_pass_by_value, reason = "as it comes from Python")]
+#[pyo3(signature = (socket, name, *, instruments, number = None, reads = None, overrun = None, wait = "parked", capacity_bytes = None), text_signature = "(socket, name, *, instruments, number=None, reads=(), overrun='gap', wait='parked', capacity_bytes=1048576)")]
+#[expect(clippy::needless_pass_by_value, clippy::too_many_arguments, reason = "as it comes from Python")]
 pub fn join(
     py: Python<'_>,
     socket: PathBuf,
     name: &str,
-    instruments: Vec<u32>,
-    number: Option<u32>,
+    instruments: &Bound<'_, PyAny>,
+    number: Option<&Bound<'_, PyAny>>,
+    reads: Option<&Bound<'_, PyAny>>,
+    overrun: Option<&Bound<'_, PyAny>>,
     wait: &str,
-    capacity_bytes: u64,
+    capacity_bytes: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Node> {
-    let strategies = match number {
+    let strategies = match whole_or_none(number, "number")? {
         None => Strategies::Free,
         Some(number) if number < STRATEGIES_MAX => Strategies::Only(vec![number]),
         Some(number) => {
             return Err(PyValueError::new_err(format!(
-                "cannot join as strategy number {number}: numbers are below {STRATEGIES_MAX}\n\
-                 hint: leave number out to get a free one"
+                "number {number}: expected 0 to {}\nhint: leave number out to get a free one",
+                STRATEGIES_MAX - 1
             )));
         }
     };
-    let join = lowlat_node::strategy::join(
-        name,
-        "strategy",
-        strategies,
-        &instruments,
-        capacity_bytes,
-        wait_of(wait)?,
-    );
+    let instruments = numbers(instruments, "instruments")?;
+    let wait = arguments::wait(wait)?;
+    let join = strategy::join(name, "strategy", strategies, &instruments, capacity(capacity_bytes)?, wait);
+    let mut join = strategy::with_overrun(join, policy(overrun)?);
+    join.reads.extend(streams(reads)?);
     Node::join(py, &socket, &join)
 }
 
 /// Joins the master that listens at `socket` as any node. `writes` names the stream that it writes, with
-/// instruments below `keys`. `reads` are pairs of a stream ("md", "orders.*") and a selection: None for all, a
-/// list of instruments, or "own" for the node's number.
+/// instruments below `keys`; with `gives_credit` its publishing is refused (NoCredit) while a reader that asked for
+/// "credit" has no room. `reads` are tuples of a stream ("md", "orders.*"), a selection (None for all, a list of
+/// instruments, or "own" for the node's number) and, if wanted, a policy for overruns as in join.
 #[pyfunction]
-#[pyo3(signature = (socket, name, *, role = "node", writes = None, keys = 1, reads = vec![], wait = "parked", capacity_bytes = CAPACITY_BYTES), text_signature = "(socket, name, *, role='node', writes=None, keys=1, reads=(), wait='parked', capacity_bytes=1048576)")]
+#[pyo3(signature = (socket, name, *, role = "node", writes = None, keys = None, gives_credit = false, reads = None, wait = "parked", capacity_bytes = None), text_signature = "(socket, name, *, role='node', writes=None, keys=1, gives_credit=False, reads=(), wait='parked', capacity_bytes=1048576)")]
 #[expect(clippy::needless_pass_by_value, clippy::too_many_arguments, reason = "as it comes from Python")]
 pub fn join_node(
     py: Python<'_>,
@@ -56,51 +58,34 @@ pub fn join_node(
     name: &str,
     role: &str,
     writes: Option<String>,
-    keys: u32,
-    reads: Vec<(String, Option<Wanted>)>,
+    keys: Option<&Bound<'_, PyAny>>,
+    gives_credit: bool,
+    reads: Option<&Bound<'_, PyAny>>,
     wait: &str,
-    capacity_bytes: u64,
+    capacity_bytes: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Node> {
-    let reads = reads.into_iter().map(|(streams, wanted)| {
-        let keys = match wanted {
-            None => Keys::All,
-            Some(Wanted::Only(keys)) => Keys::Only(keys),
-            Some(Wanted::Word(word)) if word == "own" => Keys::Own,
-            Some(Wanted::Word(word)) => {
-                let text = format!(
-                    "reads of {streams:?}: found {word:?}, expected None, a list of instruments or \"own\""
-                );
-                return Err(PyValueError::new_err(text));
-            }
-        };
-        Ok(Reads { streams, keys, overrun: Overrun::default() })
-    });
+    let keys = whole_or_none(keys, "keys")?.unwrap_or(1);
+    let capacity_bytes = capacity(capacity_bytes)?;
     // Fields added to the struct later keep their default.
     let join = Join {
         name: name.to_owned(),
         role: role.to_owned(),
-        writes: writes.map(|stream| Writes { stream, capacity_bytes, keys, gives_credit: false }),
-        reads: reads.collect::<PyResult<_>>()?,
-        wait: wait_of(wait)?,
+        writes: writes.map(|stream| Writes { stream, capacity_bytes, keys, gives_credit }),
+        reads: streams(reads)?,
+        wait: arguments::wait(wait)?,
         ..Join::default()
     };
     Node::join(py, &socket, &join)
 }
 
-/// Records to read: a word, or a list of instruments.
-#[derive(FromPyObject)]
-pub enum Wanted {
-    Word(String),
-    Only(Vec<u32>),
+fn capacity(bytes: Option<&Bound<'_, PyAny>>) -> PyResult<u64> {
+    bytes.map_or(Ok(CAPACITY_BYTES), |bytes| whole(bytes, "capacity_bytes"))
 }
 
-fn wait_of(wait: &str) -> PyResult<Wait> {
-    match wait {
-        "parked" => Ok(Wait::Parked),
-        "fast" => Ok(Wait::Fast),
-        "adaptive" => Ok(Wait::Adaptive),
-        _ => Err(PyValueError::new_err(format!(
-            "wait {wait:?}: expected \"parked\", \"fast\" or \"adaptive\""
-        ))),
-    }
+fn policy(overrun: Option<&Bound<'_, PyAny>>) -> PyResult<Overrun> {
+    overrun.map_or_else(|| Ok(Overrun::default()), arguments::overrun)
+}
+
+fn streams(reads: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<Reads>> {
+    reads.map_or_else(|| Ok(Vec::new()), arguments::reads)
 }

@@ -3,8 +3,9 @@
 pub mod join;
 
 use crate::{
+    arguments::{bytes, whole, whole_or_none},
     errors::{self, BusyError, JoinError},
-    events::{Answer, Begin, Command, Lost, Names, Order, PendingEvent, Quote, Record, cause_of},
+    events::{Answer, Begin, Command, Lost, Names, Order, PendingEvent, Quote, Record, Timer, cause_of},
     exit,
 };
 use lowlat_ipc::{fork::ForkMark, stream::Stamp};
@@ -23,6 +24,7 @@ use pyo3::{
 use std::{
     collections::VecDeque,
     mem,
+    os::fd::AsRawFd as _,
     path::Path,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
@@ -88,16 +90,18 @@ impl Node {
 
     /// Sends an order and returns its number, which answers refer to. `cause` is the Quote or Answer that
     /// caused it, whose instrument is used unless `instrument` is given; None for no cause. `side` is "buy" or
-    /// "sell", `price` is in 1/PRICE_SCALE.
+    /// "sell", `price` is in 1/PRICE_SCALE. Raises PublishError, Fenced, ValueError, TypeError.
     #[pyo3(signature = (cause, side, price, quantity, *, instrument = None))]
     fn order(
         &self,
         cause: Option<&Bound<'_, PyAny>>,
         side: &str,
-        price: i64,
-        quantity: u32,
-        instrument: Option<u32>,
+        price: &Bound<'_, PyAny>,
+        quantity: &Bound<'_, PyAny>,
+        instrument: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<u64> {
+        let (price, quantity) = (whole(price, "price")?, whole(quantity, "quantity")?);
+        let instrument = whole_or_none(instrument, "instrument")?;
         let side = match side {
             "buy" => Side::Buy,
             "sell" => Side::Sell,
@@ -125,32 +129,53 @@ impl Node {
     /// Appends a record to the node's stream and returns its sequence number. `instrument` selects the readers.
     /// Before the event Begin some readers may be missing. `source` defaults to the node's number, `trigger_ns`
     /// to now.
-    #[pyo3(signature = (payload, *, kind, instrument = 0, schema = 0, source = None, trigger_ns = None, cause_sequence = 0))]
+    #[pyo3(signature = (payload, *, kind, instrument = None, schema = None, source = None, trigger_ns = None, cause_sequence = None), text_signature = "($self, payload, *, kind, instrument=0, schema=0, source=None, trigger_ns=None, cause_sequence=0)")]
     #[expect(clippy::too_many_arguments, reason = "as it comes from Python")]
     fn publish(
         &self,
-        payload: &[u8],
-        kind: u16,
-        instrument: u32,
-        schema: u16,
-        source: Option<u32>,
-        trigger_ns: Option<u64>,
-        cause_sequence: u64,
+        payload: &Bound<'_, PyAny>,
+        kind: &Bound<'_, PyAny>,
+        instrument: Option<&Bound<'_, PyAny>>,
+        schema: Option<&Bound<'_, PyAny>>,
+        source: Option<&Bound<'_, PyAny>>,
+        trigger_ns: Option<&Bound<'_, PyAny>>,
+        cause_sequence: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<u64> {
+        let payload = bytes(payload, "payload")?;
+        let mut stamp = Stamp {
+            kind: whole(kind, "kind")?,
+            schema: whole_or_none(schema, "schema")?.unwrap_or(0),
+            instrument: whole_or_none(instrument, "instrument")?.unwrap_or(0),
+            source: whole_or_none(source, "source")?.unwrap_or(self.number),
+            cause: whole_or_none(cause_sequence, "cause_sequence")?.unwrap_or(0),
+            ..Stamp::default()
+        };
+        let trigger = whole_or_none(trigger_ns, "trigger_ns")?;
         let mut inner = self.lock()?;
         let node = inner.node.as_mut().filter(|_| !self.is_leaving()).ok_or_else(left)?;
-        let generated = now_ns();
-        let stamp = Stamp {
-            kind,
-            schema,
-            instrument,
-            source: source.unwrap_or(self.number),
-            generated,
-            trigger: trigger_ns.unwrap_or(generated),
-            cause: cause_sequence,
-        };
-        let published = node.publisher().publish(&stamp, payload).map_err(errors::of_publish)?;
+        stamp.generated = now_ns();
+        stamp.trigger = trigger.unwrap_or(stamp.generated);
+        let published = node.publisher().publish(&stamp, &payload).map_err(errors::of_publish)?;
         Ok(published.sequence)
+    }
+
+    /// From this time of the pipeline's clock on, a poll or the iteration returns a Timer, once. Replaces the time set
+    /// before; None sets none.
+    fn set_timer(&self, at_ns: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+        let at_ns = whole_or_none(at_ns, "at_ns")?.unwrap_or(u64::MAX);
+        let mut inner = self.lock()?;
+        let node = inner.node.as_mut().filter(|_| !self.is_leaving()).ok_or_else(left)?;
+        node.set_timer(at_ns);
+        Ok(())
+    }
+
+    /// A descriptor that is readable while a poll may find something, for selectors and event loops. Each time it is
+    /// readable, call poll; it is readable now and then without an event, too. It is valid until the node leaves.
+    fn fileno(&self) -> PyResult<i32> {
+        let mut inner = self.lock()?;
+        let node = inner.node.as_mut().filter(|_| !self.is_leaving()).ok_or_else(left)?;
+        let opened = node.descriptor().map_err(|error| errors::LowlatError::new_err(error.to_string()))?;
+        Ok(opened.as_raw_fd())
     }
 
     /// Leaves the master. Any thread may call it, even while another waits in the node: that wait ends within
@@ -209,12 +234,15 @@ pub fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
         (py.get_type::<Order>(), "on_order"),
         (py.get_type::<Lost>(), "on_lost"),
         (py.get_type::<Command>(), "on_command"),
+        (py.get_type::<Timer>(), "on_timer"),
     ];
     let names = PyDict::new(py);
     names.set_item("Begin", py.get_type::<Begin>())?;
     names.set_item("KINDS", kinds.into_py_dict(py)?)?;
     py.run(c_str!(include_str!("run.py")), Some(&names), None)?;
-    class.setattr("run", names.get_item("run")?)?;
+    for name in ["run", "__aiter__"] {
+        class.setattr(name, names.get_item(name)?)?;
+    }
     module.add_class::<Node>()
 }
 
@@ -317,7 +345,9 @@ impl NodeState {
                 }
                 Event::Begin => events.push_back(PendingEvent::Begin),
                 Event::Command(text) => events.push_back(PendingEvent::Command(text.to_owned())),
+                Event::Timer { due_ns } => events.push_back(PendingEvent::Timer(due_ns)),
                 Event::Stop => *is_over = true,
+                _ => {}
             });
         }
         if *is_over && events.is_empty() {

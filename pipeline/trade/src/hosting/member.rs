@@ -15,6 +15,8 @@ pub struct HostedStrategy {
     lost: [u64; 2],
     window_calls: u32,
     window_overruns: u32,
+    /// The time that it set for its timer, ns; `u64::MAX`: none.
+    pub timer_ns: u64,
 }
 
 impl HostedStrategy {
@@ -31,6 +33,7 @@ impl HostedStrategy {
             lost: [0; 2],
             window_calls: 0,
             window_overruns: 0,
+            timer_ns: u64::MAX,
         }
     }
 
@@ -48,8 +51,12 @@ impl HostedStrategy {
                 Item::Answer(_) => *answers += 1,
                 Item::Gap(StrategyGap::Quotes(count)) => *quotes += count,
                 Item::Gap(StrategyGap::Answers(count)) => *answers += count,
+                // A host reads no other streams.
+                Item::Gap(StrategyGap::Others(_)) => {}
+                // It is due again once there is room.
+                Item::Timer(due_ns) => self.timer_ns = due_ns,
             }
-            self.usage.dropped += u64::from(!matches!(item, Item::Gap(_)));
+            self.usage.dropped += u64::from(matches!(item, Item::Quote(_) | Item::Answer(_)));
         } else {
             while let Some(gap) = self.take_lost() {
                 self.queue.push_back(Item::Gap(gap));

@@ -63,6 +63,8 @@ pub struct StrategyHost {
     /// Indexes of the member and instrument to warm next.
     warmed: [usize; 2],
     budget: StrategyBudget,
+    /// No timer of a member is due earlier, ns.
+    timer_ns: u64,
 }
 
 impl StrategyHost {
@@ -74,6 +76,7 @@ impl StrategyHost {
             ready: VecDeque::new(),
             warmed: [0; 2],
             budget,
+            timer_ns: u64::MAX,
         }
     }
 
@@ -138,6 +141,24 @@ impl StrategyHost {
         }
     }
 
+    /// The time at which [`StrategyHost::take_timers`] should be called next, ns; `u64::MAX` without timers.
+    pub fn timer_ns(&self) -> u64 {
+        self.timer_ns
+    }
+
+    /// Queues the timers that are due.
+    pub fn take_timers(&mut self, now_ns: u64) {
+        self.timer_ns = u64::MAX;
+        for place in 0..self.members.len() {
+            let due_ns = self.members[place].timer_ns;
+            if due_ns <= now_ns {
+                self.members[place].timer_ns = u64::MAX;
+                queue(&mut self.members, &mut self.ready, place, Item::Timer(due_ns));
+            }
+            self.timer_ns = self.timer_ns.min(self.members[place].timer_ns);
+        }
+    }
+
     /// True if any strategy has pending items.
     #[inline]
     pub fn is_ready(&self) -> bool {
@@ -157,9 +178,14 @@ impl StrategyHost {
         let Some(member) = self.members.get_mut(place) else { return true };
         let Some(item) = member.next() else { return true };
         let before_ns = now_ns();
+        let mut timer_ns = None;
         sink_of(member.number, &mut |sink| {
-            item.tell(&mut *member.strategy, member.number, sink, || before_ns);
+            timer_ns = item.tell(&mut *member.strategy, member.number, sink, || before_ns);
         });
+        if let Some(at_ns) = timer_ns {
+            member.timer_ns = at_ns;
+            self.timer_ns = self.timer_ns.min(at_ns);
+        }
         let took_ns = now_ns().saturating_sub(before_ns);
         if member.used(took_ns, &self.budget) {
             for members in &mut self.by_instrument {

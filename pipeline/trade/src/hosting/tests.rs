@@ -36,7 +36,7 @@ impl Strategy for Worker {
     }
 
     fn on_gap(&mut self, _: &mut Orders<'_>, gap: StrategyGap) {
-        let (StrategyGap::Quotes(count) | StrategyGap::Answers(count)) = gap;
+        let (StrategyGap::Quotes(count) | StrategyGap::Answers(count) | StrategyGap::Others(count)) = gap;
         self.lost.fetch_add(count, Ordering::Relaxed);
     }
 }
@@ -193,6 +193,42 @@ fn occasional_overruns_are_tolerated() {
     (0..40).for_each(|sequence| bench.host.take_quote(&quote(0, sequence)));
     while bench.serve() {}
     assert_eq!((bench.moved.len(), bench.host.usage(10).unwrap().overruns), (0, 10));
+}
+
+/// Sets its timer to the time that a quote's sequence says.
+struct Alarm(Delivered);
+
+impl Strategy for Alarm {
+    fn on_quote(&mut self, orders: &mut Orders<'_>, seen: &QuoteSeen) {
+        orders.set_timer(seen.sequence);
+    }
+
+    fn on_timer(&mut self, orders: &mut Orders<'_>, due_ns: u64) {
+        self.0.lock().unwrap().push((orders.strategy(), due_ns));
+    }
+}
+
+#[test]
+fn each_strategy_has_its_timer() {
+    let (told, mut sinks) = (Delivered::default(), Sinks::default());
+    let mut host = StrategyHost::new(StrategyBudget::default());
+    for number in [4, 5] {
+        host.add(number, &[number], Box::new(Alarm(Arc::clone(&told)))).unwrap();
+    }
+    let mut serve = |host: &mut StrategyHost| {
+        while host.serve(&mut |_, then| then(&mut sinks), &mut || 0, &mut |_| ()) {}
+    };
+    for (instrument, at_ns) in [(4, 300), (5, 200), (4, 100)] {
+        host.take_quote(&quote(instrument, at_ns));
+        serve(&mut host);
+    }
+    assert_eq!(host.timer_ns(), 100, "the last one set counts");
+    for (now_ns, next_ns) in [(99, 100), (100, 200), (199, 200), (500, u64::MAX)] {
+        host.take_timers(now_ns);
+        serve(&mut host);
+        assert_eq!(host.timer_ns(), next_ns);
+    }
+    assert_eq!(*told.lock().unwrap(), [(4, 100), (5, 200)], "each once");
 }
 
 proptest! {

@@ -3,7 +3,7 @@
 use super::{
     Access, Area, Happened, Master, Standing,
     connection::ConnectionPhase,
-    member::{Member, Stream, matches},
+    member::{Inherited, Member, Stream, matches},
     memory::{ChargedTo, WrittenBy},
     ready::EventTag,
 };
@@ -40,9 +40,17 @@ impl Master {
             self.maker.make_for(whom, WrittenBy::Shared, &format!("{what}.{}", join.name), bytes)
         };
         let (inbox, counters) = (shared("inbox", inbox::BYTES)?, shared("counters", COUNTERS_BYTES)?);
-        let before = known.and_then(|number| self.member(number));
+        // Under this number, and under this name.
+        let (of_number, before) = (self.member(number), known.and_then(|number| self.member(number)));
         let epoch = before.map_or(1, |member| member.epoch + 1);
-        let past = before.map_or_else(Figures::default, Member::figures);
+        let past = of_number.map_or_else(Figures::default, Member::figures);
+        let inherited = match (before, of_number) {
+            (Some(member), _) => member.inherited,
+            (None, Some(other)) => {
+                Inherited { published: other.published().unwrap_or(0), read: past.read, lost: past.lost }
+            }
+            (None, None) => Inherited::default(),
+        };
         let places = before.map_or_else(BTreeMap::new, |member| member.places.clone());
         let unread = before.map_or_else(BTreeMap::new, |member| member.unread.clone());
         let stream = match &join.writes {
@@ -63,17 +71,21 @@ impl Master {
             wait: join.wait,
             reads: join.reads.clone(),
             strategies: strategies.clone(),
-            inbox: inbox.clone(),
-            counters: Counters::new(counters.clone()),
+            inbox: Some(inbox.clone()),
+            counters: Some(Counters::new(counters.clone())),
             past,
             stream,
+            past_stream: None,
+            inherited,
             connection: Some(id),
             waits: BTreeMap::new(),
             places,
             unread,
         };
         // Its silence is measured from here, although it has not polled yet.
-        member.counters.set_heartbeat(member.admitted_ns);
+        if let Some(counters) = &member.counters {
+            counters.set_heartbeat(member.admitted_ns);
+        }
         let mut memory = vec![Lent::to_write(&inbox), Lent::to_write(&counters), Lent::to_read(&self.page)];
         let own = |stream: &Stream| [Lent::to_write(&stream.segment), Lent::to_read(&stream.table)];
         memory.extend(member.stream.iter().flat_map(own));
@@ -118,14 +130,25 @@ impl Master {
         Ok(())
     }
 
-    /// Number of a node with a new name. Numbers needed by the master's programs are reserved.
-    fn new_number(&self, name: &str) -> Result<u32, String> {
+    /// Number of a node with a new name: an unused one, or else that of the node that left longest ago. Numbers needed by
+    /// the master's programs are reserved.
+    fn new_number(&mut self, name: &str) -> Result<u32, String> {
         let awaited = if self.has_program(name) { 0 } else { self.awaited_programs() };
         let most = SUBSCRIBERS_MAX.saturating_sub(awaited);
-        let number = u32::try_from(self.members.len()).ok().filter(|number| *number < most);
-        number.ok_or_else(|| {
-            format!("{most} nodes have joined, which is the maximum\nhint: join under a name that has joined before, or start another run")
-        })
+        if let Some(number) = u32::try_from(self.members.len()).ok().filter(|number| *number < most) {
+            return Ok(number);
+        }
+        let retired =
+            self.members.iter().filter(|member| member.is_retired() && !self.has_program(&member.name));
+        let oldest = retired.min_by_key(|member| member.admitted_ns).map(|member| member.number);
+        let number = oldest.ok_or_else(|| {
+            format!("{most} nodes have joined, which is the maximum\nhint: wait until one has left, or start another run")
+        })?;
+        self.claims.give_back(number);
+        for member in &mut self.members {
+            member.unread.remove(&number);
+        }
+        Ok(number)
     }
 
     /// Returns the account to which memory of a node is charged.
@@ -147,7 +170,10 @@ impl Master {
         let running = known.filter(|member| member.is_there()).map(|member| (member.number, member.owner));
         let known = known.map(|member| member.number);
         if let Some((number, owner)) = running {
-            if owner.life() != Life::Dead {
+            // It may have left, or closed its connection, since this turn began.
+            self.hear_out(number);
+            let is_there = self.member(number).is_some_and(Member::is_there);
+            if is_there && owner.life() != Life::Dead {
                 return Err(format!(
                     "process {} has this name and is running\nhint: use another name, or end it",
                     owner.pid
@@ -166,7 +192,7 @@ impl Master {
             ));
         }
         for other in self.members.iter().filter(|other| Some(other.number) != known) {
-            if other.stream.as_ref().is_some_and(|stream| stream.writes.stream == writes.stream) {
+            if other.stream_name() == Some(&writes.stream) {
                 return Err(format!(
                     "stream {} belongs to node {}, and a stream has one writer\nhint: use another name",
                     writes.stream, other.name
@@ -186,8 +212,10 @@ impl Master {
         writes: &Writes,
     ) -> Result<Stream, String> {
         let before = self.stream(number);
-        let first_sequence = before.map_or(1, Stream::next_sequence);
-        let published = before.map_or(0, |before| before.published(epoch - 1));
+        let past = self.member(number).and_then(|member| member.past_stream.as_ref());
+        let past_sequence = past.map_or(1, |past| past.next_sequence);
+        let first_sequence = before.map_or(past_sequence, Stream::next_sequence);
+        let published = self.member(number).and_then(Member::published).unwrap_or(0);
         let markers = first_sequence - 1 - published;
         let table = before
             .filter(|stream| stream.writes.keys == writes.keys && stream.writes.stream == writes.stream)
@@ -197,7 +225,12 @@ impl Master {
         if !(lowlat_ipc::layout::CAPACITY_BYTES_MIN..=lowlat_ipc::layout::CAPACITY_BYTES_MAX)
             .contains(&capacity)
         {
-            return Err(format!("stream {}: a ring of {capacity} bytes", writes.stream));
+            return Err(format!(
+                "stream {}: a ring of {capacity} bytes\nhint: give it a capacity in bytes that is a power of two from {} to {}",
+                writes.stream,
+                lowlat_ipc::layout::CAPACITY_BYTES_MIN,
+                lowlat_ipc::layout::CAPACITY_BYTES_MAX
+            ));
         }
         let bytes = Segment::<Memory>::bytes(capacity);
         let whom = self.whom(number, name);

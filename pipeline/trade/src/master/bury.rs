@@ -1,7 +1,7 @@
 //! Handles nodes that have ended.
 
 use super::{Happened, Master, Standing, member::Stream};
-use lowlat_node::control::ToNode;
+use lowlat_node::{Counters, control::ToNode};
 
 impl Master {
     /// A node has ended or is dropped: its stream is fenced, delivery of its last record is completed, and its
@@ -12,7 +12,7 @@ impl Master {
         member.waits.clear();
         member.pidfd = None;
         // A node that continues finds itself fenced.
-        member.counters.fence();
+        member.counters.iter().for_each(Counters::fence);
         let (name, epoch, connection) = (member.name.clone(), member.epoch, member.connection.take());
         if let Some(segment) = member.stream.as_ref().and_then(Stream::opened) {
             segment.fence(epoch + 1);
@@ -24,6 +24,7 @@ impl Master {
         // Records are kept for the successor of one that died.
         if standing == Standing::Left {
             self.forget_reader(number);
+            self.retire(number);
         }
         // No node waits for it any more.
         let waiting: Vec<u32> = self
@@ -39,6 +40,22 @@ impl Master {
         } else {
             Happened::Died { name, reason: reason.to_owned() }
         });
+    }
+
+    /// Gives back the memory of a node that has left, unless a reader of its stream has not read to the end.
+    fn retire(&mut self, number: u32) {
+        if self.links.forget_read(number)
+            && let Some(member) = self.member_mut(number)
+        {
+            member.retire();
+        }
+    }
+
+    /// Gives back the memory of all nodes that have left.
+    pub(super) fn retire_left(&mut self) {
+        for number in self.numbers(|member| member.standing == Standing::Left && !member.is_retired()) {
+            self.retire(number);
+        }
     }
 
     /// A writer died between its record and its deliveries: interested readers get the record now.

@@ -70,7 +70,14 @@ impl Claims {
                     .find(|(_, claim)| own(claim) && claim.turns < TURNS_MAX)
                     .map(|(number, _)| *number);
                 let mut free = (first..STRATEGIES_MAX).filter(|number| !self.claims.contains_key(number));
-                Ok(vec![had.or_else(|| free.next()).ok_or(Denied::NoneFree)?])
+                let given_back = || {
+                    let is_free = |claim: &Claim| (claim.owner, claim.before) == (None, None);
+                    let mut all = self.claims.range(first..);
+                    all.find(|(_, claim)| is_free(claim) && claim.turns < TURNS_MAX)
+                        .map(|(number, _)| *number)
+                };
+                let number = had.or_else(|| free.next()).or_else(given_back);
+                Ok(vec![number.ok_or(Denied::NoneFree)?])
             }
             Strategies::Only(numbers) => {
                 let mut granted = BTreeSet::new();
@@ -111,6 +118,19 @@ impl Claims {
     fn release(&mut self, number: u32, node: u32) {
         if let Some(claim) = self.claims.get(&number).copied().filter(|claim| claim.owner == Some(node)) {
             self.set(number, Claim { owner: None, before: Some(node), ..claim });
+        }
+    }
+
+    /// Frees the numbers of a node that has left, whose number gets another name. Order numbers of the next owner
+    /// continue.
+    pub(super) fn give_back(&mut self, node: u32) {
+        let all: Vec<_> = self.claims.iter().map(|(number, claim)| (*number, *claim)).collect();
+        for (number, claim) in all {
+            let other = |of: Option<u32>| of.filter(|other| *other != node);
+            let left = Claim { owner: other(claim.owner), before: other(claim.before), ..claim };
+            if left != claim {
+                self.set(number, left);
+            }
         }
     }
 

@@ -308,11 +308,11 @@ impl Master {
                 standing: member.standing.word().to_owned(),
                 is_there: member.is_there(),
                 joined_ns: now_ns.saturating_sub(member.admitted_ns),
-                published: self.published(member.number),
-                read: figures.read,
-                lost: figures.lost,
+                published: member.published().map(|count| count.saturating_sub(member.inherited.published)),
+                read: figures.read.saturating_sub(member.inherited.read),
+                lost: figures.lost.saturating_sub(member.inherited.lost),
                 waiting: self.links.waiting(member.number),
-                silent_ns: now_ns.saturating_sub(member.counters.heartbeat_ns()),
+                silent_ns: member.silence_ns(now_ns),
             }
         };
         self.members.iter().map(row).collect()

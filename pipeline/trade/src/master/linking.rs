@@ -6,17 +6,20 @@ use super::{
     member::Member,
     memory::WrittenBy,
 };
-use lowlat_ipc::{inbox::STREAMS_MAX, liveness::Life};
+use lowlat_ipc::{inbox::STREAMS_MAX, liveness::Life, stream::cursor::Cursor};
 use lowlat_node::{
-    Keys, Overrun,
+    Keys, Overrun, Wait,
     clock::now_ns,
     control::{Lent, ToNode},
 };
+use std::sync::Arc;
 
 /// Maximum entries of a ring for a subscriber that wants everything.
 const ENTRIES_ALL_MAX: u64 = 1 << 16;
 /// Maximum entries of a ring for a subscriber that wants some instruments.
 const ENTRIES_SOME_MAX: u64 = 1 << 12;
+/// Largest number of streams that a reader that spins follows itself.
+const FOLLOWED_MAX: usize = 8;
 /// Minimum time between two reconnections of a reader that is evicted repeatedly.
 const AGAIN_NS_MIN: u64 = 100_000_000;
 /// Time that a joining reader waits for a writer to poll.
@@ -35,14 +38,24 @@ impl Master {
             .filter_map(|member| member.wants(&name).map(|keys| (member.number, keys)))
             .collect();
         for (reader, keys) in readers {
-            let channel = self.add_channel(number, reader, &keys)?;
+            if let Err(reason) = self.check_keys(number, reader, &keys) {
+                // It may be dead, and is refused when it restarts.
+                if let Some(id) = self.member(reader).and_then(|member| member.connection) {
+                    self.refuse(id, &reason);
+                }
+                continue;
+            }
+            let channel = self.add_channel(number, reader, &keys, false)?;
             if self.member(reader).is_some_and(|member| member.is_mapped) {
                 self.tell_in(number, reader, &channel);
+            }
+            if channel.overrun == Overrun::Followed {
+                continue;
             }
             self.tell_out(number, reader, &channel);
             // Connected before anything is published: the node gets all of it before it learns that it has
             // joined.
-            self.want(number, reader, &keys)?;
+            self.want(number, reader, &keys);
         }
         Ok(())
     }
@@ -60,6 +73,7 @@ impl Master {
             })
             .collect();
         for (writer, keys) in writers {
+            self.leave_followed(writer, number);
             // Pending rings are read first. One that its writer has not connected yet follows when it has.
             let mut old = Vec::new();
             for channel in self.links.get_mut(writer, number).into_iter().flat_map(|link| &mut link.ways) {
@@ -73,13 +87,21 @@ impl Master {
             if !self.member(writer).is_some_and(|member| member.is_there() && member.is_mapped) {
                 continue;
             }
-            let channel = self.add_channel(writer, number, &keys)?;
+            self.check_keys(writer, number, &keys)?;
+            if self.is_followed_already(writer, number) {
+                continue;
+            }
+            let channel = self.add_channel(writer, number, &keys, true)?;
+            if channel.overrun == Overrun::Followed {
+                self.tell_in(writer, number, &channel);
+                continue;
+            }
             // Interest is set before the connection, where it has no effect yet: so the first delivery follows
             // directly after the missed records, although records may arrive at any moment.
-            self.want(writer, number, &keys)?;
+            self.want(writer, number, &keys);
             match self.links.get_mut(writer, number).map(|link| &mut link.ways[..]) {
-                // Until the writer polls it writes to an earlier ring: of the predecessor, or made for this reader
-                // when the writer joined. The reader leaves a ring that is empty when it is told of the next.
+                // Until the writer polls it writes to an earlier ring: of the predecessor, or made for this reader when the
+                // writer joined. The reader leaves a ring that is empty when it is told of the next.
                 Some([_, .., new]) => new.is_told = false,
                 _ => self.tell_in(writer, number, &channel),
             }
@@ -121,10 +143,60 @@ impl Master {
         (member.is_there() && (member.is_mapped || self.has_begun)) || member.standing == Standing::Dead
     }
 
-    fn add_channel(&mut self, writer: u32, reader: u32, keys: &Keys) -> Result<LinkChannel, String> {
+    /// The way in which a reader gets a writer's records: one that spins follows few streams itself, unless its predecessor
+    /// has a ring, which its publisher still fills.
+    fn way(&self, writer: u32, reader: u32, asked: Overrun) -> Overrun {
+        let Some(member) = self.member(reader) else { return asked };
+        let is_few = member.reads.len() <= FOLLOWED_MAX
+            && member.reads.iter().all(|reads| !reads.streams.ends_with('*'));
+        let has_ring = self
+            .links
+            .get(writer, reader)
+            .is_some_and(|link| link.ways.iter().any(|channel| channel.overrun != Overrun::Followed));
+        let is_low = member.places.get(&writer).is_none_or(|place| *place < 64) && member.places.len() < 63;
+        let follows = asked == Overrun::Gap && member.wait == Wait::Fast && is_few && is_low && !has_ring;
+        if follows { Overrun::Followed } else { asked }
+    }
+
+    /// True if a restarted reader that spins continues in the writer's present segment.
+    fn is_followed_already(&self, writer: u32, reader: u32) -> bool {
+        let Some((stream, link)) = self.stream(writer).zip(self.links.get(writer, reader)) else {
+            return false;
+        };
+        link.ways.last().is_some_and(|channel| {
+            channel.overrun == Overrun::Followed && Arc::ptr_eq(&channel.segment, &stream.segment)
+        })
+    }
+
+    /// A restarted reader does not spin any more: what its predecessor had not read is missed.
+    fn leave_followed(&mut self, writer: u32, reader: u32) {
+        let asked = self.stream(writer).and_then(|stream| {
+            Some(self.member(reader)?.overrun(&stream.writes.stream).of_writer(stream.writes.gives_credit))
+        });
+        if asked.is_none_or(|asked| self.way(writer, reader, asked) == Overrun::Followed) {
+            return;
+        }
+        let Some(link) = self.links.get_mut(writer, reader) else { return };
+        let left = link.ways.iter().find(|channel| !channel.is_drained()).or(link.ways.last());
+        let left = left.and_then(LinkChannel::followed);
+        link.ways.retain(|channel| channel.overrun != Overrun::Followed);
+        if let (Some((_, Some(sequence))), Some(member)) = (left, self.member_mut(reader)) {
+            member.unread.insert(writer, sequence);
+        }
+    }
+
+    /// `is_late`: the stream was there before its reader.
+    fn add_channel(
+        &mut self,
+        writer: u32,
+        reader: u32,
+        keys: &Keys,
+        is_late: bool,
+    ) -> Result<LinkChannel, String> {
         let stream = self.stream(writer).ok_or("no stream")?;
         let asked = self.member(reader).ok_or("gone")?.overrun(&stream.writes.stream);
-        let overrun = asked.of_writer(stream.writes.gives_credit);
+        let overrun = self.way(writer, reader, asked.of_writer(stream.writes.gives_credit));
+        let first_sequence = stream.first_sequence;
         let most = if *keys == Keys::All { ENTRIES_ALL_MAX } else { ENTRIES_SOME_MAX };
         let entries = if overrun == Overrun::Conflate {
             u64::from(stream.writes.keys)
@@ -142,7 +214,12 @@ impl Master {
             overrun.bytes(entries),
         )?;
         // Initialized here once, so that the reader can open it before its publisher has.
-        overrun.give(ring.clone(), entries).ok_or("ring")?;
+        let is_followed = overrun == Overrun::Followed;
+        if is_followed {
+            Cursor::create(ring.clone(), first_sequence, is_late).ok_or("cursor")?;
+        } else {
+            overrun.give(ring.clone(), entries).ok_or("ring")?;
+        }
         self.generation += 1;
         let channel = LinkChannel {
             segment,
@@ -150,7 +227,7 @@ impl Master {
             entries,
             overrun,
             generation: self.generation,
-            from: None,
+            from: is_followed.then_some(0),
             is_told: true,
         };
         self.place(writer, reader)?;
@@ -182,24 +259,30 @@ impl Master {
 
     fn tell_out(&mut self, writer: u32, reader: u32, channel: &LinkChannel) {
         let Ok(place) = self.place(writer, reader) else { return };
-        let Some(inbox) = self.member(reader).map(|member| member.inbox.clone()) else { return };
+        let Some(inbox) = self.member(reader).and_then(|member| member.inbox.clone()) else { return };
         let LinkChannel { entries, generation, overrun, .. } = *channel;
         let message = ToNode::Out { subscriber: reader, place, entries, generation, overrun };
         self.tell(writer, &message, vec![Lent::to_write(&channel.ring), Lent::to_write(&inbox)]);
     }
 
     /// Sets what a reader wants of a writer's stream.
-    fn want(&mut self, writer: u32, reader: u32, keys: &Keys) -> Result<(), String> {
-        let name = self.member(reader).map_or_else(String::new, |member| member.name.clone());
-        let Some(stream) = self.stream(writer) else { return Ok(()) };
-        if stream.set_wanted(reader, keys) {
-            return Ok(());
+    fn want(&self, writer: u32, reader: u32, keys: &Keys) {
+        if let Some(stream) = self.stream(writer) {
+            stream.set_wanted(reader, keys);
         }
-        Err(format!(
-            "node {name} wants a key that stream {} does not have: its keys are 0 to {}",
-            stream.writes.stream,
-            stream.writes.keys - 1
-        ))
+    }
+
+    /// Checks that a stream has the keys that a reader wants. The error is a sentence for the reader.
+    fn check_keys(&self, writer: u32, reader: u32, keys: &Keys) -> Result<(), String> {
+        match self.stream(writer) {
+            Some(stream) if !stream.has(keys) => Err(format!(
+                "node {} wants a key that stream {} does not have: its keys are 0 to {}\nhint: read other instruments, or give the stream more keys",
+                self.member(reader).map_or("", |member| member.name.as_str()),
+                stream.writes.stream,
+                stream.writes.keys - 1
+            )),
+            _ => Ok(()),
+        }
     }
 
     /// Reports to a reader how many records it missed, up to a position of the writer's segment and its
@@ -302,7 +385,7 @@ impl Master {
             return Ok(());
         }
         self.limit_pieces(false);
-        let channel = self.add_channel(writer, reader, &keys)?;
+        let channel = self.add_channel(writer, reader, &keys, true)?;
         self.tell_in(writer, reader, &channel);
         self.tell_out(writer, reader, &channel);
         Ok(())

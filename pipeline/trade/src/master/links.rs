@@ -1,6 +1,9 @@
 //! Rings between publishers and subscribers.
 
-use lowlat_ipc::{index_ring, latest};
+use lowlat_ipc::{
+    index_ring, latest,
+    stream::{Reader, Segment, cursor::Cursor},
+};
 use lowlat_node::{Memory, MemoryBehind, Overrun};
 use std::collections::BTreeMap;
 
@@ -22,10 +25,24 @@ pub(super) struct LinkChannel {
 impl LinkChannel {
     /// The reader's side of a ring; `None` for a table, or if its memory is damaged.
     fn taker(&self) -> Option<index_ring::Taker<&MemoryBehind>> {
-        (self.overrun != Overrun::Conflate).then(|| index_ring::open(&*self.ring)).flatten()
+        let is_ring = !matches!(self.overrun, Overrun::Conflate | Overrun::Followed);
+        is_ring.then(|| index_ring::open(&*self.ring)).flatten()
     }
 
-    fn is_drained(&self) -> bool {
+    /// The place of a reader that follows the stream: its next position and sequence, if known.
+    pub(super) fn followed(&self) -> Option<(u64, Option<u64>)> {
+        let cursor = (self.overrun == Overrun::Followed).then(|| Cursor::open(&*self.ring)).flatten();
+        cursor?.place()
+    }
+
+    fn segment(&self) -> Option<Segment<&MemoryBehind>> {
+        Segment::open(&*self.segment).ok()
+    }
+
+    pub(super) fn is_drained(&self) -> bool {
+        if let Some((position, _)) = self.followed() {
+            return self.segment().is_none_or(|segment| position >= segment.tail());
+        }
         // A running reader keeps the table of a writer that has ended; the successor gets a newer one.
         self.taker().is_none_or(|mut taker| !taker.has_more())
     }
@@ -36,6 +53,10 @@ impl LinkChannel {
     }
 
     fn waiting(&self) -> u64 {
+        if let Some((_, Some(sequence))) = self.followed() {
+            let last = self.segment().and_then(Reader::last);
+            return last.map_or(0, |last| last.sequence.saturating_add(1).saturating_sub(sequence));
+        }
         self.taker().map_or(0, |taker| taker.waiting())
     }
 
@@ -47,6 +68,8 @@ impl LinkChannel {
             if let Some(mut table) = keys.and_then(|keys| latest::create(&*self.ring, keys)) {
                 table.put(instrument, position);
             }
+        } else if self.overrun == Overrun::Followed {
+            // The reader finds it in the stream.
         } else if let Some(mut pusher) = index_ring::resume(&*self.ring)
             // A process that is only stopped would put the same entry into the same place. An evicted reader
             // learns everything it missed, up to the stream's end.
@@ -119,6 +142,20 @@ impl Links {
     pub(super) fn remove(&mut self, publisher: u32, subscriber: u32) -> Option<Link> {
         self.again.remove(&(publisher, subscriber));
         self.links.remove(&(publisher, subscriber))
+    }
+
+    /// Forgets the rings of a publisher that has left, where they were read to the end. Returns true if none is left.
+    pub(super) fn forget_read(&mut self, publisher: u32) -> bool {
+        let mut is_left = false;
+        self.links.retain(|(from, _), link| {
+            if *from == publisher {
+                link.ways.retain(|channel| !channel.is_drained());
+                is_left |= !link.ways.is_empty();
+            }
+            *from != publisher || !link.ways.is_empty()
+        });
+        self.again.retain(|(from, _), _| *from != publisher || is_left);
+        !is_left
     }
 
     /// Records delivered to a subscriber that it has not taken. A table holds the latest only, and does not count.

@@ -29,6 +29,23 @@ pub(super) struct Stream {
     pub(super) is_shared: bool,
 }
 
+/// What is known of a stream without its memory.
+#[derive(Debug, Clone)]
+pub(super) struct PastStream {
+    pub(super) name: String,
+    pub(super) next_sequence: u64,
+    /// Records of all its writers, without markers.
+    pub(super) published: u64,
+}
+
+/// Totals under a number that now has another name.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Inherited {
+    pub(super) published: u64,
+    pub(super) read: u64,
+    pub(super) lost: u64,
+}
+
 #[derive(Debug)]
 pub(super) struct Member {
     pub(super) number: u32,
@@ -45,11 +62,16 @@ pub(super) struct Member {
     pub(super) wait: Wait,
     pub(super) reads: Vec<Reads>,
     pub(super) strategies: Vec<u32>,
-    pub(super) inbox: Memory,
-    pub(super) counters: Counters,
-    /// Totals of the earlier processes under that name.
+    /// `None` once its memory was given back ([`Member::retire`]).
+    pub(super) inbox: Option<Memory>,
+    pub(super) counters: Option<Counters>,
+    /// Totals of the earlier processes under its number.
     pub(super) past: Figures,
     pub(super) stream: Option<Stream>,
+    /// Its last stream, once its memory was given back.
+    pub(super) past_stream: Option<PastStream>,
+    /// What others published and counted under its number before it had this name.
+    pub(super) inherited: Inherited,
     pub(super) connection: Option<u64>,
     /// Publishers that must connect it before it has joined, and since when it waits for each, ns.
     pub(super) waits: BTreeMap<u32, u64>,
@@ -72,14 +94,17 @@ impl Member {
 
     /// Rings its bell for stream number `place`.
     pub(super) fn notify(&self, place: u32) {
-        if let Some(inbox) = Inbox::new(&*self.inbox) {
+        if let Some(inbox) = self.inbox.as_ref().and_then(|memory| Inbox::new(&**memory)) {
             inbox.notify(place, &Futex);
         }
     }
 
     pub(super) fn figures(&self) -> Figures {
-        let (woken, missed) = Inbox::new(&*self.inbox).map_or((0, 0), |inbox| inbox.woken_and_missed());
-        let mut now = self.counters.figures();
+        let Some((inbox, counters)) = self.inbox.as_ref().zip(self.counters.as_ref()) else {
+            return self.past;
+        };
+        let (woken, missed) = Inbox::new(&**inbox).map_or((0, 0), |inbox| inbox.woken_and_missed());
+        let mut now = counters.figures();
         if woken.max(missed) <= COUNT_MAX {
             (now.woken, now.missed) = (woken, missed);
         } else {
@@ -98,8 +123,43 @@ impl Member {
             wait: self.wait,
             standing: self.standing,
             figures: self.figures(),
-            is_sender: self.stream.as_ref().is_some_and(|of| of.writes.stream.starts_with(ORDERS_PREFIX)),
+            is_sender: self.stream_name().is_some_and(|stream| stream.starts_with(ORDERS_PREFIX)),
         }
+    }
+
+    /// Time since its last heartbeat, ns; 0 once its memory was given back.
+    pub(super) fn silence_ns(&self, now_ns: u64) -> u64 {
+        let last_ns = self.counters.as_ref().map_or(now_ns, Counters::heartbeat_ns);
+        now_ns.saturating_sub(last_ns)
+    }
+
+    /// The stream that it writes, or wrote before it left.
+    pub(super) fn stream_name(&self) -> Option<&str> {
+        let past = self.past_stream.as_ref().map(|past| past.name.as_str());
+        self.stream.as_ref().map(|stream| stream.writes.stream.as_str()).or(past)
+    }
+
+    /// Records in its stream, of all writers; `None` without one.
+    pub(super) fn published(&self) -> Option<u64> {
+        let past = self.past_stream.as_ref().map(|past| past.published);
+        self.stream.as_ref().map(|stream| stream.published(self.epoch)).or(past)
+    }
+
+    /// True if it has left and nothing of it is kept but figures: its number may get another name.
+    pub(super) fn is_retired(&self) -> bool {
+        self.standing == Standing::Left && self.inbox.is_none()
+    }
+
+    /// Gives back the memory of one that has left, and keeps its figures.
+    pub(super) fn retire(&mut self) {
+        self.past = self.figures();
+        if let Some(stream) = self.stream.take() {
+            let (next_sequence, published) = (stream.next_sequence(), stream.published(self.epoch));
+            self.past_stream = Some(PastStream { name: stream.writes.stream, next_sequence, published });
+        }
+        (self.inbox, self.counters) = (None, None);
+        self.places.clear();
+        self.unread.clear();
     }
 
     /// Policy for records of the stream that it is too slow for, from the first of its `Reads` that matches.
@@ -146,6 +206,12 @@ impl Stream {
     pub(super) fn opened(&self) -> Option<Segment<&lowlat_node::MemoryBehind>> {
         let segment = self.is_shared.then(|| Segment::open(&*self.segment))?;
         segment.ok()
+    }
+
+    /// True if its interest table has all these keys.
+    pub(super) fn has(&self, keys: &Keys) -> bool {
+        let Keys::Only(keys) = keys else { return true };
+        keys.iter().all(|key| *key < self.writes.keys)
     }
 
     pub(super) fn interest(&self) -> Option<Interest<&lowlat_node::MemoryBehind>> {

@@ -157,7 +157,7 @@ impl Master {
     /// Records in a node's stream, of all its processes; `None` if it has none.
     pub fn published(&self, number: u32) -> Option<u64> {
         let member = self.member(number)?;
-        Some(member.stream.as_ref()?.published(member.epoch))
+        member.published()
     }
 
     /// Records delivered to a node that it has not taken; 0 if it does not exist.
@@ -165,9 +165,9 @@ impl Master {
         self.named(name).map_or(0, |member| self.links.waiting(member.number))
     }
 
-    /// Counters of a node's present process; `None` if the node does not exist.
+    /// Counters of a node's present process; `None` if the node does not exist, or has left.
     pub fn counters(&self, name: &str) -> Option<&Counters> {
-        self.named(name).map(|member| &member.counters)
+        self.named(name)?.counters.as_ref()
     }
 
     /// A named area; `None` if it does not exist.

@@ -15,8 +15,9 @@ impl Master {
             return;
         }
         self.looked_ns = now_ns;
+        self.retire_left();
         for member in &mut self.members {
-            let silence_ns = now_ns.saturating_sub(member.counters.heartbeat_ns());
+            let silence_ns = member.silence_ns(now_ns);
             match member.standing {
                 Standing::Running if silence_ns > silence_ns_max => {
                     member.standing = Standing::Silent;

@@ -71,7 +71,7 @@ pub fn run(
             },
             Event::Lost { count, .. } => done.lost += count,
             Event::Stop => is_over = true,
-            Event::Begin | Event::Command(_) => {}
+            _ => {}
         });
         saver.look(&mut cached, tell).map_err(Refusal::of)?;
         if events == 0 && !is_over {

@@ -12,7 +12,7 @@ use crate::{
 use fastrand::Rng;
 use lowlat_ipc::stream::Stamp;
 use lowlat_node::{
-    Event, Join, Keys, Node, Reads, Strategies, TD_STREAM, Wait,
+    Event, Join, JoinError, Keys, Node, Reads, Strategies, TD_STREAM, Wait,
     address::RunFolder,
     records::{Answer, Order, Outcome, Price, SCHEMA, kind},
     strategy, testing as crash,
@@ -45,6 +45,22 @@ fn rules() -> Rules {
 fn strategy_join(number: u32) -> Join {
     let claims = Strategies::Only(vec![number]);
     strategy::join(&format!("s{number}"), "strategy", claims, &[], 1 << 16, Wait::Parked)
+}
+
+/// Joins under the name of a process that has died. A program that another test starts has its connection too, between
+/// fork and exec.
+fn join_again(socket: &Path, join: &Join) -> Node {
+    let start = Instant::now();
+    loop {
+        match Node::join(socket, join) {
+            Err(JoinError::Refused { reason, .. })
+                if reason.contains("is running") && start.elapsed() < Duration::from_secs(10) =>
+            {
+                thread::sleep(Duration::from_millis(1));
+            }
+            joined => return joined.unwrap(),
+        }
+    }
 }
 
 /// Ends a node without a message to the master, as a process that is killed.
@@ -98,7 +114,7 @@ impl World<'_> {
             let socket = self.socket;
             let joining = scope.spawn(move || {
                 let mut joined = None;
-                crash::after(steps, || joined = Some(Node::join(socket, join).unwrap()));
+                crash::after(steps, || joined = Some(join_again(socket, join)));
                 joined
             });
             while !joining.is_finished() {

@@ -34,7 +34,7 @@ pub fn run(mut node: Node) -> Result<FollowerDone, Refusal> {
             Event::Record { .. } => done.read += 1,
             Event::Lost { count, .. } => done.lost += count,
             Event::Stop => is_over = true,
-            Event::Begin | Event::Command(_) => {}
+            _ => {}
         });
         if events == 0 && !is_over {
             // A heartbeat.

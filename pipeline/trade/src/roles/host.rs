@@ -62,8 +62,9 @@ pub fn run(
                 done.lost += count;
                 host.take_gap(gap(stream.as_str(), count));
             }
+            Event::Timer { .. } => host.take_timers(now_ns()),
             Event::Stop => is_over = true,
-            Event::Begin | Event::Command(_) => {}
+            _ => {}
         });
         let mut moved = |number| {
             done.moved_out += 1;
@@ -72,6 +73,7 @@ pub fn run(
         };
         let calls_max = if is_over { u32::MAX } else { CALLS_PER_POLL };
         serve(host, &mut sinks, node.publisher(), calls_max, &mut moved);
+        node.publisher().set_timer(host.timer_ns());
         if let Some(error) = sinks.unsent {
             failed.get_or_insert_with(|| Refusal::of(error));
         }
@@ -94,7 +96,7 @@ fn tell(host: &mut StrategyHost, record: &Record, payload: &[u8]) -> Result<(), 
     match Item::of(record, payload)? {
         Some(Item::Quote(seen)) => host.take_quote(&seen),
         Some(Item::Answer(seen)) => host.take_answer(record.stamp.instrument, &seen),
-        Some(Item::Gap(_)) | None => {}
+        Some(Item::Gap(_) | Item::Timer(_)) | None => {}
     }
     Ok(())
 }

@@ -235,7 +235,7 @@ impl Gateway {
             Event::Lost { count, .. } => self.done.lost += count,
             Event::Stop => *end_ns = Some(now_ns() + LAST_ORDERS_NS),
             Event::Begin => self.remote.iter_mut().for_each(Remote::start),
-            Event::Command(_) => {}
+            _ => {}
         }
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! Results of a run.
 
 use super::{
+    plan,
     tally::{self, Tally},
     uses,
     watch::EndedRun,
@@ -11,10 +12,10 @@ use crate::{
     td::ledger::{self, Ledger, Totals},
 };
 use lowlat_ipc::region::Memfd;
-use lowlat_node::{COUNT_MAX, Figures, MD_STREAM, Received, TD_STREAM};
+use lowlat_node::{COUNT_MAX, Figures, MD_STREAM, Received, TD_STREAM, Wait};
 use lowlat_pipeline::{
-    Balance, Delivered, PipelineOptions, PipelineParameters, PipelineRecord, QuoteOverrun, SentOrders,
-    Stages, WireRecord, check::spinning,
+    Balance, Delivered, PipelineOptions, PipelineParameters, PipelineRecord, ProcessRole, QuoteOverrun,
+    SentOrders, Stages, WireRecord, check::spinning,
 };
 use std::{sync::Arc, thread};
 
@@ -33,7 +34,7 @@ pub(super) fn record(
     let (md_tally, td_tally) = (tally(tally::MD_AREA), tally(tally::TD_AREA));
     let stages = ended.watch.master.area("stages").cloned().and_then(StageRecorder::new);
     let totals = totals(&ended.watch.master);
-    let balance = balance(asked, ended, td_tally.as_ref());
+    let balance = balance(parameters, asked, ended, td_tally.as_ref());
     let scheduled = md_tally.as_ref().and_then(Tally::scheduled);
     let measured_ns = md_tally.as_ref().and_then(Tally::published_ns).unwrap_or(ended.elapsed_ns);
     let ticks_published = balance.quotes.published;
@@ -117,7 +118,12 @@ pub(super) fn has_arrived(master: &Master, overrun: QuoteOverrun) -> bool {
 
 /// Returns the records sent, from the memory of the streams, and those that arrived, from td's ledger and the counters
 /// of strategies.
-fn balance(asked: &PipelineOptions, ended: &EndedRun<'_>, td: Option<&Tally<Arc<Memfd>>>) -> Balance {
+fn balance(
+    parameters: &PipelineParameters,
+    asked: &PipelineOptions,
+    ended: &EndedRun<'_>,
+    td: Option<&Tally<Arc<Memfd>>>,
+) -> Balance {
     let master = &ended.watch.master;
     let nodes = master.nodes();
     let ledger = look(master);
@@ -127,11 +133,15 @@ fn balance(asked: &PipelineOptions, ended: &EndedRun<'_>, td: Option<&Tally<Arc<
         node.figures.implausible > 0 || master.published(node.number).is_some_and(|count| count > COUNT_MAX)
     });
     let senders: Vec<_> = nodes.iter().filter(|node| node.is_sender).collect();
+    // Those that spin follow md's stream, and count whatever they lost of it.
+    let spins = plan::wait(ProcessRole::Strategies, parameters) == Wait::Fast;
+    let counts_others = spins && senders.iter().any(|node| node.figures.quotes.lost > 0);
     let [orders_foreign, not_orders] = td.map_or([0; 2], Tally::refused);
     Balance {
         quotes: delivered(master, MD_STREAM, |figures| figures.quotes),
         answers: delivered(master, TD_STREAM, |figures| figures.answers),
         compares_deliveries: asked.overrun == QuoteOverrun::Gap
+            && !counts_others
             && ended.watch.moved_out.is_empty()
             && senders.iter().all(|node| master.has_program(&node.name)),
         fills: ledger.as_ref().map_or(0, |ledger| ledger.totals().fills),

@@ -1,5 +1,6 @@
 //! The whole pipeline: a master with md, td, cached and strategies, each with a node.
 
+mod custom;
 mod exchange;
 mod md_threads;
 mod numbers;

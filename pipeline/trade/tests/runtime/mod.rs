@@ -3,12 +3,13 @@
 mod child;
 mod crowd;
 mod ends;
-mod failed_join;
 mod greedy;
 mod hostile;
 mod in_process;
+mod joins;
 mod kills;
 mod masters;
+mod names;
 mod overrun;
 mod pipeline;
 mod zombie;

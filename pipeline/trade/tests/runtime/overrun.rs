@@ -6,6 +6,7 @@ use crate::{
 };
 use lowlat_ipc::stream::{PublishError as Refused, Stamp};
 use lowlat_node::{Event, Join, Keys, Node, NodePublishError, Overrun, Wait, Writes};
+use lowlat_trade::master::Standing;
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     sync::atomic::{AtomicBool, Ordering},
@@ -173,7 +174,8 @@ fn a_trailing_loss_is_reported_to_spinning_readers_too() {
     for wait in WAITS {
         let master = MasterThread::start(|_| {});
         let mut md = master.join(&join("md", writes("md", 1), vec![]));
-        let mut slow = master.join(&Join { wait, ..join("slow", None, vec![reads("md", Keys::All)]) });
+        // One that spins would follow a single stream itself.
+        let mut slow = master.join(&Join { wait, ..join("slow", None, vec![reads("md*", Keys::All)]) });
         meet(&mut md);
         (0..2).for_each(|number| _ = publish(&mut md, 0, number).unwrap());
         assert_eq!(poll_until(&mut slow, |seen| seen.len() >= 2), ["md 0 0", "md 0 1"]);
@@ -275,4 +277,63 @@ fn a_sink_that_was_given_up_is_told_its_loss_when_the_writer_is_gone_by(wait: Wa
     let mut md = master.join(&market);
     assert_eq!(publish(&mut md, 0, 300), Ok(1));
     assert_eq!(poll_until(&mut sink, |seen| !seen.is_empty()), ["md 0 300"]);
+}
+
+/// Nothing is pushed for it. What its predecessor had not read is there for one that spins too, and is counted for one
+/// that sleeps.
+#[test]
+fn a_spinning_reader_follows_the_stream() {
+    let master = MasterThread::start(|_| {});
+    master.begin();
+    let mut md = master.join(&join("md", writes("md", 4), vec![]));
+    let asked = |wait| Join { wait, ..join("fast", None, vec![reads("md", Keys::Only(vec![1, 3]))]) };
+    let send = |md: &mut Node, numbers: std::ops::Range<u64>, subscribers| {
+        for number in numbers {
+            let told = publish(md, u32::try_from(number % 4).unwrap(), number).unwrap();
+            assert_eq!(told, if number % 2 == 1 { subscribers } else { 0 });
+        }
+    };
+    let dies = |mut node: Node| {
+        node.must_be_stopped();
+        drop(node);
+        until("its end", || {
+            master.with(|master, _| {
+                master.nodes().iter().any(|node| node.name == "fast" && node.standing == Standing::Dead)
+            })
+        });
+    };
+    let mut fast = master.join(&asked(Wait::Fast));
+    poll_until(&mut fast, |seen| seen.contains(&"begin".to_owned()));
+    send(&mut md, 0..8, 0);
+    assert_eq!(poll_until(&mut fast, |seen| seen.len() >= 4), ["md 1 1", "md 3 3", "md 1 5", "md 3 7"]);
+    send(&mut md, 8..12, 0);
+    dies(fast);
+    let mut fast = master.join(&asked(Wait::Fast));
+    assert_eq!(poll_until(&mut fast, |seen| seen.len() >= 3), ["begin", "md 1 9", "md 3 11"]);
+    // Its writer laps it: what is overwritten counts, wanted or not.
+    send(&mut md, 12..5000, 0);
+    let seen = poll_until(&mut fast, |seen| seen.last().is_some_and(|last| last == "md 3 4999"));
+    let lost: u64 = seen[0].strip_prefix("md lost ").unwrap().parse().unwrap();
+    let first: u64 = seen[1].rsplit(' ').next().unwrap().parse().unwrap();
+    assert!(lost > 4000 && (12 + lost..=12 + lost + 1).contains(&first), "{lost} {first}");
+    // Its writer restarts.
+    send(&mut md, 5000..5002, 0);
+    drop(md);
+    let mut md = master.join(&join("md", writes("md", 4), vec![]));
+    send(&mut md, 5002..5004, 0);
+    assert_eq!(poll_until(&mut fast, |seen| seen.len() >= 2), ["md 1 5001", "md 3 5003"]);
+    send(&mut md, 5004..5008, 0);
+    dies(fast);
+    let joining = thread::scope(|scope| {
+        let joining = scope.spawn(|| master.join(&asked(Wait::Parked)));
+        while !joining.is_finished() {
+            md.poll(&mut |_, _| ());
+            thread::sleep(Duration::from_millis(1));
+        }
+        joining.join().unwrap()
+    });
+    let mut parked = joining;
+    assert_eq!(poll_until(&mut parked, |seen| seen.len() >= 2), ["begin", "md lost 2"]);
+    send(&mut md, 5008..5010, 1);
+    assert_eq!(poll_until(&mut parked, |seen| !seen.is_empty()), ["md 1 5009"]);
 }
