@@ -174,6 +174,8 @@ impl<R: Region> Inbox<R> {
     }
 
     /// Subscriber: sleeps until a stream has something, or `longest` has elapsed.
+    // SAFETY: an executable section, as that of any other code.
+    #[unsafe(link_section = ".text.hot.wake")]
     pub fn wait(&self, park: &impl Park, longest: Duration) -> Waited {
         self.bell().map_or(Waited::TimedOut, |bell| bell.wait(park, longest, || self.is_ready()))
     }

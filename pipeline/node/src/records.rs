@@ -132,6 +132,7 @@ pub struct Answer {
 
 impl Side {
     /// What this quantity changes a position by.
+    #[inline]
     pub fn signed(self, quantity: u32) -> i64 {
         match self {
             Self::Buy => i64::from(quantity),
@@ -147,6 +148,7 @@ impl Side {
         }
     }
 
+    #[inline]
     fn of(code: u64) -> Result<Self, PayloadError> {
         match code {
             0 => Ok(Self::Buy),

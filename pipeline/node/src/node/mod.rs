@@ -420,7 +420,8 @@ impl Node {
         events
     }
 
-    #[inline]
+    // SAFETY: an executable section, as that of any other code.
+    #[unsafe(link_section = ".text.hot.wake")]
     fn poll_all(&mut self, take: &mut impl FnMut(&mut Publisher, Event<'_>)) -> usize {
         self.polls = self.polls.wrapping_add(1);
         if self.polls.is_multiple_of(POLLS_PER_BEAT) {

@@ -326,6 +326,8 @@ impl<R: Region> Exchange<R> {
     }
 
     /// The position's row and its value after an order; `None` if it cannot be stored.
+    // SAFETY: an executable section, as that of any other code.
+    #[unsafe(link_section = ".text.hot.wake")]
     fn moved(&self, stamp: &Stamp, order: &Order) -> Option<(usize, i64)> {
         let row = self.ledger.position_row(stamp.source, stamp.instrument)?;
         Some((row, self.ledger.position_at(row).saturating_add(order.side.signed(order.quantity))))
