@@ -90,7 +90,9 @@ fn the_budget_is_twice_the_wake_within_bounds_or_zero() {
 fn a_wait_is_soon_if_enough_of_the_last_ones_were_short() {
     let (mut history, budget_ns) = (SpinHistory::default(), 10_000);
     let mut add = |waits: &[u64]| {
-        waits.iter().for_each(|waited_ns| history.add(*waited_ns, budget_ns));
+        for waited_ns in waits {
+            history.add(*waited_ns, budget_ns);
+        }
         history.is_soon()
     };
     assert!(add(&[1_000_000; 5]), "it does not give up at once");
