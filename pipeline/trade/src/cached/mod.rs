@@ -1,7 +1,7 @@
 //! The latest state of the pipeline: quotes by instrument, orders, positions. It is kept in memory, and in
 //! SQLite for processes that start later.
 //!
-//! [`State`](lowlat_node::state::State) is pure: records go in, state comes out. [`Store`] saves it in batches off the hot path. Records
+//! [`State`] is pure: records go in, state comes out. [`Store`] saves it in batches off the hot path. Records
 //! that no batch contained when the process died are read again from the streams, as far as those still have
 //! them; applying a record twice changes nothing.
 

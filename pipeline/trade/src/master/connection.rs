@@ -26,7 +26,7 @@ const GREETING_MAX: usize = 1100;
 const ACCEPTED_MAX: usize = 256;
 /// Pause before accepting again when descriptors are short.
 const ACCEPT_PAUSE_NS: u64 = 100_000_000;
-/// Maximum number of keys that one node may list; [`crate::node::Keys::All`] is for more.
+/// Maximum number of keys that one node may list; [`Keys::All`] is for more.
 const KEYS_LISTED_MAX: usize = 1 << 16;
 /// Time that a process has to join.
 const GREETING_NS_MAX: u64 = 10_000_000_000;

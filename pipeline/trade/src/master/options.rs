@@ -104,7 +104,7 @@ pub enum Happened {
         name: String,
         reason: String,
     },
-    /// A node sent a message ([`crate::node::Node::say`]).
+    /// A node sent a message ([`lowlat_node::Node::say`]).
     Said {
         name: String,
         text: String,
