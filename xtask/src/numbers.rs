@@ -93,7 +93,7 @@ pub fn numbers(options: &Options) -> anyhow::Result<()> {
             limit: 137_000,
             goal: 125_000,
         },
-        Number { what: "lines of other text", value: text, limit: 63_150, goal: 65_000 },
+        Number { what: "lines of other text", value: text, limit: 63_300, goal: 65_000 },
         Number {
             what: "types that share their name, in per mille",
             value: 1_000 * shared / all.max(1),

@@ -2,7 +2,7 @@
 
 use super::{Counted, Got, Shared, opened, read as read_all, write as write_all};
 use crate::ipc::one_way::ends::iceoryx2::{node, told};
-use iceoryx2::prelude::*;
+use iceoryx2::{port::update_connections::UpdateConnections as _, prelude::*};
 use std::{path::Path, time::Duration};
 
 /// Messages that a subscriber may be behind.
