@@ -170,6 +170,8 @@ impl EventReplay {
             self.lose(self.length, signed(self.length));
         }
         self.advance(self.length);
+        // The sampler runs at the end, whether its return was reported or not.
+        self.doubt_unless_by(self.sampler_tid, signed(self.length));
         if self.has_event || self.has_lost {
             self.outside += self.gap.saturating_sub(self.gap_ticks_max);
             self.close_gap(self.last_base);

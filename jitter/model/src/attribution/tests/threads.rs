@@ -115,6 +115,38 @@ fn a_switch_that_was_not_reported_leaves_a_doubt() {
 }
 
 #[test]
+fn a_return_that_was_not_reported_leaves_a_doubt() {
+    let steps = [
+        (1_000, TraceStep::Point(Activity::Signal(10))),
+        (3_000, switch(SAMPLER, 17)),
+        (3_300, enter(SCHED)),
+        (3_800, exit(SCHED)),
+        // The sampler is back some time before it notices the interruption.
+        (30_000, switch(SAMPLER, KWORKER)),
+        (31_000, switch(KWORKER, SAMPLER)),
+    ];
+    assert_snapshot!(explain(&steps, &[(500, 20_000), (29_500, 31_500)]), @r"
+    19500 ns at 500
+      16200 not traced
+      2500 signal SIGUSR1
+      500 softirq SCHED
+      300 thread ksoftirqd/3 (pid 17, nice 0)
+        +500 signal SIGUSR1 begins
+        +2500 signal SIGUSR1 ends
+        +2500 thread ksoftirqd/3 (pid 17, nice 0) begins
+        +2800   softirq SCHED begins
+        +3300   softirq SCHED ends
+        +3300   not traced begins
+        +19500   not traced ends
+    2000 ns at 29500
+      2000 thread kworker/3:1 (pid 41, nice 0)
+        +500 thread kworker/3:1 (pid 41, nice 0) begins
+        +1500 thread kworker/3:1 (pid 41, nice 0) ends
+        +1500 returns
+    ");
+}
+
+#[test]
 fn softirqs_in_their_thread() {
     let steps = [
         (1_000, switch(SAMPLER, KSOFTIRQD)),
