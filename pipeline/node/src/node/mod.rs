@@ -181,7 +181,7 @@ pub enum Event<'a> {
     Record { stream: &'a StreamName, record: &'a Record, payload: &'a [u8] },
     /// Records of that stream that this node lost: it was too slow, or its ring was full.
     Lost { stream: &'a StreamName, count: u64 },
-    /// All nodes have joined: publishing may start.
+    /// All nodes have joined: publishing may start. Records of nodes that learnt it earlier may come before it.
     Begin,
     /// The node should stop. [`Node::ended`] returns the reason, unless the master requested it.
     Stop,

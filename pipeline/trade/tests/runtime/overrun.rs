@@ -279,6 +279,15 @@ fn a_sink_that_was_given_up_is_told_its_loss_when_the_writer_is_gone_by(wait: Wa
     assert_eq!(poll_until(&mut sink, |seen| !seen.is_empty()), ["md 0 300"]);
 }
 
+/// Returns the first events of a node that joined a run that had begun, other than the run's beginning, which comes
+/// by another way and therefore before, between or after them.
+fn begins_with(node: &mut Node, count: usize) -> Vec<String> {
+    let mut seen = poll_until(node, |seen| seen.len() > count);
+    let at = seen.iter().position(|seen| seen == "begin");
+    seen.remove(at.expect("the run's beginning"));
+    seen
+}
+
 /// Nothing is pushed for it. What its predecessor had not read is there for one that spins too, and is counted for one
 /// that sleeps.
 #[test]
@@ -309,7 +318,7 @@ fn a_spinning_reader_follows_the_stream() {
     send(&mut md, 8..12, 0);
     dies(fast);
     let mut fast = master.join(&asked(Wait::Fast));
-    assert_eq!(poll_until(&mut fast, |seen| seen.len() >= 3), ["begin", "md 1 9", "md 3 11"]);
+    assert_eq!(begins_with(&mut fast, 2), ["md 1 9", "md 3 11"]);
     // Its writer laps it: what is overwritten counts, wanted or not.
     send(&mut md, 12..5000, 0);
     let seen = poll_until(&mut fast, |seen| seen.last().is_some_and(|last| last == "md 3 4999"));
@@ -333,7 +342,7 @@ fn a_spinning_reader_follows_the_stream() {
         joining.join().unwrap()
     });
     let mut parked = joining;
-    assert_eq!(poll_until(&mut parked, |seen| seen.len() >= 2), ["begin", "md lost 2"]);
+    assert_eq!(begins_with(&mut parked, 1), ["md lost 2"]);
     send(&mut md, 5008..5010, 1);
     assert_eq!(poll_until(&mut parked, |seen| !seen.is_empty()), ["md 1 5009"]);
 }
