@@ -156,6 +156,71 @@ fn a_run_is_listed_a_node_replaced_and_the_run_ended_from_outside() {
     assert_eq!(document["balance"]["quotes"]["published"], document["ticks_published"], "{document}");
 }
 
+/// Orders of a halted run are rejected, also by td's successor, until it may go on.
+#[test]
+fn a_halt_holds_until_it_is_lifted() {
+    let runs = TempDir::new().unwrap();
+    let mut running = Running::start(runs.path());
+    let answers = |more: u64| {
+        let count = |node: &Value| node["published"].as_u64().unwrap();
+        let begun = Instant::now();
+        let first = count(&node(runs.path(), "td", |node| node["standing"] == "running"));
+        while count(&node(runs.path(), "td", |node| node["standing"] == "running")) < first + more {
+            assert!(begun.elapsed() < PATIENCE, "td answers nothing");
+        }
+    };
+    answers(10);
+    for arguments in [&["halt"][..], &["drop", "td"]] {
+        assert!(ask(runs.path(), arguments).status.success(), "{arguments:?}");
+        node(runs.path(), "td", |node| node["standing"] == "running");
+    }
+    answers(40);
+    assert!(ask(runs.path(), &["resume"]).status.success());
+    assert!(ask(runs.path(), &["halt", "--strategy", "1"]).status.success());
+    answers(40);
+    assert!(ask(runs.path(), &["stop"]).status.success());
+    let ended = running.0.take().unwrap().wait_with_output().unwrap();
+    let document = json(&ended);
+    let count = |place: &str| document.pointer(place).unwrap().as_u64().unwrap();
+    assert_eq!((count("/orders"), count("/balance/answers/lost")), (count("/answers"), 0), "{document}");
+    // What td published before the halt, after it, and of the other strategy's orders.
+    assert!(count("/rejected") >= 45 && count("/answers") > count("/rejected") + 10, "{document}");
+    for said in
+        ["its user: halted all strategies", "its user: resumed all strategies", "its user: halted strategy 1"]
+    {
+        assert!(document["warnings"].to_string().contains(said), "{said}: {document}");
+    }
+}
+
+/// With a latency, the market has moved when an order arrives: some are filled, others are not. What is recorded has
+/// their kinds.
+#[test]
+fn orders_are_filled_against_the_quotes_of_the_run() {
+    let runs = TempDir::new().unwrap();
+    let recording = runs.path().join("monday").display().to_string();
+    let output = |arguments: &[&str]| run(runs.path(), arguments).output().unwrap();
+    let booked = output(&["--duration", "3s", "--book-latency", "30ms", "--record", &recording]);
+    let document = json(&booked);
+    let count = |document: &Value, place: &str| document.pointer(place).unwrap().as_u64().unwrap();
+    assert!(booked.status.success(), "{booked:?}");
+    let [orders, fills, cancelled] =
+        ["/answers", "/balance/fills", "/balance/cancelled"].map(|place| count(&document, place));
+    assert_eq!((orders, fills + cancelled), (300, 300), "{document}");
+    assert!(fills > 0 && cancelled > 0, "{document}");
+    let mut export = Command::new(crate::common::binary());
+    let exported = export.args(["journal", "export", &recording]).output().unwrap();
+    let table = String::from_utf8_lossy(&exported.stdout);
+    assert!(table.contains(",new,ioc,") && table.contains(",cancelled,"), "{table}");
+    let at_once = json(&output(&["--duration", "1s", "--fills", "at-once"]));
+    assert_eq!(
+        (count(&at_once, "/balance/fills"), count(&at_once, "/balance/cancelled")),
+        (100, 0),
+        "{at_once}"
+    );
+    let limited = json(&output(&["--duration", "3s", "--orders-per-second-max", "5"]));
+    assert!(count(&limited, "/rejected") > 200, "{limited}");
+}
+
 #[test]
 fn a_restarted_md_publishes_the_rest_of_its_quotes() {
     for threads in [&[][..], &["--md-threads"]] {

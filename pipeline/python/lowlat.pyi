@@ -19,13 +19,15 @@ from typing_extensions import Buffer, TypeAlias, disjoint_base
 _Overrun: TypeAlias = Union[Literal["gap", "conflate", "credit"], tuple[Literal["evict"], int]]
 _Wanted: TypeAlias = Union[None, Literal["own"], Sequence[int]]
 _Reads: TypeAlias = Sequence[Union[tuple[str, _Wanted], tuple[str, _Wanted, _Overrun]]]
+_Side: TypeAlias = Literal["buy", "sell"]
+_Type: TypeAlias = Literal["limit", "market", "ioc"]
 _Event: TypeAlias = Union[Record, Lost, Timer, Command, Begin]
 
 __all__ = [
     "Answer", "Begin", "BusyError", "Command", "Damage", "Fenced", "Forked", "JoinError", "Journal",
-    "JournalError", "Lost", "LowlatError", "MasterGone", "NoCredit", "Node", "Order", "PRICE_SCALE",
-    "PublishError", "Quote", "Record", "Refused", "Timer", "__version__", "_record", "join", "join_node",
-    "now_ns", "socket_of",
+    "JournalError", "Lost", "LowlatError", "MasterGone", "NoCredit", "Node", "OpenOrder", "Order",
+    "PRICE_SCALE", "PublishError", "Quote", "Record", "Refused", "Timer", "__version__", "_record", "join",
+    "join_node", "now_ns", "socket_of",
 ]
 __version__: str
 PRICE_SCALE: int
@@ -56,7 +58,7 @@ class Forked(LowlatError):
     """The node belongs to the process that this one was forked from: join again in this process."""
 
 class BusyError(LowlatError):
-    """Another thread is using the node or the journal."""
+    """Another thread is using the node or the journal, or td is changing its ledger."""
 
 class JournalError(LowlatError):
     """A recording cannot be read."""
@@ -190,11 +192,17 @@ class Quote(Record):
 
 @final
 class Order(Record):
-    """An order of a strategy. Its source is the strategy's number."""
+    """A request of a strategy: a new order, or a change of one. Its source is the strategy's number."""
 
     @property
     def number(self) -> int:
-        """The strategy's number of it, never reused."""
+        """The strategy's number of the order, never reused. A change has its order's."""
+    @property
+    def action(self) -> Literal["new", "cancel", "replace"]:
+        """What it asks for."""
+    @property
+    def type(self) -> _Type:
+        """Type of the order; without effect in a change."""
     @property
     def scheduled_ns(self) -> int:
         """When the quote that caused it was due."""
@@ -203,27 +211,31 @@ class Order(Record):
         """When the strategy had read that quote."""
     @property
     def price(self) -> int:
-        """Limit price in 1/PRICE_SCALE."""
+        """Limit price in 1/PRICE_SCALE; without effect in a cancel."""
     @property
     def quantity(self) -> int:
-        """Quantity."""
+        """The whole quantity, with what is filled; without effect in a cancel."""
     @property
-    def side(self) -> Literal["buy", "sell"]:
-        """Side of the order."""
+    def side(self) -> _Side:
+        """Side of the order; without effect in a change."""
 
 @final
 class Answer(Record):
-    """td's answer to an order. Each order gets exactly one that is accepted or rejected; fills follow."""
+    """td's answer to a request.
+
+    Each order gets exactly one that is accepted or rejected, each change one that is cancelled, replaced or not changed.
+    Fills follow, and cancelled for what a market or ioc order leaves.
+    """
 
     @property
     def order_number(self) -> int:
         """The order's number."""
     @property
-    def outcome(self) -> Literal["accepted", "rejected", "filled"]:
-        """Outcome of the order."""
+    def outcome(self) -> Literal["accepted", "rejected", "filled", "cancelled", "replaced", "not changed"]:
+        """Outcome of the request."""
     @property
     def reason(self) -> Optional[str]:
-        """Why it was rejected; else None."""
+        """Why it was rejected or not changed; else None."""
     @property
     def order_received_ns(self) -> int:
         """When td had read the order."""
@@ -232,16 +244,45 @@ class Answer(Record):
         """Price of the fill; in other answers that of the order."""
     @property
     def quantity(self) -> int:
-        """Quantity of the fill; in other answers that of the order."""
+        """Quantity of the fill, or what was cancelled; in other answers that of the order."""
     @property
     def instrument(self) -> int:
         """The order's instrument."""
     @property
-    def side(self) -> Literal["buy", "sell"]:
-        """The order's side."""
+    def side(self) -> _Side:
+        """The order's side; without meaning if nothing was changed."""
     @property
     def strategy(self) -> int:
         """Number of the strategy that it is for."""
+
+@final
+class OpenOrder:
+    """An open order of the strategy: accepted, and neither filled nor cancelled."""
+
+    def __new__(
+        cls, number: int, instrument: int, side: _Side, price: int, quantity: int, filled: int
+    ) -> OpenOrder: ...
+    def __getnewargs__(self) -> tuple[int, int, str, int, int, int]: ...
+    def __hash__(self) -> int: ...
+
+    @property
+    def number(self) -> int:
+        """The strategy's number of it."""
+    @property
+    def instrument(self) -> int:
+        """Its instrument."""
+    @property
+    def side(self) -> _Side:
+        """Its side."""
+    @property
+    def price(self) -> int:
+        """Limit price in 1/PRICE_SCALE."""
+    @property
+    def quantity(self) -> int:
+        """The whole quantity, with what is filled."""
+    @property
+    def filled(self) -> int:
+        """Filled quantity."""
 
 @final
 class Lost:
@@ -338,16 +379,51 @@ class Node:
     def order(
         self,
         cause: Optional[Record],
-        side: Literal["buy", "sell"],
+        side: _Side,
         price: int,
         quantity: int,
         *,
         instrument: Optional[int] = None,
+        type: _Type = "limit",
     ) -> int:
         """Sends an order and returns its number, which answers refer to.
 
         `cause` is the Quote or Answer that caused it: its instrument is used unless `instrument` is given, and
-        tick-to-order latency is measured from it. Raises PublishError, Fenced, ValueError, TypeError.
+        tick-to-order latency is measured from it. `type`: what is left of a "limit" order rests in the book; what is left
+        of a "market" order (at any price) or an "ioc" order (immediate or cancel) is cancelled. Raises PublishError,
+        Fenced, ValueError, TypeError.
+        """
+    def cancel(self, instrument: int, number: int, *, cause: Optional[Record] = None) -> None:
+        """Asks to cancel what is left of an order: its number is the one that order returned.
+
+        The answer is "cancelled" or "not changed". `cause` is the Quote or Answer that caused it. Raises PublishError,
+        Fenced, ValueError, TypeError.
+        """
+    def replace(
+        self,
+        instrument: int,
+        number: int,
+        price: int,
+        quantity: int,
+        *,
+        cause: Optional[Record] = None,
+    ) -> None:
+        """Asks to change the price and the quantity of an order. `quantity` is the whole one, with what is filled.
+
+        The answer is "replaced" or "not changed". The order keeps its number, and its place in the queue if the price
+        stays and the quantity does not grow. `cause` and exceptions as in cancel.
+        """
+    def open_orders(self) -> list[OpenOrder]:
+        """Returns the strategy's open orders, by number, from td's ledger: also those that a previous process has sent.
+
+        The ledger has an order soon after its answer was published. Each call reads the orders of all strategies; use it
+        at the start, and follow the answers from then on. Raises LowlatError if the run has no ledger, BusyError (try
+        again), ValueError.
+        """
+    def positions(self) -> dict[int, int]:
+        """Returns the strategy's positions that are not 0, by instrument, from td's ledger; a sold one is negative.
+
+        Costs and raises what open_orders does.
         """
     def publish(
         self,

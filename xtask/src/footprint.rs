@@ -69,7 +69,19 @@ struct Wake {
 pub fn footprint(options: &FootprintOptions) -> anyhow::Result<()> {
     // So few quotes that each process sleeps in between.
     let run = Command::new(&options.binary)
-        .args(["pipeline", "run", "--force", "--strategies", "2", "--rate", "2", "--duration", "90s"])
+        .args([
+            "pipeline",
+            "run",
+            "--force",
+            "--strategies",
+            "2",
+            "--rate",
+            "2",
+            "--duration",
+            "90s",
+            "--fills",
+            "at-once",
+        ])
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()

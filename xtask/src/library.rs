@@ -135,6 +135,7 @@ fn stage(root: &Path, tree: &Path, lib: &str, libraries: &[&Path], soname: &str)
         ("pipeline/capi/README.md", "README.md"),
         ("pipeline/capi/examples/strategy.c", "examples/strategy.c"),
         ("pipeline/capi/examples/first_strategy.c", "examples/first_strategy.c"),
+        ("pipeline/capi/examples/market_maker.c", "examples/market_maker.c"),
         ("cli/packaging/copyright", "copyright"),
         ("LICENSE-APACHE", "LICENSE-APACHE"),
         ("LICENSE-MIT", "LICENSE-MIT"),

@@ -65,6 +65,9 @@ static void on_answer(counts *counts, const lowlat_record *record)
         counts->filled += answer.quantity;
         return;
     }
+    /* The run's user has halted the strategy: what was open is cancelled. */
+    if (answer.outcome == LOWLAT_OUTCOME_CANCELLED)
+        return;
     counts->out_of_order += answer.order_number != counts->last_answered + 1;
     counts->last_answered = answer.order_number;
     if (answer.outcome == LOWLAT_OUTCOME_ACCEPTED)

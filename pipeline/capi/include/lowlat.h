@@ -34,7 +34,7 @@
 
 // Version of this interface: of its structs, statuses and functions. Joining a master and opening a recording check
 // that the program was compiled with the header of the library in use.
-#define LOWLAT_ABI_VERSION 3
+#define LOWLAT_ABI_VERSION 4
 
 // wait: sleep until woken.
 #define LOWLAT_WAIT_PARKED 0
@@ -91,15 +91,46 @@
 // side: sell.
 #define LOWLAT_SIDE_SELL 1
 
+// type: at the order's price or better; what is left rests in the book.
+#define LOWLAT_TYPE_LIMIT 0
+
+// type: at any price; what is left is cancelled.
+#define LOWLAT_TYPE_MARKET 1
+
+// type: at the order's price or better; what is left is cancelled.
+#define LOWLAT_TYPE_IMMEDIATE_OR_CANCEL 2
+
+// action: a new order.
+#define LOWLAT_ACTION_NEW 0
+
+// action: cancels what is left of the order with this number.
+#define LOWLAT_ACTION_CANCEL 1
+
+// action: changes the price and the quantity of the order with this number.
+#define LOWLAT_ACTION_REPLACE 2
+
 // outcome: the order is accepted; fills may follow.
 #define LOWLAT_OUTCOME_ACCEPTED 0
 
 // outcome: the order is filled, with this quantity and price.
 #define LOWLAT_OUTCOME_FILLED 1
 
-// outcome: values from this on mean that the order is rejected: 16 bad price, 17 unknown instrument, 18 bad
-// quantity, 19 over a limit, 20 duplicate number, 21 no exchange.
+// outcome: what was left of the order, this quantity, is cancelled; nothing follows. Orders that may not rest, and those
+// of a halted strategy, are cancelled without a request.
+#define LOWLAT_OUTCOME_CANCELLED 2
+
+// outcome: the order has this quantity and price now; fills may follow.
+#define LOWLAT_OUTCOME_REPLACED 3
+
+// outcome: values from this on, below LOWLAT_OUTCOME_NOT_CHANGED, mean that the order is rejected: 16 bad price, 17
+// unknown instrument, 18 bad quantity, 19 over a limit, 20 duplicate number, 21 no exchange or not supported by it,
+// 22 unknown order, 23 strategy halted, 24 too many requests in a second.
 #define LOWLAT_OUTCOME_REJECTED 16
+
+// outcome: values from this on mean that a cancel or a replace changed nothing, and the order, if it is open, stays as it
+// is. They are 16 above the codes of the reasons: 38 means that the strategy has no open order with this number and
+// instrument.
+#define LOWLAT_OUTCOME_NOT_CHANGED 32
 
 // event.kind: event.record is a record.
 #define LOWLAT_EVENT_RECORD 1
@@ -165,6 +196,12 @@ enum lowlat_status
     LOWLAT_STATUS_END = 16,
     // The node belongs to the process that this one was forked from. Join in this process.
     LOWLAT_STATUS_FORKED = 17,
+    // The run's master has no ledger of td, with the open orders and positions of strategies.
+    LOWLAT_STATUS_NO_LEDGER = 18,
+    // td changes its ledger all the time, or died in the middle of a change. Try again.
+    LOWLAT_STATUS_LEDGER_BUSY = 19,
+    // The array is too small for all of them.
+    LOWLAT_STATUS_TOO_MANY = 20,
     // A bug in this library. The handle is unusable: release it.
     LOWLAT_STATUS_INTERNAL = 99,
 };
@@ -242,27 +279,33 @@ typedef struct lowlat_quote {
     uint32_t ask_size;
 } lowlat_quote;
 
-// An order. To send one, set instrument, side, price and quantity; lowlat_send_order sets the other fields.
+// A strategy's request: a new order, or a change of one. To send an order, set instrument, side, price and quantity, and
+// type unless it is a limit order; action stays 0. lowlat_send_order sets the other fields.
 typedef struct lowlat_order {
-    // The strategy's number of it, never reused, even after restarts. Answers refer to it.
+    // The strategy's number of the order, never reused, even after restarts. Answers and changes refer to it.
     uint64_t number;
     // When the quote that caused it was due.
     uint64_t scheduled_ns;
     // When the strategy had read that quote.
     uint64_t received_ns;
-    // Limit price in LOWLAT_PRICE_SCALE-ths.
+    // Limit price in LOWLAT_PRICE_SCALE-ths; without effect in a cancel, and in a market order that quotes fill.
     int64_t price;
-    // Quantity.
+    // The whole quantity, with what is filled; without effect in a cancel.
     uint32_t quantity;
-    // LOWLAT_SIDE_...
+    // LOWLAT_SIDE_...; without effect in a change.
     uint32_t side;
     // The instrument.
     uint32_t instrument;
+    // LOWLAT_TYPE_...; without effect in a change.
+    uint32_t type;
+    // LOWLAT_ACTION_...
+    uint32_t action;
     // 0.
     uint32_t reserved;
 } lowlat_order;
 
-// td's answer to an order. Each order gets exactly one answer that accepts or rejects it.
+// td's answer to a request. Each order gets exactly one answer that accepts or rejects it. Each cancel and each replace
+// gets one that cancels, replaces or changes nothing.
 typedef struct lowlat_answer {
     // The order's number.
     uint64_t order_number;
@@ -375,8 +418,34 @@ typedef struct lowlat_event {
     uint64_t due_ns;
 } lowlat_event;
 
-// Called by lowlat_poll with each event. It may publish and send orders through `node`, and read records;
-// lowlat_poll, lowlat_wait, lowlat_ended and lowlat_leave return LOWLAT_STATUS_BUSY. It must return: neither
+// An order that is accepted and neither filled nor cancelled.
+typedef struct lowlat_open_order {
+    // The strategy's number of it.
+    uint64_t number;
+    // Limit price in LOWLAT_PRICE_SCALE-ths.
+    int64_t price;
+    // The whole quantity, with what is filled.
+    uint32_t quantity;
+    // The part of it that is filled.
+    uint32_t filled;
+    // The instrument.
+    uint32_t instrument;
+    // LOWLAT_SIDE_...
+    uint32_t side;
+} lowlat_open_order;
+
+// The position of a strategy in an instrument.
+typedef struct lowlat_position {
+    // The instrument.
+    uint32_t instrument;
+    // 0.
+    uint32_t reserved;
+    // Positive if bought, negative if sold.
+    int64_t quantity;
+} lowlat_position;
+
+// Called by lowlat_poll with each event. It may publish, send and change orders and look them up through
+// `node`, and read records; lowlat_poll, lowlat_wait, lowlat_ended and lowlat_leave return LOWLAT_STATUS_BUSY. It must return: neither
 // exceptions nor longjmp may leave it.
 typedef void (*lowlat_handler)(void *user, struct lowlat_node *node, const struct lowlat_event *event);
 
@@ -427,6 +496,23 @@ lowlat_status lowlat_journal_next(struct lowlat_journal *journal, const struct l
 // Releases a recording. NULL is ignored.
 lowlat_status lowlat_journal_close(struct lowlat_journal *journal);
 
+// Copies the open orders of the node's strategy into an array, by number, also those of its earlier processes. Sets
+// `count` to their number. If that is above `capacity`, the first ones are copied and the status is
+// LOWLAT_STATUS_TOO_MANY; `orders` may be NULL if `capacity` is 0. td enters a request after it has published its
+// answers, so an answer may be read first. Not for the hot path: it reads a table of all strategies. A handler may call
+// it.
+lowlat_status lowlat_open_orders(const struct lowlat_node *node,
+                                 struct lowlat_open_order *orders,
+                                 size_t capacity,
+                                 size_t *count);
+
+// Copies the positions of the node's strategy that are not 0 into an array, by instrument. Otherwise like
+// lowlat_open_orders.
+lowlat_status lowlat_positions(const struct lowlat_node *node,
+                               struct lowlat_position *positions,
+                               size_t capacity,
+                               size_t *count);
+
 // Passes available events to the handler, and never blocks. Sets `events` to their number; it may be NULL.
 lowlat_status lowlat_poll(struct lowlat_node *node, lowlat_handler handler, void *user, size_t *events);
 
@@ -476,12 +562,29 @@ lowlat_status lowlat_publish(struct lowlat_node *node,
                              size_t payload_bytes,
                              uint64_t *sequence);
 
-// Sends an order of a node that joined with lowlat_join_strategy. The caller sets instrument, side, price and
-// quantity; number, scheduled_ns and received_ns are filled in. `cause` is the record that caused it, from
+// Sends a new order of a node that joined with lowlat_join_strategy. The caller sets instrument, side, price, quantity
+// and type; number, scheduled_ns and received_ns are filled in. `cause` is the record that caused it, from
 // which tick-to-order latency is measured; NULL: none, so latency is measured from now.
 lowlat_status lowlat_send_order(struct lowlat_node *node,
                                 const struct lowlat_record *cause,
                                 struct lowlat_order *order);
+
+// Asks td to cancel what is left of an order of the node's strategy. The answer is LOWLAT_OUTCOME_CANCELLED or one of
+// LOWLAT_OUTCOME_NOT_CHANGED. `cause` is as for lowlat_send_order.
+lowlat_status lowlat_cancel_order(struct lowlat_node *node,
+                                  const struct lowlat_record *cause,
+                                  uint32_t instrument,
+                                  uint64_t number);
+
+// Asks td to change an order of the node's strategy: `quantity` is the whole one, with what is filled. The order keeps
+// its place in the queue if the price stays and the quantity does not grow. The answer is LOWLAT_OUTCOME_REPLACED or one
+// of LOWLAT_OUTCOME_NOT_CHANGED. `cause` is as for lowlat_send_order.
+lowlat_status lowlat_replace_order(struct lowlat_node *node,
+                                   const struct lowlat_record *cause,
+                                   uint32_t instrument,
+                                   uint64_t number,
+                                   int64_t price,
+                                   uint32_t quantity);
 
 #ifdef __cplusplus
 }  // extern "C"

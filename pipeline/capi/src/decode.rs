@@ -83,10 +83,21 @@ fn quote_in(_: &Record, payload: &[u8]) -> Result<Quote, PayloadError> {
 }
 
 fn order_in(record: &Record, payload: &[u8]) -> Result<Order, PayloadError> {
-    let records::Order { number, scheduled_ns, received_ns, price, quantity, side, .. } =
-        records::Order::decode(payload)?;
-    let (side, instrument) = (side_code(side), record.stamp.instrument);
-    Ok(Order { number, scheduled_ns, received_ns, price, quantity, side, instrument, reserved: 0 })
+    let records::Order {
+        number, scheduled_ns, received_ns, price, quantity, side, action, order_type, ..
+    } = records::Order::decode(payload)?;
+    Ok(Order {
+        number,
+        scheduled_ns,
+        received_ns,
+        price,
+        quantity,
+        side: side_code(side),
+        instrument: record.stamp.instrument,
+        r#type: order_type as u32,
+        action: action as u32,
+        reserved: 0,
+    })
 }
 
 fn answer_in(_: &Record, payload: &[u8]) -> Result<Answer, PayloadError> {
@@ -99,8 +110,12 @@ fn answer_in(_: &Record, payload: &[u8]) -> Result<Answer, PayloadError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{LOWLAT_SIDE_SELL, RecordStamp};
-    use lowlat_node::records::{Outcome, Reject, Side};
+    use crate::{
+        LOWLAT_ACTION_REPLACE, LOWLAT_OUTCOME_ACCEPTED, LOWLAT_OUTCOME_CANCELLED, LOWLAT_OUTCOME_FILLED,
+        LOWLAT_OUTCOME_NOT_CHANGED, LOWLAT_OUTCOME_REJECTED, LOWLAT_OUTCOME_REPLACED, LOWLAT_SIDE_SELL,
+        LOWLAT_TYPE_IMMEDIATE_OR_CANCEL, RecordStamp,
+    };
+    use lowlat_node::records::{OrderAction, OrderType, Outcome, Reject, Side};
     use std::ptr;
 
     fn record(kind: u16, payload: &[u8]) -> Record {
@@ -140,6 +155,8 @@ mod tests {
             price: -4,
             quantity: 5,
             side: Side::Sell,
+            action: OrderAction::Replace,
+            order_type: OrderType::ImmediateOrCancel,
             origin: records::Origin::default(),
         };
         let payload = order.encode();
@@ -154,6 +171,8 @@ mod tests {
             quantity: 5,
             side: LOWLAT_SIDE_SELL,
             instrument: 4,
+            r#type: LOWLAT_TYPE_IMMEDIATE_OR_CANCEL,
+            action: LOWLAT_ACTION_REPLACE,
             reserved: 0,
         };
         assert_eq!(read, expected);
@@ -182,6 +201,22 @@ mod tests {
             side: 0,
         };
         assert_eq!(read, expected);
+    }
+
+    #[test]
+    fn outcomes_have_the_codes_of_the_header() {
+        for (outcome, code) in [
+            (Outcome::Accepted, LOWLAT_OUTCOME_ACCEPTED),
+            (Outcome::Filled, LOWLAT_OUTCOME_FILLED),
+            (Outcome::Cancelled, LOWLAT_OUTCOME_CANCELLED),
+            (Outcome::Replaced, LOWLAT_OUTCOME_REPLACED),
+            (Outcome::Rejected(Reject::BadPrice), LOWLAT_OUTCOME_REJECTED),
+            (Outcome::Rejected(Reject::TooFast), 24),
+            (Outcome::NotChanged(Reject::BadPrice), LOWLAT_OUTCOME_NOT_CHANGED),
+            (Outcome::NotChanged(Reject::UnknownOrder), 38),
+        ] {
+            assert_eq!(outcome.code(), u64::from(code));
+        }
     }
 
     #[test]

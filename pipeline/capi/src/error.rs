@@ -52,6 +52,12 @@ pub enum Status {
     End = 16,
     /// The node belongs to the process that this one was forked from. Join in this process.
     Forked = 17,
+    /// The run's master has no ledger of td, with the open orders and positions of strategies.
+    NoLedger = 18,
+    /// td changes its ledger all the time, or died in the middle of a change. Try again.
+    LedgerBusy = 19,
+    /// The array is too small for all of them.
+    TooMany = 20,
     /// A bug in this library. The handle is unusable: release it.
     Internal = 99,
 }

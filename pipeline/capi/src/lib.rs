@@ -18,6 +18,7 @@ mod decode;
 mod error;
 mod join;
 mod journal;
+mod ledger;
 #[cfg(test)]
 #[path = "../../trade/tests/runtime/master_thread.rs"]
 #[allow(dead_code, clippy::unnecessary_wraps, reason = "other tests use the rest")]
@@ -27,13 +28,13 @@ mod publish;
 mod records;
 mod text;
 
-pub use {decode::*, error::*, join::*, journal::*, node::*, publish::*, records::*};
+pub use {decode::*, error::*, join::*, journal::*, ledger::*, node::*, publish::*, records::*};
 
 use std::ffi::{CStr, c_char};
 
 /// Version of this interface: of its structs, statuses and functions. Joining a master and opening a recording check
 /// that the program was compiled with the header of the library in use.
-pub const LOWLAT_ABI_VERSION: u32 = 3;
+pub const LOWLAT_ABI_VERSION: u32 = 4;
 
 const VERSION: &CStr = match CStr::from_bytes_with_nul(concat!(env!("CARGO_PKG_VERSION"), "\0").as_bytes()) {
     Ok(version) => version,

@@ -10,8 +10,9 @@ use crate::{
 };
 use lowlat_ipc::fork::ForkMark;
 use lowlat_node::{
-    NodeEnded, Publisher,
+    Memory, NodeEnded, Publisher, Refusal,
     clock::now_ns,
+    ledger::{Ledger, LedgerBusy},
     strategy::{Numbers, numbers_of},
 };
 use std::{
@@ -29,8 +30,8 @@ use std::{
 const NAME_BYTES: usize = 72;
 const COMMAND_BYTES: usize = 1024;
 
-/// Called by lowlat_poll with each event. It may publish and send orders through `node`, and read records;
-/// lowlat_poll, lowlat_wait, lowlat_ended and lowlat_leave return LOWLAT_STATUS_BUSY. It must return: neither
+/// Called by lowlat_poll with each event. It may publish, send and change orders and look them up through
+/// `node`, and read records; lowlat_poll, lowlat_wait, lowlat_ended and lowlat_leave return LOWLAT_STATUS_BUSY. It must return: neither
 /// exceptions nor longjmp may leave it.
 pub type Handler = Option<unsafe extern "C" fn(user: *mut c_void, node: *mut Node, event: *const Event)>;
 
@@ -53,6 +54,8 @@ pub struct Node {
     is_broken: AtomicBool,
     number: u32,
     strategy_number: Option<u32>,
+    /// td's; `None` if the master gives this node none.
+    ledger: Option<Result<Ledger<Memory>, Refusal>>,
     epoch: u64,
 }
 
@@ -96,6 +99,7 @@ impl Node {
         let strategy =
             strategy_number.map(|number| StrategyState { number, numbers: numbers_of(&node, number) });
         let (number, epoch, mark) = (node.number(), node.epoch(), Arc::clone(node.mark()));
+        let ledger = node.ledger();
         Self {
             inner: UnsafeCell::new(Inner { node, stream: Text::new(), command: Text::new() }),
             current: Cell::new(ptr::null_mut()),
@@ -105,6 +109,7 @@ impl Node {
             is_broken: AtomicBool::new(false),
             number,
             strategy_number,
+            ledger,
             epoch,
         }
     }
@@ -158,6 +163,26 @@ impl Node {
         done
     }
 
+    /// Reads what td's ledger has of the node's strategy, inside and outside of a handler.
+    pub(crate) fn look<T>(
+        &self,
+        what: &str,
+        read: impl FnOnce(&Ledger<Memory>, u32) -> Result<T, LedgerBusy>,
+    ) -> Result<T, Status> {
+        // Not for access: so that lowlat_leave of another thread finds the node in use.
+        let _entered = if self.is_in_handler() { None } else { Some(self.enter(what)?) };
+        let strategy = self.strategy_number.ok_or_else(no_strategy)?;
+        let no_ledger = || {
+            let text = format_args!(
+                "cannot run {what}: the run has no ledger of td\nhint: start its master with the areas that td uses"
+            );
+            fail(Status::NoLedger, &text)
+        };
+        let ledger = self.ledger.as_ref().ok_or_else(no_ledger)?;
+        let ledger = ledger.as_ref().map_err(|error| fail(Status::Unusable, error))?;
+        read(ledger, strategy).map_err(|error| fail(Status::LedgerBusy, &error))
+    }
+
     /// Passes an event to the handler, which may publish meanwhile.
     ///
     /// # Safety
@@ -197,6 +222,10 @@ pub unsafe fn with(node: *const Node, work: impl FnOnce(&Node) -> Result<(), Sta
         return broken();
     }
     guard(|| work(node), || node.is_broken.store(true, Ordering::Relaxed))
+}
+
+pub fn no_strategy() -> Status {
+    fail(Status::Argument, &"this node is not a strategy\nhint: join with lowlat_join_strategy")
 }
 
 fn broken() -> Status {
@@ -376,6 +405,7 @@ const _: () = {
     const fn is_send<T: Send>() {}
     is_send::<Inner>();
     is_send::<StrategyState>();
+    is_send::<Ledger<Memory>>();
 };
 
 #[cfg(test)]

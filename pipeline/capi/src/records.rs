@@ -1,7 +1,7 @@
 //! Events and records for C.
 
 use lowlat_ipc::stream;
-use lowlat_node::records;
+use lowlat_node::records::{self, OrderAction, OrderType};
 use std::{ffi::c_char, ptr};
 
 /// Prices are whole numbers in units of 1/LOWLAT_PRICE_SCALE of the instrument's currency.
@@ -22,6 +22,12 @@ const _: () = assert!(
         && LOWLAT_KIND_QUOTE == records::kind::QUOTE
         && LOWLAT_KIND_ORDER == records::kind::ORDER
         && LOWLAT_KIND_ANSWER == records::kind::ANSWER
+        && LOWLAT_TYPE_LIMIT == OrderType::Limit as u32
+        && LOWLAT_TYPE_MARKET == OrderType::Market as u32
+        && LOWLAT_TYPE_IMMEDIATE_OR_CANCEL == OrderType::ImmediateOrCancel as u32
+        && LOWLAT_ACTION_NEW == OrderAction::New as u32
+        && LOWLAT_ACTION_CANCEL == OrderAction::Cancel as u32
+        && LOWLAT_ACTION_REPLACE == OrderAction::Replace as u32
 );
 
 /// side: buy.
@@ -29,13 +35,37 @@ pub const LOWLAT_SIDE_BUY: u32 = 0;
 /// side: sell.
 pub const LOWLAT_SIDE_SELL: u32 = 1;
 
+/// type: at the order's price or better; what is left rests in the book.
+pub const LOWLAT_TYPE_LIMIT: u32 = 0;
+/// type: at any price; what is left is cancelled.
+pub const LOWLAT_TYPE_MARKET: u32 = 1;
+/// type: at the order's price or better; what is left is cancelled.
+pub const LOWLAT_TYPE_IMMEDIATE_OR_CANCEL: u32 = 2;
+
+/// action: a new order.
+pub const LOWLAT_ACTION_NEW: u32 = 0;
+/// action: cancels what is left of the order with this number.
+pub const LOWLAT_ACTION_CANCEL: u32 = 1;
+/// action: changes the price and the quantity of the order with this number.
+pub const LOWLAT_ACTION_REPLACE: u32 = 2;
+
 /// outcome: the order is accepted; fills may follow.
 pub const LOWLAT_OUTCOME_ACCEPTED: u32 = 0;
 /// outcome: the order is filled, with this quantity and price.
 pub const LOWLAT_OUTCOME_FILLED: u32 = 1;
-/// outcome: values from this on mean that the order is rejected: 16 bad price, 17 unknown instrument, 18 bad
-/// quantity, 19 over a limit, 20 duplicate number, 21 no exchange.
+/// outcome: what was left of the order, this quantity, is cancelled; nothing follows. Orders that may not rest, and those
+/// of a halted strategy, are cancelled without a request.
+pub const LOWLAT_OUTCOME_CANCELLED: u32 = 2;
+/// outcome: the order has this quantity and price now; fills may follow.
+pub const LOWLAT_OUTCOME_REPLACED: u32 = 3;
+/// outcome: values from this on, below LOWLAT_OUTCOME_NOT_CHANGED, mean that the order is rejected: 16 bad price, 17
+/// unknown instrument, 18 bad quantity, 19 over a limit, 20 duplicate number, 21 no exchange or not supported by it,
+/// 22 unknown order, 23 strategy halted, 24 too many requests in a second.
 pub const LOWLAT_OUTCOME_REJECTED: u32 = 16;
+/// outcome: values from this on mean that a cancel or a replace changed nothing, and the order, if it is open, stays as it
+/// is. They are 16 above the codes of the reasons: 38 means that the strategy has no open order with this number and
+/// instrument.
+pub const LOWLAT_OUTCOME_NOT_CHANGED: u32 = 32;
 
 /// event.kind: event.record is a record.
 pub const LOWLAT_EVENT_RECORD: u32 = 1;
@@ -132,29 +162,35 @@ pub struct Quote {
     pub ask_size: u32,
 }
 
-/// An order. To send one, set instrument, side, price and quantity; lowlat_send_order sets the other fields.
+/// A strategy's request: a new order, or a change of one. To send an order, set instrument, side, price and quantity, and
+/// type unless it is a limit order; action stays 0. lowlat_send_order sets the other fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(C)]
 pub struct Order {
-    /// The strategy's number of it, never reused, even after restarts. Answers refer to it.
+    /// The strategy's number of the order, never reused, even after restarts. Answers and changes refer to it.
     pub number: u64,
     /// When the quote that caused it was due.
     pub scheduled_ns: u64,
     /// When the strategy had read that quote.
     pub received_ns: u64,
-    /// Limit price in LOWLAT_PRICE_SCALE-ths.
+    /// Limit price in LOWLAT_PRICE_SCALE-ths; without effect in a cancel, and in a market order that quotes fill.
     pub price: i64,
-    /// Quantity.
+    /// The whole quantity, with what is filled; without effect in a cancel.
     pub quantity: u32,
-    /// LOWLAT_SIDE_...
+    /// LOWLAT_SIDE_...; without effect in a change.
     pub side: u32,
     /// The instrument.
     pub instrument: u32,
+    /// LOWLAT_TYPE_...; without effect in a change.
+    pub r#type: u32,
+    /// LOWLAT_ACTION_...
+    pub action: u32,
     /// 0.
     pub reserved: u32,
 }
 
-/// td's answer to an order. Each order gets exactly one answer that accepts or rejects it.
+/// td's answer to a request. Each order gets exactly one answer that accepts or rejects it. Each cancel and each replace
+/// gets one that cancels, replaces or changes nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(C)]
 pub struct Answer {

@@ -1,8 +1,15 @@
-//! The C example, compiled and run as a strategy of a pipeline, and the header alone.
+//! The C examples, compiled and run as strategies of a pipeline, and the header alone.
 
 use crate::compile::{WARNINGS, compiler, folder, library_folder, program, run};
-use crate::master_thread::{MasterThread, until};
-use crate::threads::{QUOTES, STRATEGIES, start_md, start_td};
+use crate::master_thread::{MasterThread, join, reads, until};
+use crate::orders::start_td_of_quotes;
+use crate::threads::{QUOTES, RING_BYTES, STRATEGIES, start_md, start_td};
+use lowlat_ipc::stream::Stamp;
+use lowlat_node::{
+    Event, Keys, Node, Wait,
+    clock::now_ns,
+    records::{Answer, Outcome, Price, Quote, SCHEMA, kind},
+};
 use lowlat_trade::{master::Happened, roles};
 use std::process::Command;
 
@@ -104,4 +111,91 @@ fn the_example_in_c_answers_every_quote_once() {
     let td = td.join().unwrap();
     let told = (td.orders, td.rejected, td.known, td.missing, td.lost, td.not_orders);
     assert_eq!(told, (QUOTES, 0, 0, 0, 0, 0));
+}
+
+/// A market of instrument 3, with a node that reads all answers.
+struct Market {
+    md: Node,
+    reader: Node,
+    answers: Vec<(Outcome, Price, u32)>,
+}
+
+impl Market {
+    /// Publishes best prices, with the price of the last trade, and sizes.
+    fn quote(&mut self, (bid, ask): (Price, Price), last: Price, (bid_size, ask_size): (u32, u32)) {
+        let now_ns = now_ns();
+        let quote = Quote { scheduled_ns: now_ns, bid, ask, last, bid_size, ask_size, ..Quote::default() };
+        let stamp = Stamp {
+            kind: kind::QUOTE,
+            schema: SCHEMA,
+            instrument: 3,
+            source: self.md.number(),
+            generated: now_ns,
+            trigger: now_ns,
+            cause: 0,
+        };
+        self.md.poll(&mut |_, _| ());
+        self.md.publisher().publish(&stamp, &quote.encode()).unwrap();
+    }
+
+    /// Waits for these answers, and does something before each look.
+    fn expect(&mut self, expected: &[(Outcome, Price, u32)], mut before: impl FnMut(&mut Self)) {
+        until("the answers", || {
+            before(self);
+            let answers = &mut self.answers;
+            self.reader.poll(&mut |_, event| {
+                if let Event::Record { payload, .. } = event {
+                    let answer = Answer::decode(payload).unwrap();
+                    answers.push((answer.outcome, answer.price, answer.quantity));
+                }
+            });
+            self.answers.len() >= expected.len()
+        });
+        assert_eq!(std::mem::take(&mut self.answers), expected);
+    }
+}
+
+#[test]
+fn the_market_maker_in_c_quotes_replaces_cancels_and_continues() {
+    use Outcome::{Accepted, Cancelled, Filled, Replaced};
+    let test = "the_market_maker_in_c_quotes_replaces_cancels_and_continues";
+    let programs = tempfile::tempdir().unwrap();
+    let Some(mut program) = program(test, "examples/market_maker.c", programs.path()) else { return };
+    let master = MasterThread::start(|options| options.areas = roles::areas());
+    let td = start_td_of_quotes(&master);
+    let md = master.join(&roles::md::join(STRATEGIES, RING_BYTES, Wait::Parked));
+    let reader = master.join(&join("reader", None, vec![reads("td", Keys::All)]));
+    let mut market = Market { md, reader, answers: Vec::new() };
+    program.arg(master.socket()).args(["3", "5"]);
+    let mut child = program.spawn().unwrap();
+    let has_joined = |it: &Happened| matches!(it, Happened::Joined { name, .. } if name == "market-maker");
+    master.expect("it has joined", has_joined);
+    master.begin();
+
+    // Repeated until it reads quotes.
+    market.expect(&[(Accepted, 100, 10), (Accepted, 102, 10)], |it| it.quote((100, 102), 0, (10, 10)));
+    market.quote((101, 103), 0, (10, 10));
+    market.expect(&[(Replaced, 101, 10), (Replaced, 103, 10)], |_| ());
+    // Others sell 8 at its price, which is above its limit of 5.
+    market.quote((101, 103), 101, (2, 10));
+    market.expect(&[(Filled, 101, 8), (Cancelled, 101, 2)], |_| ());
+    market.quote((102, 104), 0, (10, 10));
+    market.expect(&[(Replaced, 104, 10)], |_| ());
+    // Others buy 6 at its price.
+    market.quote((102, 104), 104, (10, 4));
+    market.expect(&[(Filled, 104, 6), (Accepted, 102, 10)], |_| ());
+
+    child.kill().unwrap();
+    child.wait().unwrap();
+    master.expect("it has died", |it| matches!(it, Happened::Died { name, .. } if name == "market-maker"));
+    let child = program.spawn().unwrap();
+    // What was left of its orders.
+    market.expect(&[(Cancelled, 104, 4), (Cancelled, 102, 10)], |_| ());
+    market.expect(&[(Accepted, 102, 10), (Accepted, 104, 10)], |it| it.quote((102, 104), 0, (10, 10)));
+    master.with(|master, _| master.stop());
+    let output = child.wait_with_output().unwrap();
+    let words = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{}: {words}{}", output.status, String::from_utf8_lossy(&output.stderr));
+    assert_eq!(words.trim_end(), "position 2", "8 - 6");
+    td.join().unwrap();
 }

@@ -10,6 +10,7 @@ mod journals;
 #[allow(dead_code, clippy::unnecessary_wraps, reason = "other tests use the rest")]
 mod master_thread;
 mod nodes;
+mod orders;
 mod processes;
 #[path = "../../trade/tests/pipeline/threads.rs"]
 #[allow(dead_code, reason = "other tests use the rest")]

@@ -11,16 +11,16 @@ use std::{
     ptr,
 };
 
-fn words(text: *const c_char) -> String {
+pub fn words(text: *const c_char) -> String {
     // SAFETY: a text of the library, which ends with a zero.
     unsafe { CStr::from_ptr(text) }.to_str().unwrap().to_owned()
 }
 
-fn c_path(path: &Path) -> CString {
+pub fn c_path(path: &Path) -> CString {
     CString::new(path.as_os_str().as_bytes()).unwrap()
 }
 
-fn options(socket: &CStr, name: &'static CStr) -> NodeOptions {
+pub fn options(socket: &CStr, name: &'static CStr) -> NodeOptions {
     NodeOptions {
         size_bytes: u32::try_from(size_of::<NodeOptions>()).unwrap(),
         abi_version: lowlat_abi_version(),
@@ -37,12 +37,12 @@ fn options(socket: &CStr, name: &'static CStr) -> NodeOptions {
 }
 
 /// All records of these streams.
-fn reads_of(streams: *const c_char) -> NodeReads {
+pub fn reads_of(streams: *const c_char) -> NodeReads {
     let which = LOWLAT_KEYS_ALL;
     NodeReads { streams, keys: ptr::null(), key_count: 0, which, overrun: LOWLAT_OVERRUN_GAP, behind_max: 0 }
 }
 
-fn strategy_options(socket: &CStr, name: &'static CStr) -> StrategyNodeOptions {
+pub fn strategy_options(socket: &CStr, name: &'static CStr) -> StrategyNodeOptions {
     StrategyNodeOptions {
         size_bytes: u32::try_from(size_of::<StrategyNodeOptions>()).unwrap(),
         abi_version: LOWLAT_ABI_VERSION,
@@ -61,7 +61,7 @@ fn strategy_options(socket: &CStr, name: &'static CStr) -> StrategyNodeOptions {
     }
 }
 
-fn join(options: &NodeOptions) -> Result<*mut Node, (Status, String)> {
+pub fn join(options: &NodeOptions) -> Result<*mut Node, (Status, String)> {
     let mut node = ptr::null_mut();
     // SAFETY: the options' texts outlive the call.
     match unsafe { lowlat_join(options, &mut node) } {
@@ -261,14 +261,36 @@ fn strategies_and_names_are_refused_with_a_reason() {
         assert_eq!(lowlat_send_order(node, ptr::null(), &mut order), Status::Argument);
         assert!(words(lowlat_last_error()).contains("side 5"));
         order.side = LOWLAT_SIDE_SELL;
+        for (wrong, part) in [
+            (Order { r#type: 3, ..order }, "type 3: expected LOWLAT_TYPE_LIMIT"),
+            (
+                Order { action: LOWLAT_ACTION_CANCEL, ..order },
+                "action 1: expected LOWLAT_ACTION_NEW\nhint: call",
+            ),
+        ] {
+            let mut wrong = wrong;
+            assert_eq!(lowlat_send_order(node, ptr::null(), &mut wrong), Status::Argument);
+            assert!(words(lowlat_last_error()).contains(part), "{}", words(lowlat_last_error()));
+            assert_eq!(wrong.number, 0, "nothing is sent");
+        }
         assert_eq!(lowlat_send_order(node, ptr::null(), &mut order), Status::Ok);
         assert!(order.number > 0 && order.scheduled_ns == order.received_ns && order.received_ns > 0);
         let first = order.number;
         let (asked, sent) = allocator::asked(|| lowlat_send_order(node, ptr::null(), &mut order));
         assert_eq!((sent, order.number, asked.allocations), (Status::Ok, first + 1, 0));
+        let (asked, changed) = allocator::asked(|| {
+            let replaced = lowlat_replace_order(node, ptr::null(), 1, first, 2, 3);
+            (replaced, lowlat_cancel_order(node, ptr::null(), 1, first))
+        });
+        assert_eq!((changed, asked.allocations), ((Status::Ok, Status::Ok), 0));
         let plain = join(&options(&socket, c"plain")).unwrap();
         assert_eq!(lowlat_send_order(plain, ptr::null(), &mut order), Status::Argument);
         assert!(words(lowlat_last_error()).contains("lowlat_join_strategy"));
+        assert_eq!(lowlat_cancel_order(plain, ptr::null(), 1, first), Status::Argument);
+        assert_eq!(lowlat_open_orders(plain, ptr::null_mut(), 0, &mut 0), Status::Argument);
+        assert!(words(lowlat_last_error()).contains("lowlat_join_strategy"));
+        assert_eq!(lowlat_positions(node, ptr::null_mut(), 0, &mut 0), Status::NoLedger);
+        assert!(words(lowlat_last_error()).contains("lowlat_positions: the run has no ledger"));
         assert_eq!((lowlat_leave(node), lowlat_leave(plain)), (Status::Ok, Status::Ok));
     }
 }

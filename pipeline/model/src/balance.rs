@@ -25,7 +25,7 @@ pub struct SentOrders {
     pub name: String,
     /// Number of orders in its stream.
     pub sent: u64,
-    /// Of those, orders that td accepted or rejected, by its ledger.
+    /// Of those, orders that td answered, by its ledger. Cancels and replaces count too.
     pub answered: u64,
     /// Orders that it could not send, because td had no room; they are not in the stream.
     pub unsent: u64,
@@ -41,6 +41,9 @@ pub struct Balance {
     pub compares_deliveries: bool,
     /// Fills, by td's ledger.
     pub fills: u64,
+    /// Orders cancelled without a request, by td's ledger.
+    #[serde(default)]
+    pub cancelled: u64,
     /// Orders that td does not answer, because their strategy is not the sender's.
     pub orders_foreign: u64,
     /// Records in streams of orders that are no orders.
@@ -63,7 +66,7 @@ impl Balance {
         self.senders.iter().map(|sender| sender.unsent).sum()
     }
 
-    /// Everything that does not add up, one sentence each. `answered` are td's orders accepted or rejected. A process
+    /// Everything that does not add up, one sentence each. `answered` are the orders that td answered. A process
     /// that dies may miscount the record that it worked on: `deaths` records of a kind may be missing.
     pub fn findings(&self, answered: u64, deaths: u64) -> Vec<String> {
         let mut findings = Vec::new();
@@ -104,7 +107,7 @@ impl Balance {
                 self.implausible.join(", ")
             ));
         }
-        let (decided, published) = (answered + self.fills, self.answers.published);
+        let (decided, published) = (answered + self.fills + self.cancelled, self.answers.published);
         if decided != published {
             let (decided, published) = (count(decided), count(published));
             findings.push(format!("td decided {decided} answers and fills, and published {published}."));

@@ -73,6 +73,42 @@ pub enum QuoteOverrun {
     Conflate,
 }
 
+/// What fills the orders that td answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FilledBy {
+    /// Nothing: each is filled at once and whole, at its own price, to measure latency.
+    #[default]
+    AtOnce,
+    /// The quotes of the run.
+    Quotes,
+}
+
+/// Parameters of the simulated book.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct BookOptions {
+    /// Time from td's read of a request until it arrives at the exchange, ns.
+    pub latency_ns: u64,
+    /// Part of a quoted size that orders can take, in thousandths.
+    pub depth_per_mille: u32,
+    /// Part of a quoted size that is ahead of an order which joins its price, in thousandths.
+    pub queue_per_mille: u32,
+}
+
+/// Limits of a strategy's orders; those that are `None` do not apply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct OrderLimits {
+    /// Largest distance of an order's price from the middle of the last quote, in thousandths of it.
+    pub price_deviation_max_per_mille: Option<u32>,
+    /// Quantity of one order.
+    pub quantity_max: Option<u32>,
+    /// Position in an instrument, if all open orders of a side were filled.
+    pub position_max: Option<u32>,
+    pub open_orders_max: Option<u32>,
+    /// New orders and replaces in a second.
+    pub orders_per_s_max: Option<u32>,
+}
+
 /// Recorded ticks that md publishes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecordedTicks {
@@ -103,8 +139,12 @@ pub struct PipelineOptions {
     pub recording: Option<String>,
     /// The CPU from which md's subscribers are woken; none: md wakes them itself.
     pub wake_core: Option<u32>,
-    /// Largest distance of an order's price from the middle of the last quote, in thousandths of it; `None`: any price.
-    pub price_deviation_max_per_mille: Option<u32>,
+    #[serde(default)]
+    pub filled_by: FilledBy,
+    #[serde(default)]
+    pub book: BookOptions,
+    #[serde(default)]
+    pub limits: OrderLimits,
     /// Recorded ticks, with an instrument for each strategy; `None` if md simulates the quotes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ticks: Option<RecordedTicks>,

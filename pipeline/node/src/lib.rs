@@ -34,6 +34,7 @@
 pub mod address;
 pub mod clock;
 pub mod control;
+pub mod ledger;
 mod node;
 pub mod private;
 pub mod records;

@@ -72,37 +72,71 @@ pub enum Side {
     Sell = 1,
 }
 
-/// An order of a strategy.
+/// What a record of an orders stream asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OrderAction {
+    /// A new order.
+    #[default]
+    New = 0,
+    /// Cancels what is left of the order with this number.
+    Cancel = 1,
+    /// Changes the price and the quantity of the order with this number.
+    Replace = 2,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OrderType {
+    /// At its price or better. What is left rests in the book.
+    #[default]
+    Limit = 0,
+    /// At any price. What is left is cancelled.
+    Market = 1,
+    /// At its price or better. What is left is cancelled (immediate or cancel).
+    ImmediateOrCancel = 2,
+}
+
+/// A strategy's request: a new order, or a change of one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Order {
-    /// The strategy's number of it, from 1, never reused, even after restarts.
+    /// The strategy's number of the order, from 1, never reused, even after restarts. A change has its order's.
     pub number: u64,
     /// Due time of the quote that caused it ([`Quote::scheduled_ns`]).
     pub scheduled_ns: u64,
     /// When the strategy had read that quote, in the pipeline's clock, ns.
     pub received_ns: u64,
-    /// Limit price.
+    /// Limit price; without effect in a market order and in a cancel.
     pub price: Price,
+    /// The whole quantity, with what is filled; without effect in a cancel.
     pub quantity: u32,
+    /// Without effect in a change.
     pub side: Side,
+    pub action: OrderAction,
+    /// Without effect in a change.
+    pub order_type: OrderType,
     /// Origin of the quote that caused it.
     pub origin: Origin,
 }
 
-/// Reason why an order is rejected, by its code in payloads.
+/// Reason why an order is rejected or not changed, by its code in payloads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reject {
     /// Not above 0, or too far from the market.
     BadPrice = 16,
     UnknownInstrument,
-    /// 0, or above the limit of one order.
+    /// 0, above the limit of one order, or not above what is filled.
     BadQuantity,
     /// The strategy's position, or its number of open orders, would exceed its limit.
     OverLimit,
     /// The number was already used.
     DuplicateNumber,
-    /// The exchange cannot be reached, or takes no more orders.
+    /// The exchange cannot be reached, takes no more orders, or does not support the request.
     NoExchange,
+    /// The strategy has no open order with this number and instrument.
+    UnknownOrder,
+    /// The run's user has halted the strategy.
+    Halted,
+    /// More requests in a second than the limit allows.
+    TooFast,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -113,9 +147,16 @@ pub enum Outcome {
     Rejected(Reject),
     /// Filled, with the `quantity` and `price` of the answer.
     Filled,
+    /// What was left, the `quantity` of the answer, is cancelled; nothing follows.
+    Cancelled,
+    /// Replaced: the order has the `quantity` and `price` of the answer; fills may follow.
+    Replaced,
+    /// A cancel or a replace that changed nothing. The order, if it is open, stays as it is.
+    NotChanged(Reject),
 }
 
-/// td's answer to an order. Each order gets exactly one that is [`Outcome::Accepted`] or [`Outcome::Rejected`].
+/// td's answer to a request. Each order gets exactly one that is [`Outcome::Accepted`] or [`Outcome::Rejected`], each
+/// cancel and replace one that is [`Outcome::Cancelled`], [`Outcome::Replaced`] or [`Outcome::NotChanged`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Answer {
     pub order_number: u64,
@@ -158,15 +199,72 @@ impl Side {
     }
 }
 
+impl OrderAction {
+    /// "new", "cancel" or "replace", as in exports and in Python.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::New => "new",
+            Self::Cancel => "cancel",
+            Self::Replace => "replace",
+        }
+    }
+
+    #[inline]
+    fn of(code: u64) -> Result<Self, PayloadError> {
+        match code {
+            0 => Ok(Self::New),
+            1 => Ok(Self::Cancel),
+            2 => Ok(Self::Replace),
+            found => Err(PayloadError::value("action", found, "0 (new), 1 (cancel) or 2 (replace)")),
+        }
+    }
+}
+
+impl OrderType {
+    /// All types with their words, as in exports and in Python.
+    pub const ALL: [(Self, &str); 3] =
+        [(Self::Limit, "limit"), (Self::Market, "market"), (Self::ImmediateOrCancel, "ioc")];
+
+    /// "limit", "market" or "ioc".
+    pub fn word(self) -> &'static str {
+        Self::ALL.iter().find(|(of, _)| *of == self).map_or("", |(_, word)| word)
+    }
+
+    /// The type with this code.
+    #[inline]
+    pub fn of(code: u64) -> Result<Self, PayloadError> {
+        match code {
+            0 => Ok(Self::Limit),
+            1 => Ok(Self::Market),
+            2 => Ok(Self::ImmediateOrCancel),
+            found => Err(PayloadError::value(
+                "order type",
+                found,
+                "0 (limit), 1 (market) or 2 (immediate or cancel)",
+            )),
+        }
+    }
+}
+
+/// Codes from here up are of [`Outcome::NotChanged`]: this much above the reason's.
+const NOT_CHANGED: u64 = 16;
+
 impl Reject {
-    const WORDS: [(Self, &str); 6] = [
+    const WORDS: [(Self, &str); 9] = [
         (Self::BadPrice, "bad price"),
         (Self::UnknownInstrument, "unknown instrument"),
         (Self::BadQuantity, "bad quantity"),
         (Self::OverLimit, "over limit"),
         (Self::DuplicateNumber, "duplicate number"),
         (Self::NoExchange, "no exchange"),
+        (Self::UnknownOrder, "unknown order"),
+        (Self::Halted, "halted"),
+        (Self::TooFast, "too fast"),
     ];
+
+    fn of(code: u64) -> Option<Self> {
+        Self::WORDS.into_iter().find(|(reject, _)| *reject as u64 == code).map(|(reject, _)| reject)
+    }
 
     /// The reason in words, such as "bad price".
     pub fn words(self) -> &'static str {
@@ -180,20 +278,46 @@ impl Outcome {
         match self {
             Self::Accepted => 0,
             Self::Filled => 1,
+            Self::Cancelled => 2,
+            Self::Replaced => 3,
             Self::Rejected(reject) => reject as u64,
+            Self::NotChanged(reject) => reject as u64 + NOT_CHANGED,
         }
     }
 
     /// The outcome with this code.
     pub fn of(code: u64) -> Result<Self, PayloadError> {
-        let expected = "0 (accepted), 1 (filled) or 16 to 21 (rejected)";
-        let reject = || Reject::WORDS.into_iter().find(|(reject, _)| *reject as u64 == code);
+        let expected = "0 (accepted), 1 (filled), 2 (cancelled), 3 (replaced), 16 to 24 (rejected) or 32 to 40 (not changed)";
+        let refused = || {
+            let not_changed = || Reject::of(code.checked_sub(NOT_CHANGED)?).map(Self::NotChanged);
+            Reject::of(code).map(Self::Rejected).or_else(not_changed)
+        };
         match code {
             0 => Ok(Self::Accepted),
             1 => Ok(Self::Filled),
-            found => reject()
-                .map(|(reject, _)| Self::Rejected(reject))
-                .ok_or_else(|| PayloadError::value("outcome", found, expected)),
+            2 => Ok(Self::Cancelled),
+            3 => Ok(Self::Replaced),
+            found => refused().ok_or_else(|| PayloadError::value("outcome", found, expected)),
+        }
+    }
+
+    /// Its word, as in exports and in Python; the reason is [`Self::reason`].
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Accepted => "accepted",
+            Self::Rejected(_) => "rejected",
+            Self::Filled => "filled",
+            Self::Cancelled => "cancelled",
+            Self::Replaced => "replaced",
+            Self::NotChanged(_) => "not changed",
+        }
+    }
+
+    /// Reason of a rejection, or why nothing was changed.
+    pub fn reason(self) -> Option<Reject> {
+        match self {
+            Self::Rejected(reason) | Self::NotChanged(reason) => Some(reason),
+            Self::Accepted | Self::Filled | Self::Cancelled | Self::Replaced => None,
         }
     }
 }
@@ -264,7 +388,7 @@ impl Order {
             self.received_ns,
             self.price.cast_unsigned(),
             pack(self.quantity, self.origin.read_after_ns),
-            self.side as u64,
+            self.side as u64 | (self.action as u64) << 8 | (self.order_type as u64) << 16,
             self.origin.packet_ns,
             self.origin.sequence,
         ])
@@ -273,7 +397,7 @@ impl Order {
     /// Decodes the payload of a record.
     #[inline]
     pub fn decode(payload: &[u8]) -> Result<Self, PayloadError> {
-        let [number, scheduled_ns, received_ns, price, quantity, side, packet_ns, sequence] =
+        let [number, scheduled_ns, received_ns, price, quantity, kind, packet_ns, sequence] =
             words_of(payload)?;
         let (quantity, read_after_ns) = unpack(quantity);
         Ok(Self {
@@ -282,7 +406,9 @@ impl Order {
             received_ns,
             price: price.cast_signed(),
             quantity,
-            side: Side::of(side)?,
+            side: Side::of(kind & 0xff)?,
+            action: OrderAction::of(kind >> 8 & 0xff)?,
+            order_type: OrderType::of(kind >> 16)?,
             origin: Origin { packet_ns, sequence, read_after_ns },
         })
     }
@@ -347,9 +473,21 @@ mod tests {
         assert_eq!(at(&bytes, 24, 8).cast_signed(), -4);
         assert_eq!([32, 36, 56].map(|offset| at(&bytes, offset, 4)), [5, 6, 13]);
         let side = Side::Sell;
-        let order = Order { number: 1, scheduled_ns: 2, received_ns: 3, price: 4, quantity: 5, side, origin };
+        let (action, order_type) = (OrderAction::Replace, OrderType::Market);
+        let order = Order {
+            number: 1,
+            scheduled_ns: 2,
+            received_ns: 3,
+            price: 4,
+            quantity: 5,
+            side,
+            action,
+            order_type,
+            origin,
+        };
         let bytes = order.encode();
-        assert_eq!([0, 8, 16, 24, 40, 48, 56].map(|offset| at(&bytes, offset, 8)), [1, 2, 3, 4, 1, 11, 12]);
+        assert_eq!([0, 8, 16, 24, 48, 56].map(|offset| at(&bytes, offset, 8)), [1, 2, 3, 4, 11, 12]);
+        assert_eq!(bytes[40..48], [1, 2, 1, 0, 0, 0, 0, 0]);
         assert_eq!([32, 36].map(|offset| at(&bytes, offset, 4)), [5, 13]);
         let outcome = Outcome::Rejected(Reject::OverLimit);
         let answer =
@@ -362,15 +500,14 @@ mod tests {
     }
 
     fn outcomes() -> impl Strategy<Value = Outcome> {
+        let reject = || proptest::sample::select(Reject::WORDS.map(|(reject, _)| reject).to_vec());
         prop_oneof![
             Just(Outcome::Accepted),
             Just(Outcome::Filled),
-            Just(Outcome::Rejected(Reject::BadPrice)),
-            Just(Outcome::Rejected(Reject::UnknownInstrument)),
-            Just(Outcome::Rejected(Reject::BadQuantity)),
-            Just(Outcome::Rejected(Reject::OverLimit)),
-            Just(Outcome::Rejected(Reject::DuplicateNumber)),
-            Just(Outcome::Rejected(Reject::NoExchange)),
+            Just(Outcome::Cancelled),
+            Just(Outcome::Replaced),
+            reject().prop_map(Outcome::Rejected),
+            reject().prop_map(Outcome::NotChanged),
         ]
     }
 
@@ -378,7 +515,7 @@ mod tests {
         #[test]
         fn what_is_written_is_read(
             numbers in any::<[u64; 3]>(), prices in any::<[i64; 3]>(), sizes in any::<[u32; 2]>(),
-            is_sell in any::<bool>(), outcome in outcomes(), stamps in any::<([u64; 2], u32)>(),
+            is_sell in any::<bool>(), outcome in outcomes(), codes in (0_u64..3, 0_u64..3), stamps in any::<([u64; 2], u32)>(),
         ) {
             let ([packet_ns, sequence], read_after_ns) = stamps;
             let origin = Origin { packet_ns, sequence, read_after_ns };
@@ -391,6 +528,7 @@ mod tests {
             let order = Order {
                 number: numbers[0], scheduled_ns: numbers[1], received_ns: numbers[2],
                 price: prices[0], quantity: sizes[0], side, origin,
+                action: OrderAction::of(codes.0).unwrap(), order_type: OrderType::of(codes.1).unwrap(),
             };
             prop_assert_eq!(Order::decode(&order.encode()), Ok(order));
             let answer = Answer {
@@ -411,9 +549,11 @@ mod tests {
 
     #[test]
     fn an_undefined_value_is_reported() {
-        let mut order = Order::default().encode();
-        order[40] = 9;
-        let error = Order::decode(&order).unwrap_err().to_string();
-        assert!(error.contains("side: found 9"), "{error}");
+        for (offset, field) in [(40, "side"), (41, "action"), (42, "order type")] {
+            let mut order = Order::default().encode();
+            order[offset] = 9;
+            let error = Order::decode(&order).unwrap_err().to_string();
+            assert!(error.contains(&format!("{field}: found 9")), "{error}");
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::{
     ORDERS_PREFIX,
-    records::{Answer, Order, Outcome, Price, Quote, Side},
+    records::{Answer, Order, OrderAction, Outcome, Price, Quote, Side},
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -50,6 +50,10 @@ pub enum Progress {
     Accepted,
     /// Rejected, with the code of the answer's payload.
     Rejected,
+    /// Cancelled, maybe after fills.
+    Cancelled,
+    /// It was open when answers were lost: it may be filled or cancelled since.
+    Unknown,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -68,9 +72,9 @@ impl OrderState {
     /// True if more records of it may follow.
     pub fn is_open(&self) -> bool {
         match self.progress {
-            Progress::Sent => true,
+            Progress::Sent | Progress::Unknown => true,
             Progress::Accepted => self.filled < self.quantity,
-            Progress::Rejected => false,
+            Progress::Rejected | Progress::Cancelled => false,
         }
     }
 }
@@ -188,6 +192,10 @@ impl State {
 
     fn order(&mut self, seen: &RecordSeen<'_>, order: &Order) {
         self.name(seen.source, seen.stream);
+        if order.action != OrderAction::New {
+            // Its answer says what it changed.
+            return;
+        }
         let key = (seen.source, order.number);
         let Order { price, quantity, side, .. } = *order;
         let instrument = seen.key;
@@ -198,8 +206,11 @@ impl State {
 
     fn answer(&mut self, strategy: u32, answer: &Answer) {
         let key = (strategy, answer.order_number);
-        if answer.outcome == Outcome::Rejected(crate::records::Reject::DuplicateNumber) {
-            // It belongs to another order than the one with this number.
+        if matches!(
+            answer.outcome,
+            Outcome::NotChanged(_) | Outcome::Rejected(crate::records::Reject::DuplicateNumber)
+        ) {
+            // The second belongs to another order than the one with this number.
             return;
         }
         let Answer { instrument, side, price, quantity, .. } = *answer;
@@ -209,6 +220,9 @@ impl State {
         match answer.outcome {
             Outcome::Accepted => order.progress = Progress::Accepted,
             Outcome::Rejected(_) => order.progress = Progress::Rejected,
+            Outcome::Cancelled => order.progress = Progress::Cancelled,
+            Outcome::Replaced => (order.price, order.quantity) = (price, quantity),
+            Outcome::NotChanged(_) => {}
             Outcome::Filled => {
                 order.filled = order.filled.saturating_add(answer.quantity);
                 let place = (self.name_of(strategy), answer.instrument);
@@ -218,6 +232,15 @@ impl State {
                 self.changed.positions.insert(place);
             }
         }
+    }
+
+    /// Answers were lost: what has become of open orders is not known, until their next answer.
+    pub fn lose_answers(&mut self) {
+        for (key, order) in self.orders.iter_mut().filter(|(_, order)| order.is_open()) {
+            order.progress = Progress::Unknown;
+            self.changed.orders.insert(*key);
+        }
+        self.changed.records += 1;
     }
 
     /// Records applied since the last save.

@@ -1,6 +1,9 @@
 //! Arguments as Python gives them, with errors that name them.
 
-use lowlat_node::{Keys, Overrun, Reads, Wait};
+use lowlat_node::{
+    Keys, Overrun, Reads, Wait,
+    records::{OrderType, Side},
+};
 use pyo3::{
     conversion::FromPyObjectOwned,
     exceptions::{PyOverflowError, PyTypeError, PyValueError},
@@ -66,6 +69,23 @@ pub fn bytes<'a>(value: &'a Bound<'_, PyAny>, name: &str) -> PyResult<Cow<'a, [u
     };
     let copy = PyMemoryView::from(value).map_err(no_buffer)?.call_method0("tobytes")?;
     Ok(Cow::Owned(copy.cast::<PyBytes>()?.as_bytes().to_vec()))
+}
+
+pub fn side(side: &str) -> PyResult<Side> {
+    match side {
+        "buy" => Ok(Side::Buy),
+        "sell" => Ok(Side::Sell),
+        _ => Err(PyValueError::new_err(format!("side {side:?}: expected \"buy\" or \"sell\""))),
+    }
+}
+
+/// The type of an order, by its word.
+pub fn order_type(value: &Bound<'_, PyAny>) -> PyResult<OrderType> {
+    let word = value.extract::<Cow<'_, str>>().unwrap_or_default();
+    let found = OrderType::ALL.into_iter().find(|(_, known)| *known == word);
+    found.map(|(order_type, _)| order_type).ok_or_else(|| {
+        PyValueError::new_err(format!("type {}: expected \"limit\", \"market\" or \"ioc\"", shown(value)))
+    })
 }
 
 pub fn wait(wait: &str) -> PyResult<Wait> {

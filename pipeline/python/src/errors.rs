@@ -42,7 +42,12 @@ create_exception!(
     LowlatError,
     "The node belongs to the process that this one was forked from: join again in this process."
 );
-create_exception!(lowlat, BusyError, LowlatError, "Another thread is using the node or the journal.");
+create_exception!(
+    lowlat,
+    BusyError,
+    LowlatError,
+    "Another thread is using the node or the journal, or td is changing its ledger."
+);
 create_exception!(lowlat, JournalError, LowlatError, "A recording cannot be read.");
 
 pub fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {

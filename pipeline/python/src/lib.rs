@@ -8,6 +8,7 @@ mod errors;
 mod events;
 mod exit;
 mod journal;
+mod ledger;
 mod node;
 
 use lowlat_node::address::RunFolder;
@@ -46,6 +47,7 @@ fn lowlat(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(node::join::join_node, module)?)?;
     node::add(module)?;
     module.add_class::<journal::Journal>()?;
+    module.add_class::<ledger::OpenOrder>()?;
     events::add(module)?;
     errors::add(module)?;
     exit::register(module)

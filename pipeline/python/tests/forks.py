@@ -23,6 +23,8 @@ def uses(node):
     for use in (
         lambda: node.publish(b"stolen", kind=77),
         lambda: node.order(None, "buy", 1, 1, instrument=0),
+        lambda: node.cancel(0, 1),
+        lambda: node.open_orders(),
         lambda: node.poll(None),
         lambda: node.run(object()),
         lambda: list(node),

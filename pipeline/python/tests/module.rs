@@ -7,19 +7,31 @@ mod master_thread;
 #[allow(dead_code, reason = "other tests use the rest")]
 mod threads;
 
-use lowlat_ipc::stream::Stamp;
-use lowlat_node::{Counters, Event, Keys, control::WithoutMaster};
-use lowlat_trade::{master::Happened, roles};
+use lowlat_ipc::{region::Region as _, stream::Stamp};
+use lowlat_node::{
+    Counters, Event, Keys, STRATEGIES_MAX, Wait,
+    control::WithoutMaster,
+    ledger::{AREA, Ledger, words::CHANGES},
+};
+use lowlat_trade::{
+    master::Happened,
+    roles::{
+        self,
+        td::{TdDone, TdOptions},
+    },
+    td::{BookRules, Limits, Matching, Rules},
+};
 use master_thread::{MasterThread, join, reads, until, writes};
 use std::{
     collections::BTreeSet,
     env, fs,
     path::Path,
     process::{Child, Command, Output, Stdio},
-    thread,
+    sync::atomic::Ordering,
+    thread::{self, JoinHandle},
 };
 use tempfile::TempDir;
-use threads::{QUOTES, STRATEGIES, start_md, start_td};
+use threads::{QUOTES, RING_BYTES, STRATEGIES, start_md, start_td};
 
 /// The oldest Python that the module loads into.
 const OLDEST: &str = "import sys; sys.exit(sys.version_info < (3, 9))";
@@ -72,7 +84,7 @@ fn words(output: &Output) -> String {
 }
 
 /// A running script, which may end before the awaited event.
-struct ChildWaiter(thread::JoinHandle<Output>);
+struct ChildWaiter(JoinHandle<Output>);
 
 impl ChildWaiter {
     fn new(child: Child) -> Self {
@@ -184,6 +196,92 @@ fn a_strategy_in_asyncio_answers_every_quote() {
     let test = "a_strategy_in_asyncio_answers_every_quote";
     let Some(said) = run_strategy(test, "examples/async_strategy.py", "async", None) else { return };
     assert_eq!(said.trim_end(), format!("{QUOTES} quotes, the other task ran on"));
+}
+
+/// A td that fills orders against quotes.
+fn start_book(master: &MasterThread) -> JoinHandle<TdDone> {
+    let matching = Matching::Quotes(BookRules::default());
+    let rules = Rules { instruments: STRATEGIES, matching, limits: Limits::default() };
+    let node = master.join(&roles::td::join(RING_BYTES, &rules, Wait::Parked));
+    thread::spawn(move || roles::td::run(node, &TdOptions { rules, gateway: None }).unwrap())
+}
+
+#[test]
+fn orders_rest_change_and_trade_and_the_ledger_has_them() {
+    let test = "orders_rest_change_and_trade_and_the_ledger_has_them";
+    let Some(python) = Python::find(test) else { return };
+    let master = MasterThread::start(|options| options.areas = roles::areas());
+    let td = start_book(&master);
+    let child = python.command("tests/open_orders.py").arg(master.socket()).spawn().unwrap();
+    master.expect("it has joined", |it| matches!(it, Happened::Joined { name, .. } if name == "rests"));
+    master.begin();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", words(&output));
+    master.with(|master, _| master.stop());
+    let td = td.join().unwrap();
+    // A restart leaves a number of its stream unused.
+    assert_eq!((td.orders, td.rejected, td.known, td.missing, td.lost, td.not_orders), (12, 0, 0, 1, 0, 0));
+}
+
+#[test]
+fn a_ledger_that_td_left_in_the_middle_of_a_change_is_busy() {
+    let test = "a_ledger_that_td_left_in_the_middle_of_a_change_is_busy";
+    let Some(python) = Python::find(test) else { return };
+    let master = MasterThread::start(|options| options.areas = roles::areas());
+    master.with(|master, _| master.area(AREA).unwrap().words()[CHANGES].store(1, Ordering::Release));
+    let output = python.command("tests/busy_ledger.py").arg(master.socket()).output().unwrap();
+    assert!(output.status.success(), "{}", words(&output));
+}
+
+/// Its second process starts with the orders and positions of the first.
+#[test]
+fn a_market_maker_follows_the_market_and_survives_a_restart() {
+    let test = "a_market_maker_follows_the_market_and_survives_a_restart";
+    let Some(python) = Python::find(test) else { return };
+    let master = MasterThread::start(|options| options.areas = roles::areas());
+    let (md, td) = (start_md(&master), start_book(&master));
+    let start = |times: usize| {
+        let instruments = (0..STRATEGIES).map(|number| number.to_string());
+        let mut command = python.command("examples/market_maker.py");
+        let child = command.arg(master.socket()).args(instruments).spawn().unwrap();
+        let is_it = |it: &&Happened| matches!(it, Happened::Joined { name, .. } if name == "maker");
+        until("it has joined", || {
+            master.with(move |_, happened| happened.iter().filter(is_it).count() == times)
+        });
+        child
+    };
+    let said = |child: Child| {
+        let output = child.wait_with_output().unwrap();
+        assert!(output.status.success(), "{}", words(&output));
+        let said = String::from_utf8(output.stdout).unwrap();
+        let (first, last) = said.trim_end().split_once('\n').unwrap();
+        (first.to_owned(), last.to_owned())
+    };
+    let child = start(1);
+    master.begin();
+    md.join().unwrap();
+    master.with(|master, _| master.stop_node("maker").unwrap());
+    let (first, last) = said(child);
+    assert_eq!(first, "starts with 0 orders, positions {}");
+    let requests: u64 = last.split(' ').next().unwrap().parse().unwrap();
+    assert!(requests >= u64::from(2 * STRATEGIES), "{last}");
+
+    let ledger = master.with(|master, _| Ledger::look(master.area(AREA).unwrap().clone()).unwrap());
+    until("all requests are answered", || ledger.totals().answered == requests);
+    let strategy = (0..STRATEGIES_MAX).find(|strategy| ledger.last_number(*strategy) > 0).unwrap();
+    let orders = ledger.open_orders(strategy).unwrap();
+    let sides: BTreeSet<_> = orders.iter().map(|order| (order.instrument, order.side.word())).collect();
+    assert!(!orders.is_empty() && sides.len() == orders.len(), "one order a side: {orders:?}");
+    let positions = ledger.positions(strategy).unwrap();
+    // An order of 10 may be filled before it is cancelled at the limit, 20.
+    assert!(positions.iter().all(|(_, position)| position.abs() < 30), "{positions:?}");
+    let shown: Vec<_> = positions.iter().map(|(at, position)| format!("{at}: {position}")).collect();
+    let child = start(2);
+    master.with(|master, _| master.stop());
+    let (first, _) = said(child);
+    assert_eq!(first, format!("starts with {} orders, positions {{{}}}", orders.len(), shown.join(", ")));
+    let td = td.join().unwrap();
+    assert_eq!((td.orders, td.rejected, td.lost, td.not_orders), (requests, 0, 0, 0));
 }
 
 #[test]

@@ -59,7 +59,7 @@ class Stub(unittest.TestCase):
 
         for name, node in self.functions.items():
             check(name, node.args, getattr(lowlat, name))
-        for name in ("poll", "order", "publish", "set_timer", "fileno", "run", "leave"):
+        for name in ("poll", "order", "cancel", "replace", "open_orders", "positions", "publish", "set_timer", "fileno", "run", "leave"):
             method = next(item for item in self.classes["Node"].body if getattr(item, "name", "") == name)
             check(name, method.args, getattr(lowlat.Node, name))
 
@@ -133,8 +133,15 @@ class Nodes(unittest.TestCase):
                     writer.publish(bytes(1 << 20), kind=1)
             with self.assertRaisesRegex(lowlat.PublishError, "without a stream"):
                 reader.publish(b"", kind=1)
-            with self.assertRaisesRegex(ValueError, "lowlat.join"):
-                reader.order(None, "buy", 1, 1, instrument=0)
+            for use in (
+                lambda: reader.order(None, "buy", 1, 1, instrument=0),
+                lambda: reader.cancel(0, 1),
+                lambda: reader.replace(0, 1, 1, 1),
+                reader.open_orders,
+                reader.positions,
+            ):
+                with self.assertRaisesRegex(ValueError, "lowlat.join"):
+                    use()
         self.assertTrue(reader.is_over)
         with self.assertRaisesRegex(lowlat.LowlatError, "has left"):
             reader.publish(b"", kind=1)
@@ -157,6 +164,46 @@ class Nodes(unittest.TestCase):
             ]:
                 with self.assertRaisesRegex(error, part):
                     node.order(None, "buy", price, quantity, instrument=0)
+                with self.assertRaisesRegex(error, part):
+                    node.replace(0, first, price, quantity)
+            for wrong in ("stop", "", 2):
+                with self.assertRaisesRegex(ValueError, f'type {wrong!r}: expected "limit", "market" or "ioc"'):
+                    node.order(None, "buy", 1, 1, instrument=0, type=wrong)
+            for error, part, instrument, number in [
+                (ValueError, "instrument -1", -1, first),
+                (TypeError, "number 'first'.*whole number", 0, "first"),
+            ]:
+                with self.assertRaisesRegex(error, part):
+                    node.cancel(instrument, number)
+                with self.assertRaisesRegex(error, part):
+                    node.replace(instrument, number, 1, 1)
+            with self.assertRaisesRegex(TypeError, "expected the Quote"):
+                node.cancel(0, first, cause=1)
+            for read in (node.open_orders, node.positions):
+                with self.assertRaisesRegex(lowlat.LowlatError, "(?s)cannot read td's ledger.*has none.*hint"):
+                    read()
+
+    def test_requests_are_read_as_they_were_sent(self):
+        with lowlat.join(SOCKET, "requests", instruments=[]) as node:
+            with lowlat.join_node(SOCKET, "requests-reader", reads=[("orders.requests", None)]) as reader:
+                requests, deadline = [], time.monotonic() + 60
+                while not requests and time.monotonic() < deadline:
+                    node.poll(0.01)
+                    number = node.order(None, "sell", 5, 6, instrument=3, type="ioc")
+                    requests = [event for event in reader.poll(0.01) if isinstance(event, lowlat.Order)]
+                self.assertEqual([(it.action, it.type, it.side) for it in requests], [("new", "ioc", "sell")])
+                node.order(None, "buy", 0, 6, instrument=3, type="market")
+                node.replace(3, number, 7, 8)
+                node.cancel(3, number, cause=requests[0])
+                while len(requests) < 4 and time.monotonic() < deadline:
+                    requests += reader.poll(0.01)
+        self.assertEqual(
+            [(it.action, it.type, it.instrument, it.price, it.quantity, it.number - number) for it in requests[1:]],
+            [("new", "market", 3, 0, 6, 1), ("replace", "limit", 3, 7, 8, 0), ("cancel", "limit", 3, 0, 0, 0)],
+        )
+        self.assertEqual(requests[3].cause_sequence, requests[0].sequence)
+        self.assertIn("action='cancel'", repr(requests[3]))
+        self.assertEqual(pickle.loads(pickle.dumps(requests)), requests)
 
     def test_payloads_have_any_buffer_and_instruments_are_below_keys(self):
         with lowlat.join_node(SOCKET, "buffers-out", writes="buffers", keys=2) as writer:
@@ -183,6 +230,7 @@ class Nodes(unittest.TestCase):
     def test_events_are_values(self):
         records = list(lowlat.Journal(os.environ["LOWLAT_RECORDING"]))
         others = [lowlat.Lost("md", 3), lowlat.Lost("md", 3, "why"), lowlat.Damage("d"), lowlat.Command("c"), lowlat.Begin(), lowlat.Timer(5)]
+        others.append(lowlat.OpenOrder(7, 3, "sell", 100, 10, 4))
         for event in records + others:
             for again in (pickle.loads(pickle.dumps(event)), copy.copy(event), copy.deepcopy(event)):
                 self.assertEqual(again, event)
@@ -190,6 +238,12 @@ class Nodes(unittest.TestCase):
                 self.assertEqual((hash(again), repr(again)), (hash(event), repr(event)))
         self.assertEqual(len(set(records)), len(records))
         self.assertNotEqual(lowlat.Lost("md", 3), lowlat.Lost("md", 4))
+        order = others[-1]
+        self.assertEqual(repr(order), "OpenOrder(number=7, instrument=3, side='sell', price=100, quantity=10, filled=4)")
+        with self.assertRaises(AttributeError):
+            order.filled = 5
+        with self.assertRaisesRegex(ValueError, 'side "hold"'):
+            lowlat.OpenOrder(7, 3, "hold", 100, 10, 4)
 
     def test_a_strategy_reads_other_streams_and_has_a_timer(self):
         heard = []

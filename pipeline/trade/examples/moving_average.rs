@@ -13,7 +13,7 @@
 use lowlat_ipc::stream::Stamp;
 use lowlat_node::{
     Node, Strategies, Wait,
-    records::{Outcome, PAYLOAD_BYTES, Price, Side},
+    records::{OrderType, Outcome, PAYLOAD_BYTES, Price, Side},
     strategy::{AnswerSeen, OrderSink, Orders, QuoteSeen, SendError, Strategy, StrategyGap},
 };
 use lowlat_trade::{md::Feed, scenario::Scenario};
@@ -80,7 +80,8 @@ impl Strategy for Crossover {
             return;
         }
         let quantity = if self.position == 0 { 1 } else { 2 };
-        if let Ok(number) = orders.send(seen.instrument, side, price, quantity) {
+        let at_once = OrderType::ImmediateOrCancel;
+        if let Ok(number) = orders.send_as(at_once, seen.instrument, side, price, quantity) {
             self.waits_for = Some(number);
             self.orders += 1;
         }
@@ -89,13 +90,15 @@ impl Strategy for Crossover {
     fn on_answer(&mut self, _: &mut Orders<'_>, seen: &AnswerSeen) {
         let answer = &seen.answer;
         match answer.outcome {
-            Outcome::Accepted => {}
-            Outcome::Rejected(_) => self.waits_for = None,
+            // Rejected, or cancelled because the book does not fill it.
+            Outcome::Rejected(_) | Outcome::Cancelled => self.waits_for = None,
             Outcome::Filled => {
                 let quantity = i64::from(answer.quantity);
                 self.position += if answer.side == Side::Buy { quantity } else { -quantity };
                 self.waits_for = None;
             }
+            // Its fill follows. It never changes an order.
+            Outcome::Accepted | Outcome::Replaced | Outcome::NotChanged(_) => {}
         }
     }
 

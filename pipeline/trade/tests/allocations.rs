@@ -3,6 +3,7 @@
 use crate::allocator;
 use lowlat_ipc::{region::Heap, stream::Stamp};
 use lowlat_node::{
+    ledger,
     records::{Answer, Order, Outcome, PAYLOAD_BYTES, Quote, Side},
     strategy::{AnswerSeen, Numbers, OnEachRecord, OrderSink, QuoteSeen, SendError},
 };
@@ -10,7 +11,7 @@ use lowlat_trade::{
     hosting::{StrategyBudget, StrategyHost},
     md::{Feed, Pacer, PacerStep},
     scenario::Scenario,
-    td::{Decision, Exchange, Limits, ReadOrder, Rules, ledger},
+    td::{Decision, Exchange, Limits, Matching, ReadOrder, Rules},
 };
 fn allocations(work: impl FnOnce()) -> u64 {
     allocator::asked(work).0.allocations
@@ -31,8 +32,8 @@ fn md_allocates_nothing() {
 
 #[test]
 fn td_allocates_nothing() {
-    let rules =
-        Rules { instruments: 80, fills: 2, limits: Limits { position_max: Some(1000), ..Limits::default() } };
+    let limits = Limits { position_max: Some(1000), ..Limits::default() };
+    let rules = Rules { instruments: 80, matching: Matching::AtOnce(2), limits };
     let mut exchange = Exchange::new(Heap::zeroed(ledger::BYTES), 1, rules).unwrap();
     let mut answers = 0;
     let count = allocations(|| {

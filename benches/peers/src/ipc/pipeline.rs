@@ -36,6 +36,8 @@ fn command_line(parameters: &PipelineParameters) -> Vec<String> {
         ("--rate", parameters.rate_per_s.to_string()),
         ("--mode", mode.to_owned()),
         ("--duration", format!("{}s", parameters.duration_s)),
+        // No contestant has a book.
+        ("--fills", "at-once".to_owned()),
     ] {
         words.extend([option.to_owned(), value]);
     }

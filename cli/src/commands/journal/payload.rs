@@ -14,7 +14,7 @@ pub struct TradeDecoder {
 }
 
 /// Columns of quotes, orders and answers; columns that a kind lacks stay empty.
-const COLUMNS: [ExportColumn; 17] = [
+const COLUMNS: [ExportColumn; 19] = [
     column("record", ColumnKind::Text),
     column("symbol", ColumnKind::Text),
     column("packet_ns", ColumnKind::Unsigned),
@@ -30,6 +30,8 @@ const COLUMNS: [ExportColumn; 17] = [
     column("side", ColumnKind::Text),
     column("price", ColumnKind::TenThousandths),
     column("quantity", ColumnKind::Unsigned),
+    column("action", ColumnKind::Text),
+    column("order_type", ColumnKind::Text),
     column("outcome", ColumnKind::Text),
     column("order_instrument", ColumnKind::Unsigned),
 ];
@@ -128,6 +130,8 @@ fn order_fields(order: &Order) -> Fields {
         ("side", word(order.side.word())),
         ("price", Cell::TenThousandths(order.price)),
         ("quantity", Cell::Unsigned(order.quantity.into())),
+        ("action", word(order.action.word())),
+        ("order_type", word(order.order_type.word())),
     ];
     [fields, origin_fields(&order.origin)].concat()
 }
@@ -150,11 +154,8 @@ fn word(text: &str) -> Cell {
 }
 
 fn outcome(outcome: Outcome) -> Cell {
-    match outcome {
-        Outcome::Accepted => word("accepted"),
-        Outcome::Filled => word("filled"),
-        Outcome::Rejected(reject) => Cell::Text(format!("rejected: {}", reject.words())),
-    }
+    let reason = outcome.reason().map(|reason| format!(": {}", reason.words()));
+    Cell::Text(format!("{}{}", outcome.word(), reason.unwrap_or_default()))
 }
 
 /// Names and values of a payload's fields, or its bytes if it cannot be decoded.

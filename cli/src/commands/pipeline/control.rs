@@ -3,7 +3,7 @@
 use crate::{commands::journal::runs, exit::Exit, output};
 use clap::Args;
 use lowlat_node::control::NodeRow;
-use lowlat_node::{ask, control::Request};
+use lowlat_node::{STRATEGIES_MAX, ask, control::Request};
 use lowlat_pipeline_report::nodes_text;
 use std::collections::BTreeMap;
 
@@ -38,6 +38,15 @@ pub struct Drop {
     run: Run,
 }
 
+#[derive(Debug, Args)]
+pub struct Halt {
+    /// Strategy, by its number [default: all]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..i64::from(STRATEGIES_MAX)))]
+    strategy: Option<u32>,
+    #[command(flatten)]
+    run: Run,
+}
+
 pub fn ps(arguments: &Ps) -> anyhow::Result<Exit> {
     let nodes = arguments.run.ask(Request::List)?;
     let document = output::Document::of("lowlat-pipeline-nodes", BTreeMap::from([("nodes", &nodes)]));
@@ -48,6 +57,15 @@ pub fn ps(arguments: &Ps) -> anyhow::Result<Exit> {
 pub fn drop_node(arguments: &Drop) -> anyhow::Result<Exit> {
     arguments.run.ask(Request::Drop { name: arguments.node.clone() })?;
     output::talk(&format!("dropped {}", arguments.node));
+    Ok(Exit::Clean)
+}
+
+/// Halts strategies, or ends that.
+pub fn halt(arguments: &Halt, is_halted: bool) -> anyhow::Result<Exit> {
+    let Halt { strategy, run } = arguments;
+    run.ask(Request::Halt { strategy: *strategy, is_halted })?;
+    let whom = strategy.map_or_else(|| "all strategies".to_owned(), |number| format!("strategy {number}"));
+    output::talk(&format!("{} {whom}", if is_halted { "halted" } else { "resumed" }));
     Ok(Exit::Clean)
 }
 

@@ -6,6 +6,7 @@ mod control_group;
 mod exchange;
 pub mod huge_pages;
 mod live;
+mod matching;
 mod matrix;
 pub mod pins;
 mod role;
@@ -46,6 +47,18 @@ enum Action {
     /// End a run: its pending orders are answered, and its results are printed there
     #[command(after_help = examples(&[("lowlat pipeline stop --run desk", "End the run desk.")]))]
     Stop(control::Run),
+    /// Halt strategies: td rejects their new orders, and cancels their open ones
+    #[command(after_help = help(
+        "This is the kill switch of a run. It holds until `lowlat pipeline resume`, also if td or a strategy is restarted. An exchange that --gateway names keeps the orders that it has accepted.",
+        &[
+            ("lowlat pipeline halt", "Halt all strategies of the only run."),
+            ("lowlat pipeline halt --strategy 3 --run desk", "Halt strategy 3 of the run desk."),
+        ],
+    ))]
+    Halt(control::Halt),
+    /// Let halted strategies send orders again
+    #[command(after_help = examples(&[("lowlat pipeline resume", "Let all strategies of the only run send orders.")]))]
+    Resume(control::Halt),
     Matrix(matrix::PipelineMatrixArgs),
     Size(size::PipelineSizeArgs),
     Exchange(exchange::PipelineExchangeArgs),
@@ -58,6 +71,8 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
         Action::Ps(arguments) => control::ps(&arguments),
         Action::Drop(arguments) => control::drop_node(&arguments),
         Action::Stop(run) => control::stop(&run),
+        Action::Halt(arguments) => control::halt(&arguments, true),
+        Action::Resume(arguments) => control::halt(&arguments, false),
         Action::Matrix(arguments) => matrix::run(&arguments),
         Action::Size(arguments) => size::run(&arguments),
         Action::Exchange(arguments) => exchange::run(&arguments),

@@ -1,5 +1,6 @@
 //! `lowlat pipeline role`: one process of a run, started by its master.
 
+use super::matching;
 use crate::{arguments::word, commands::examples, exit::Exit, output};
 use anyhow::Context;
 use clap::Args;
@@ -17,7 +18,6 @@ use lowlat_trade::{
     },
     run::plan,
     scenario::{Scenario, Speed, Ticks},
-    td::{Limits, Rules},
     wire::{FeedAddress, FeedSocket, ReceiverOptions},
 };
 use std::{
@@ -178,11 +178,9 @@ fn td(started: &Started<'_>) -> anyhow::Result<()> {
 
 fn join_td(started: &Started<'_>) -> anyhow::Result<(Node, TdOptions)> {
     let Started { parameters, options, wait, .. } = *started;
-    let price_deviation_max_per_mille = options.price_deviation_max_per_mille;
-    let limits = Limits { price_deviation_max_per_mille, ..Limits::default() };
+    let rules = matching::rules(options, parameters.strategies);
     let gateway = options.gateway.as_deref().map(str::parse).transpose()?;
-    let node = started.join(&roles::td::join(Memory::PLATFORM_STREAM_BYTES, &limits, wait))?;
-    let rules = Rules { instruments: parameters.strategies, fills: 1, limits };
+    let node = started.join(&roles::td::join(Memory::PLATFORM_STREAM_BYTES, &rules, wait))?;
     Ok((node, TdOptions { rules, gateway }))
 }
 

@@ -2,6 +2,7 @@
 
 use super::{
     live::Live,
+    matching::MatchingArguments,
     now,
     pins::{PinSource, RequestedRoles},
     room,
@@ -99,9 +100,6 @@ pub struct PipelineRunArgs {
     /// Wake strategies from a thread that spins on this CPU
     #[arg(long, value_name = "CPU")]
     wake_core: Option<u32>,
-    /// Reject prices that differ from the last quote by more than this, in thousandths
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    price_deviation: Option<u32>,
     /// Name the run, so that other programs find its master [default: a generated name]
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
@@ -119,6 +117,8 @@ pub struct PipelineRunArgs {
     /// Write the latencies as an HdrHistogram log, one interval per stage
     #[arg(long, value_name = "FILE")]
     hlog: Option<PathBuf>,
+    #[command(flatten)]
+    matching: MatchingArguments,
 }
 
 /// Parses a rate in quotes per second.
@@ -279,7 +279,7 @@ fn options(arguments: &PipelineRunArgs) -> PipelineOptions {
     // The processes of a run start in this process's directory, but a full path is clear in every
     // message.
     let whole = |path: &Path| std::path::absolute(path).unwrap_or(path.to_owned()).display().to_string();
-    PipelineOptions {
+    arguments.matching.add_to(PipelineOptions {
         name: arguments.name.clone(),
         followers: 0,
         scenario: arguments.scenario.path(),
@@ -292,7 +292,6 @@ fn options(arguments: &PipelineRunArgs) -> PipelineOptions {
             .ticks
             .as_deref()
             .map(|path| RecordedTicks { file: whole(path), speed: arguments.speed.to_string() }),
-        price_deviation_max_per_mille: arguments.price_deviation,
         feed: arguments.wire.feed.map(|feed| feed.to_string()),
         feed_interface: arguments.wire.feed_interface.clone(),
         feed_buffer_bytes: arguments.wire.feed_buffer,
@@ -301,7 +300,8 @@ fn options(arguments: &PipelineRunArgs) -> PipelineOptions {
         gateway: arguments.wire.gateway.map(|gateway| gateway.to_string()),
         quotes_per_order: arguments.wire.quotes_per_order,
         memory_bytes_max: arguments.memory_max,
-    }
+        ..PipelineOptions::default()
+    })
 }
 
 /// Checks now what the recorder and cached would refuse at their start, which would end the run.
@@ -391,6 +391,7 @@ mod tests {
     use super::*;
     use clap::{Command, FromArgMatches};
     use lowlat_host::{CpuSet, Reading};
+    use lowlat_pipeline::{BookOptions, FilledBy};
     use lowlat_trade::run::testing::Fake;
 
     fn arguments(words: &[&str]) -> Result<PipelineRunArgs, clap::Error> {
@@ -443,7 +444,15 @@ mod tests {
         let of = options(&arguments(&words).unwrap());
         assert_eq!((of.overrun, of.wake_core), (QuoteOverrun::Conflate, Some(2)));
         assert_eq!((of.cached_store.as_deref(), of.name.as_deref()), (Some("/x/state"), Some("main")));
-        assert_eq!(options(&arguments(&[]).unwrap()), PipelineOptions::default());
+        let book = BookOptions { latency_ns: 0, depth_per_mille: 1000, queue_per_mille: 1000 };
+        let expected = PipelineOptions { filled_by: FilledBy::Quotes, book, ..PipelineOptions::default() };
+        assert_eq!(options(&arguments(&[]).unwrap()), expected);
+        let words = ["--fills", "at-once", "--position-max", "5", "--orders-per-second-max", "9"];
+        let of = options(&arguments(&words).unwrap());
+        assert_eq!(
+            (of.filled_by, of.limits.position_max, of.limits.orders_per_s_max),
+            (FilledBy::AtOnce, Some(5), Some(9))
+        );
     }
 
     #[test]

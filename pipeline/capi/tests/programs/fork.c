@@ -57,6 +57,8 @@ static void use_it(lowlat_node *node)
     snprintf(owner, sizeof owner, "process %d", (int)getppid());
     EXPECT(strstr(lowlat_last_error(), owner) != NULL);
     EXPECT(lowlat_send_order(node, NULL, &order) == LOWLAT_STATUS_FORKED);
+    EXPECT(lowlat_cancel_order(node, NULL, 1, 1) == LOWLAT_STATUS_FORKED);
+    EXPECT(lowlat_positions(node, NULL, 0, &events) == LOWLAT_STATUS_FORKED);
     EXPECT(lowlat_poll(node, never, NULL, &events) == LOWLAT_STATUS_FORKED);
     EXPECT(lowlat_wait(node, UINT64_MAX) == LOWLAT_STATUS_FORKED);
     EXPECT(lowlat_ended(node) == LOWLAT_STATUS_FORKED);

@@ -41,10 +41,13 @@ static void hold(void *user, lowlat_node *node, const lowlat_event *event)
 static void *use_it(void *user)
 {
     lowlat_node *node = user;
+    size_t count = 0;
     lowlat_stamp stamp = {.kind = 77};
     while (!is_inside)
         ;
     EXPECT(lowlat_publish(node, &stamp, "x", 1, NULL) == LOWLAT_STATUS_BUSY);
+    EXPECT(lowlat_cancel_order(node, NULL, 1, 1) == LOWLAT_STATUS_BUSY);
+    EXPECT(lowlat_open_orders(node, NULL, 0, &count) == LOWLAT_STATUS_BUSY);
     EXPECT(lowlat_poll(node, never, NULL, NULL) == LOWLAT_STATUS_BUSY);
     EXPECT(lowlat_wait(node, 0) == LOWLAT_STATUS_BUSY);
     EXPECT(lowlat_ended(node) == LOWLAT_STATUS_BUSY);

@@ -20,7 +20,7 @@ const STAGES_BYTES: u64 = 2 << 20;
 /// Rows of td's table: the largest number of strategies.
 const STRATEGIES_MAX: u64 = 1 << 14;
 /// td's ledger and the strategies' numbers.
-const LEDGER_BYTES: u64 = 2 << 20;
+const LEDGER_BYTES: u64 = 3 << 20;
 /// Memory of a strategy host for each strategy: its queue.
 const HOSTED_BYTES: u64 = 16 << 10;
 /// Processes that may read every record: cached and the matrix's followers.
@@ -82,7 +82,8 @@ impl Memory {
             // A strategy's rings for quotes and answers, and td's for its orders.
             (2 * publishers, some),
             (publishers * (1 + READERS_OF_ALL), ring(orders, RING_ENTRIES_ALL)),
-            (2 * READERS_OF_ALL, ring(Self::PLATFORM_STREAM_BYTES, RING_ENTRIES_ALL)),
+            // td reads md, if quotes fill the orders.
+            (2 * READERS_OF_ALL + 1, ring(Self::PLATFORM_STREAM_BYTES, RING_ENTRIES_ALL)),
         ];
         let mut memory = Self {
             shared_bytes: 0,

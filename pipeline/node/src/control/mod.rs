@@ -24,7 +24,7 @@ use crate::{Keys, Overrun, Strategies, Wait, Writes};
 use serde::{Deserialize, Serialize};
 
 /// Version of the messages described here.
-pub const VERSION: u32 = 8;
+pub const VERSION: u32 = 9;
 /// Maximum number of strategies in a [`ToNode::Strategies`].
 pub const TURNS_MAX: usize = KEYS_MAX / 2;
 /// The inbox bit that announces messages on the socket.
@@ -55,6 +55,8 @@ pub enum Request {
     Drop { name: String },
     /// Ends the run.
     Stop,
+    /// Halts a strategy, or all of them, or lets them send orders again.
+    Halt { strategy: Option<u32>, is_halted: bool },
 }
 
 /// A node of a run, as its master sees it.

@@ -42,6 +42,7 @@ use crate::{
     Refusal,
     clock::now_ns,
     control::{COMMAND_BYTES_MAX, CONTROL_STREAM, Socket, ToMaster, WithoutMaster},
+    ledger::{self, Ledger},
 };
 use incoming::{ReadOutcome, Source, Sources};
 use lowlat_ipc::{
@@ -351,6 +352,12 @@ impl Node {
     /// other.
     pub fn area(&self, name: &str) -> Option<&Arc<Memfd>> {
         self.areas.get(name)
+    }
+
+    /// td's ledger: the positions and open orders of strategies. `None` if the run has none, or this node sends no
+    /// orders. td enters a decision after it has published it, so an answer may be read first.
+    pub fn ledger(&self) -> Option<Result<Ledger<Memory>, Refusal>> {
+        self.area(ledger::AREA).cloned().map(Ledger::look)
     }
 
     /// The segments of the streams that this node reads, oldest first per stream. For programs that follow

@@ -2,7 +2,7 @@
 
 use super::{AnswerSeen, Orders, QuoteSeen, Strategy, StrategyGap};
 use crate::{
-    records::{Outcome, Side},
+    records::{OrderType, Outcome, Side},
     state::State,
 };
 use std::hint::black_box;
@@ -66,14 +66,15 @@ impl Strategy for OnEachRecord {
             // That side of the book is empty.
             return;
         }
-        match orders.send(seen.instrument, side, price, 1) {
+        // What the book does not fill at once is not left in it.
+        match orders.send_as(OrderType::ImmediateOrCancel, seen.instrument, side, price, 1) {
             Ok(_) => self.sent += 1,
             Err(_) => self.unsent += 1,
         }
     }
 
     fn on_answer(&mut self, _: &mut Orders<'_>, seen: &AnswerSeen) {
-        self.answered += u64::from(seen.answer.outcome != Outcome::Filled);
+        self.answered += u64::from(matches!(seen.answer.outcome, Outcome::Accepted | Outcome::Rejected(_)));
     }
 
     fn on_gap(&mut self, _: &mut Orders<'_>, gap: StrategyGap) {

@@ -1,7 +1,9 @@
 //! The handle with which a strategy sends orders, and their numbers.
 
 use super::{AnswerSeen, QuoteSeen};
-use crate::records::{Order, Origin, PAYLOAD_BYTES, Price, Quote, SCHEMA, Side, kind};
+use crate::records::{
+    Order, OrderAction, OrderType, Origin, PAYLOAD_BYTES, Price, Quote, SCHEMA, Side, kind,
+};
 use lowlat_ipc::stream::Stamp;
 use thiserror::Error;
 
@@ -98,7 +100,7 @@ impl<'a> Orders<'a> {
         self.timer_ns
     }
 
-    /// Sends an order and returns its number, which answers refer to. Allocates nothing; if td sleeps, it is
+    /// Sends a limit order and returns its number, which answers refer to. Allocates nothing; if td sleeps, it is
     /// woken with one system call.
     #[inline]
     pub fn send(
@@ -108,9 +110,50 @@ impl<'a> Orders<'a> {
         price: Price,
         quantity: u32,
     ) -> Result<u64, SendError> {
+        self.send_as(OrderType::Limit, instrument, side, price, quantity)
+    }
+
+    /// Sends an order of this type, as [`Orders::send`] does. In a simulated book, a market order's price has no effect.
+    #[inline]
+    pub fn send_as(
+        &mut self,
+        order_type: OrderType,
+        instrument: u32,
+        side: Side,
+        price: Price,
+        quantity: u32,
+    ) -> Result<u64, SendError> {
         let number = self.sink.number();
+        self.request(instrument, Order { number, price, quantity, side, order_type, ..Order::default() })?;
+        Ok(number)
+    }
+
+    /// Asks to cancel what is left of an order. The answer is [`crate::records::Outcome::Cancelled`] or
+    /// [`crate::records::Outcome::NotChanged`].
+    #[inline]
+    pub fn cancel(&mut self, instrument: u32, number: u64) -> Result<(), SendError> {
+        self.request(instrument, Order { number, action: OrderAction::Cancel, ..Order::default() })
+    }
+
+    /// Asks to change an order: `quantity` is the whole one, with what is filled. The order keeps its place in the queue
+    /// if the price stays and the quantity does not grow. The answer is [`crate::records::Outcome::Replaced`] or
+    /// [`crate::records::Outcome::NotChanged`].
+    #[inline]
+    pub fn replace(
+        &mut self,
+        instrument: u32,
+        number: u64,
+        price: Price,
+        quantity: u32,
+    ) -> Result<(), SendError> {
+        self.request(
+            instrument,
+            Order { number, price, quantity, action: OrderAction::Replace, ..Order::default() },
+        )
+    }
+
+    fn request(&mut self, instrument: u32, order: Order) -> Result<(), SendError> {
         let OrderCause { generated_ns, scheduled_ns, received_ns, sequence, origin } = self.cause;
-        let order = Order { number, scheduled_ns, received_ns, price, quantity, side, origin };
         let stamp = Stamp {
             kind: kind::ORDER,
             schema: SCHEMA,
@@ -120,8 +163,8 @@ impl<'a> Orders<'a> {
             trigger: generated_ns,
             cause: sequence,
         };
-        self.sink.send(stamp, &order.encode())?;
-        Ok(number)
+        let order = Order { scheduled_ns, received_ns, origin, ..order };
+        self.sink.send(stamp, &order.encode())
     }
 }
 

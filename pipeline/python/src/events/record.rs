@@ -2,7 +2,7 @@
 
 use lowlat_ipc::stream::{self, Stamp};
 use lowlat_node::{
-    records::{self, Outcome, kind},
+    records::{self, Reject, kind},
     strategy::OrderCause,
 };
 use pyo3::{exceptions::PyTypeError, prelude::*, types::PyBytes};
@@ -217,58 +217,75 @@ impl Quote {
     }
 }
 
-/// An order of a strategy. Its source is the strategy's number.
+/// A request of a strategy: a new order, or a change of one. Its source is the strategy's number.
 #[pyclass(frozen, extends = Record, module = "lowlat")]
 pub struct Order {
-    /// The strategy's number of it.
+    /// The strategy's number of the order. A change has its order's.
     #[pyo3(get)]
     number: u64,
+    /// "new", "cancel" or "replace".
+    #[pyo3(get)]
+    action: &'static str,
+    /// "limit", "market" or "ioc"; without effect in a change.
+    #[pyo3(get)]
+    r#type: &'static str,
     /// When the quote that caused it was due, ns.
     #[pyo3(get)]
     scheduled_ns: u64,
     /// When the strategy had read that quote, ns.
     #[pyo3(get)]
     quote_received_ns: u64,
-    /// Limit price in 1/PRICE_SCALE.
+    /// Limit price in 1/PRICE_SCALE; without effect in a cancel.
     #[pyo3(get)]
     price: i64,
-    /// Quantity.
+    /// The whole quantity, with what is filled; without effect in a cancel.
     #[pyo3(get)]
     quantity: u32,
-    /// "buy" or "sell".
+    /// "buy" or "sell"; without effect in a change.
     #[pyo3(get)]
     side: &'static str,
 }
 
 impl From<records::Order> for Order {
     fn from(order: records::Order) -> Self {
-        let records::Order { number, scheduled_ns, received_ns, price, quantity, side, .. } = order;
-        let (quote_received_ns, side) = (received_ns, side.word());
-        Self { number, scheduled_ns, quote_received_ns, price, quantity, side }
+        let records::Order {
+            number,
+            scheduled_ns,
+            received_ns,
+            price,
+            quantity,
+            side,
+            action,
+            order_type,
+            ..
+        } = order;
+        let (action, r#type, side) = (action.word(), order_type.word(), side.word());
+        Self { number, action, r#type, scheduled_ns, quote_received_ns: received_ns, price, quantity, side }
     }
 }
 
 #[pymethods]
 impl Order {
     fn __repr__(slf: &Bound<'_, Self>) -> String {
-        let Self { number, price, quantity, side, .. } = slf.get();
+        let Self { number, action, r#type, price, quantity, side, .. } = slf.get();
         let instrument = slf.as_super().get().instrument;
         format!(
-            "Order(number={number}, instrument={instrument}, side='{side}', price={price}, quantity={quantity})"
+            "Order(number={number}, action='{action}', type='{type}', instrument={instrument}, side='{side}', price={price}, quantity={quantity})"
         )
     }
 }
 
-/// td's answer to an order. Each order gets exactly one that is accepted or rejected; fills follow.
+/// td's answer to a request. Each order gets exactly one that is accepted or rejected, each change one that is
+/// cancelled, replaced or not changed. Fills follow, and cancelled for what a market or ioc order leaves.
 #[pyclass(frozen, extends = Record, module = "lowlat")]
 pub struct Answer {
     /// The order's number.
     #[pyo3(get)]
     order_number: u64,
-    /// "accepted", "rejected" or "filled".
+    /// "accepted", "rejected", "filled", "cancelled", "replaced" or "not changed".
     #[pyo3(get)]
     outcome: &'static str,
-    /// Why it was rejected; else None.
+    /// Why it was rejected or not changed; else None.
     #[pyo3(get)]
     reason: Option<&'static str>,
     /// When td had read the order, ns.
@@ -277,13 +294,13 @@ pub struct Answer {
     /// Price of the fill; in other answers that of the order.
     #[pyo3(get)]
     price: i64,
-    /// Quantity of the fill; in other answers that of the order.
+    /// Quantity of the fill, or what was cancelled; in other answers that of the order.
     #[pyo3(get)]
     quantity: u32,
     /// The order's instrument.
     #[pyo3(get)]
     instrument: u32,
-    /// The order's side.
+    /// The order's side; without meaning if nothing was changed.
     #[pyo3(get)]
     side: &'static str,
 }
@@ -293,11 +310,7 @@ impl From<records::Answer> for Answer {
         let records::Answer { order_number, outcome, received_ns, price, quantity, instrument, side } =
             answer;
         let (order_received_ns, side) = (received_ns, side.word());
-        let (outcome, reason) = match outcome {
-            Outcome::Accepted => ("accepted", None),
-            Outcome::Filled => ("filled", None),
-            Outcome::Rejected(reason) => ("rejected", Some(reason.words())),
-        };
+        let (outcome, reason) = (outcome.word(), outcome.reason().map(Reject::words));
         Self { order_number, outcome, reason, order_received_ns, price, quantity, instrument, side }
     }
 }

@@ -3,17 +3,19 @@
 pub mod join;
 
 use crate::{
-    arguments::{bytes, whole, whole_or_none},
+    arguments::{self, bytes, whole, whole_or_none},
     errors::{self, BusyError, JoinError},
     events::{Answer, Begin, Command, Lost, Names, Order, PendingEvent, Quote, Record, Timer, cause_of},
     exit,
+    ledger::OpenOrder,
 };
 use lowlat_ipc::{fork::ForkMark, stream::Stamp};
 use lowlat_node::{
-    Event, Join, NodeEnded,
+    Event, Join, Memory, NodeEnded,
     clock::now_ns,
-    records::Side,
-    strategy::{Numbers, OrderCause, OrderStream, Orders, numbers_of},
+    ledger::{Ledger, LedgerBusy},
+    records::OrderType,
+    strategy::{Numbers, OrderCause, OrderStream, Orders, SendError, numbers_of},
 };
 use pyo3::{
     exceptions::PyValueError,
@@ -22,7 +24,7 @@ use pyo3::{
     types::{IntoPyDict as _, PyDict},
 };
 use std::{
-    collections::VecDeque,
+    collections::{BTreeMap, VecDeque},
     mem,
     os::fd::AsRawFd as _,
     path::Path,
@@ -90,8 +92,9 @@ impl Node {
 
     /// Sends an order and returns its number, which answers refer to. `cause` is the Quote or Answer that
     /// caused it, whose instrument is used unless `instrument` is given; None for no cause. `side` is "buy" or
-    /// "sell", `price` is in 1/PRICE_SCALE. Raises PublishError, Fenced, ValueError, TypeError.
-    #[pyo3(signature = (cause, side, price, quantity, *, instrument = None))]
+    /// "sell", `price` is in 1/PRICE_SCALE. `type` is "limit", "market" (at any price) or "ioc" (immediate or
+    /// cancel); only a limit order rests. Raises PublishError, Fenced, ValueError, TypeError.
+    #[pyo3(signature = (cause, side, price, quantity, *, instrument = None, r#type = None), text_signature = "($self, cause, side, price, quantity, *, instrument=None, type='limit')")]
     fn order(
         &self,
         cause: Option<&Bound<'_, PyAny>>,
@@ -99,31 +102,62 @@ impl Node {
         price: &Bound<'_, PyAny>,
         quantity: &Bound<'_, PyAny>,
         instrument: Option<&Bound<'_, PyAny>>,
+        r#type: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<u64> {
         let (price, quantity) = (whole(price, "price")?, whole(quantity, "quantity")?);
         let instrument = whole_or_none(instrument, "instrument")?;
-        let side = match side {
-            "buy" => Side::Buy,
-            "sell" => Side::Sell,
-            _ => return Err(PyValueError::new_err(format!("side {side:?}: expected \"buy\" or \"sell\""))),
-        };
-        let (cause, of_cause) = match cause {
-            Some(event) => cause_of(event).map(|(cause, instrument)| (cause, Some(instrument)))?,
-            None => (OrderCause::at(now_ns()), None),
-        };
+        let side = arguments::side(side)?;
+        let order_type = r#type.map_or(Ok(OrderType::Limit), arguments::order_type)?;
+        let (cause, of_cause) = cause_or_now(cause)?;
         let instrument = instrument.or(of_cause);
         let instrument = instrument
             .ok_or_else(|| PyValueError::new_err("an order without a cause needs an instrument"))?;
-        let mut inner = self.lock()?;
-        let NodeState { node, strategy, .. } = &mut *inner;
-        let node = node.as_mut().filter(|_| !self.is_leaving()).ok_or_else(left)?;
-        let no_strategy =
-            || PyValueError::new_err("this node is not a strategy\nhint: join with lowlat.join");
-        let (number, numbers) = strategy.as_mut().ok_or_else(no_strategy)?;
-        let mut failed = None;
-        let mut sink = OrderStream::new(node.publisher(), numbers, |error| failed = Some(error));
-        let sent = Orders::new(&mut sink, *number, cause).send(instrument, side, price, quantity);
-        sent.map_err(|error| failed.map_or_else(|| errors::value(&error), errors::of_publish))
+        self.request(cause, |orders| orders.send_as(order_type, instrument, side, price, quantity))
+    }
+
+    /// Asks to cancel what is left of an order. The answer is "cancelled" or "not changed". `cause` is the Quote or
+    /// Answer that caused it. Raises PublishError, Fenced, ValueError, TypeError.
+    #[pyo3(signature = (instrument, number, *, cause = None))]
+    fn cancel(
+        &self,
+        instrument: &Bound<'_, PyAny>,
+        number: &Bound<'_, PyAny>,
+        cause: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let (instrument, number) = (whole(instrument, "instrument")?, whole(number, "number")?);
+        let (cause, _) = cause_or_now(cause)?;
+        self.request(cause, |orders| orders.cancel(instrument, number))
+    }
+
+    /// Asks to change the price and the quantity of an order; `quantity` is the whole one, with what is filled. The
+    /// answer is "replaced" or "not changed". The order keeps its place in the queue if the price stays and the
+    /// quantity does not grow. `cause` as in cancel. Raises PublishError, Fenced, ValueError, TypeError.
+    #[pyo3(signature = (instrument, number, price, quantity, *, cause = None))]
+    fn replace(
+        &self,
+        instrument: &Bound<'_, PyAny>,
+        number: &Bound<'_, PyAny>,
+        price: &Bound<'_, PyAny>,
+        quantity: &Bound<'_, PyAny>,
+        cause: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let (instrument, number) = (whole(instrument, "instrument")?, whole(number, "number")?);
+        let (price, quantity) = (whole(price, "price")?, whole(quantity, "quantity")?);
+        let (cause, _) = cause_or_now(cause)?;
+        self.request(cause, |orders| orders.replace(instrument, number, price, quantity))
+    }
+
+    /// Returns the strategy's open orders, by number, from td's ledger: also those that a previous process has sent.
+    /// Raises LowlatError if the run has no ledger, BusyError, ValueError.
+    fn open_orders(&self, py: Python<'_>) -> PyResult<Vec<OpenOrder>> {
+        let orders = self.read_ledger(py, Ledger::open_orders)?;
+        Ok(orders.into_iter().map(OpenOrder::from).collect())
+    }
+
+    /// Returns the strategy's positions that are not 0, by instrument, from td's ledger; a sold one is negative.
+    /// Raises what open_orders raises.
+    fn positions(&self, py: Python<'_>) -> PyResult<BTreeMap<u32, i64>> {
+        Ok(self.read_ledger(py, Ledger::positions)?.into_iter().collect())
     }
 
     /// Appends a record to the node's stream and returns its sequence number. `instrument` selects the readers.
@@ -250,6 +284,16 @@ fn left() -> PyErr {
     errors::LowlatError::new_err("cannot use the node: it has left its master\nhint: join again")
 }
 
+fn no_strategy() -> PyErr {
+    PyValueError::new_err("this node is not a strategy\nhint: join with lowlat.join")
+}
+
+/// The cause of a request, and the cause's instrument.
+fn cause_or_now(cause: Option<&Bound<'_, PyAny>>) -> PyResult<(OrderCause, Option<u32>)> {
+    let Some(event) = cause else { return Ok((OrderCause::at(now_ns()), None)) };
+    cause_of(event).map(|(cause, instrument)| (cause, Some(instrument)))
+}
+
 fn until(timeout_s: f64) -> PyResult<u64> {
     let timeout = std::time::Duration::try_from_secs_f64(timeout_s).map_err(|_| {
         PyValueError::new_err(format!("timeout_s {timeout_s}: expected 0 or more seconds, or None"))
@@ -287,6 +331,43 @@ impl Node {
             )
         };
         self.inner.try_lock().map_err(busy)
+    }
+
+    /// Sends a request of its strategy.
+    fn request<T>(
+        &self,
+        cause: OrderCause,
+        write: impl FnOnce(&mut Orders<'_>) -> Result<T, SendError>,
+    ) -> PyResult<T> {
+        let mut inner = self.lock()?;
+        let NodeState { node, strategy, .. } = &mut *inner;
+        let node = node.as_mut().filter(|_| !self.is_leaving()).ok_or_else(left)?;
+        let (number, numbers) = strategy.as_mut().ok_or_else(no_strategy)?;
+        let mut failed = None;
+        let mut sink = OrderStream::new(node.publisher(), numbers, |error| failed = Some(error));
+        let sent = write(&mut Orders::new(&mut sink, *number, cause));
+        sent.map_err(|error| failed.map_or_else(|| errors::value(&error), errors::of_publish))
+    }
+
+    /// Reads what td's ledger has of its strategy.
+    fn read_ledger<T: Send>(
+        &self,
+        py: Python<'_>,
+        read: impl FnOnce(&Ledger<Memory>, u32) -> Result<T, LedgerBusy> + Send,
+    ) -> PyResult<T> {
+        let inner = self.lock()?;
+        let node = inner.node.as_ref().filter(|_| !self.is_leaving()).ok_or_else(left)?;
+        let strategy = self.strategy.ok_or_else(no_strategy)?;
+        let no_ledger = || {
+            errors::LowlatError::new_err(
+                "cannot read td's ledger: this run has none\nhint: join a run of `lowlat pipeline run`",
+            )
+        };
+        let ledger = node.ledger().ok_or_else(no_ledger)?;
+        let ledger = ledger.map_err(|error| errors::LowlatError::new_err(error.to_string()))?;
+        drop(inner);
+        // While td changes it all the time, this takes long.
+        exit::detached(py, || read(&ledger, strategy)).map_err(|error| BusyError::new_err(error.to_string()))
     }
 
     /// Waits until there are events, the node has ended, or the time is up. Returns what `take` takes of the

@@ -208,7 +208,7 @@ fn read(connection: &mut Connection) -> rusqlite::Result<State> {
     let run = moment.query_row("select max(run) from runs", [], |row| row.get::<_, Option<i64>>(0))?;
     state.run = run.unwrap_or(0);
     let open = "select strategy, number, instrument, side, price, quantity, filled, progress, is_seen from orders where run = ? \
-                and (progress = 'sent' or (progress = 'accepted' and filled < quantity) or is_seen = 0)";
+                and (progress in ('sent', 'unknown') or (progress = 'accepted' and filled < quantity) or is_seen = 0)";
     state.orders = rows(&moment, open, [state.run], |row| {
         let (side, progress): (String, String) = (row.get(3)?, row.get(7)?);
         let order = OrderState {
@@ -217,7 +217,7 @@ fn read(connection: &mut Connection) -> rusqlite::Result<State> {
             price: row.get(4)?,
             quantity: row.get(5)?,
             filled: row.get(6)?,
-            progress: [Progress::Accepted, Progress::Rejected]
+            progress: [Progress::Accepted, Progress::Rejected, Progress::Cancelled, Progress::Unknown]
                 .into_iter()
                 .find(|known| progress_word(*known) == progress)
                 .unwrap_or(Progress::Sent),
@@ -263,6 +263,8 @@ fn progress_word(progress: Progress) -> &'static str {
         Progress::Sent => "sent",
         Progress::Accepted => "accepted",
         Progress::Rejected => "rejected",
+        Progress::Cancelled => "cancelled",
+        Progress::Unknown => "unknown",
     }
 }
 

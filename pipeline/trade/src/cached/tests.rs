@@ -1,6 +1,6 @@
 use super::*;
 use lowlat_node::{
-    records::{Answer, Order, Outcome, Quote, Reject, Side},
+    records::{Answer, Order, OrderAction, Outcome, Quote, Reject, Side},
     state::{Payload, Position, Progress, RecordSeen, State},
 };
 use proptest::prelude::*;
@@ -76,6 +76,38 @@ fn the_state_holds_the_latest_of_everything() {
     // A second order with a used number changes nothing of the first.
     state.apply(&answer(4, 2, 1, Outcome::Rejected(Reject::DuplicateNumber), 5));
     assert_eq!(state.orders(2).next().unwrap().1.progress, Progress::Accepted);
+}
+
+/// Also in the store, from which a strategy's successor learns it.
+#[test]
+fn changed_orders_and_lost_answers_are_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("cached.sqlite");
+    let (mut cached, _) = Cached::open(&path).unwrap();
+    let state = &mut cached.state;
+    for number in 1..=4 {
+        state.apply(&order(number, 2, number, 5));
+        state.apply(&answer(number, 2, number, Outcome::Accepted, 5));
+    }
+    let mut cancel = order(5, 2, 1, 0);
+    cancel.what = Payload::Order(Order { number: 1, action: OrderAction::Cancel, ..Order::default() });
+    state.apply(&cancel);
+    state.apply(&answer(5, 2, 2, Outcome::Cancelled, 2));
+    state.apply(&answer(6, 2, 3, Outcome::Replaced, 9));
+    state.apply(&answer(7, 2, 1, Outcome::NotChanged(Reject::UnknownOrder), 0));
+    state.apply(&answer(8, 2, 9, Outcome::NotChanged(Reject::UnknownOrder), 0));
+    let seen = |state: &State| -> Vec<_> {
+        state.orders(2).map(|(number, order)| (number, order.progress, order.quantity)).collect()
+    };
+    let [accepted, cancelled] = [Progress::Accepted, Progress::Cancelled];
+    assert_eq!(seen(state), [(1, accepted, 5), (2, cancelled, 5), (3, accepted, 9), (4, accepted, 5)]);
+    state.lose_answers();
+    state.apply(&answer(20, 2, 4, Outcome::Cancelled, 5));
+    cached.flush().unwrap();
+    drop(cached);
+    let stored = Store::open_read_only(&path).unwrap().load().unwrap();
+    assert_eq!(seen(&stored), [(1, Progress::Unknown, 5), (3, Progress::Unknown, 9)]);
+    assert!(stored.orders(2).all(|(_, order)| order.is_open()));
 }
 
 #[test]

@@ -118,9 +118,15 @@ impl Master {
         }
         member.is_mapped = true;
         let stream = member.stream.as_ref().map(|stream| stream.writes.stream.clone());
-        let is_its = |area: &Area| stream.as_ref().is_some_and(|stream| matches(&area.streams, stream));
-        let areas: Vec<_> = self.areas.iter().filter(|(area, _)| is_its(area)).cloned().collect();
-        for (Area { name, access, .. }, memory) in areas {
+        let access = |area: &Area| {
+            let stream = stream.as_deref()?;
+            let may_read = matches(&area.readers, stream).then_some(Access::Read);
+            if matches(&area.streams, stream) { Some(area.access) } else { may_read }
+        };
+        let areas = self.areas.iter().filter_map(|(area, memory)| Some((area, access(area)?, memory)));
+        let areas: Vec<_> =
+            areas.map(|(area, access, memory)| (area.name.clone(), access, memory.clone())).collect();
+        for (name, access, memory) in areas {
             let area = ToNode::Area { name, is_writable: access == Access::Write };
             self.tell(number, &area, vec![Lent::new(&memory, access)]);
         }

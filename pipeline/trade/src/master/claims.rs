@@ -54,7 +54,10 @@ impl Claims {
     /// The area that td gets.
     pub(super) fn area(&self) -> (Area, Memory) {
         let (name, streams) = (OWNERS_AREA.to_owned(), TD_STREAM.to_owned());
-        (Area { name, bytes: OWNERS_BYTES, streams, access: Access::Read }, self.area.clone())
+        (
+            Area { name, bytes: OWNERS_BYTES, streams, access: Access::Read, readers: String::new() },
+            self.area.clone(),
+        )
     }
 
     /// The numbers that a node gets for its request, in ascending order. `known` is its number if it has joined

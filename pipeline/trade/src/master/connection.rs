@@ -286,6 +286,7 @@ impl Master {
                 self.kill_program(&name);
             }
             Request::Stop => self.happened.push(Happened::AskedToStop),
+            Request::Halt { strategy, is_halted } => self.halt(strategy, is_halted)?,
         }
         let Some(connection) = self.connections.get_mut(&id) else { return Ok(()) };
         // It is kept until everything is sent, or it closes.

@@ -31,15 +31,17 @@ pub use program::{Program, Stopped};
 pub use used::{Use, private_bytes};
 pub use visitors::Visitors;
 
+use crate::roles::td::HALT;
 use claims::Claims;
 use connection::{Connection, ConnectionPhase};
 use links::Links;
 use lowlat_ipc::region::{Memfd, Region};
 use lowlat_node::{
-    Counters, MASTER_HEARTBEAT, Memory, Refusal,
+    Counters, MASTER_HEARTBEAT, Memory, Refusal, TD_STREAM,
     address::RunFolder,
     clock::now_ns,
     control::{COMMAND_BYTES_MAX, CONTROL_STREAM, Lent, ToNode},
+    ledger::{self, Ledger},
 };
 use member::{Member, Stream};
 use memory::{Maker, WrittenBy};
@@ -213,6 +215,19 @@ impl Master {
         }
         let number = self.find(name)?;
         self.tell(number, &ToNode::Command { text: text.to_owned() }, Vec::new());
+        Ok(())
+    }
+
+    /// Halts a strategy, or all of them, or ends that, for td and its successors. td then cancels their open orders.
+    fn halt(&mut self, strategy: Option<u32>, is_halted: bool) -> Result<(), String> {
+        let area = self.area(ledger::AREA).cloned();
+        let area = area.ok_or("this run has no td\nhint: lowlat pipeline ps lists the nodes of a run")?;
+        Ledger::look(area).map_err(|error| error.to_string())?.set_halted(strategy, is_halted);
+        // A td that is dead has a successor, which looks at its start.
+        self.command(TD_STREAM, HALT).ok();
+        let whom = strategy.map_or("all strategies".to_owned(), |number| format!("strategy {number}"));
+        let text = format!("{} {whom}", if is_halted { "halted" } else { "resumed" });
+        self.happened.push(Happened::Said { name: "its user".to_owned(), text });
         Ok(())
     }
 

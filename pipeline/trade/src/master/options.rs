@@ -12,6 +12,8 @@ pub struct Area {
     pub streams: String,
     /// That writer's access to it.
     pub access: Access,
+    /// The stream whose writer may read it, or a prefix of stream names and a star; empty: none.
+    pub readers: String,
 }
 
 #[derive(Debug, Clone)]

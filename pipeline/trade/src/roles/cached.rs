@@ -69,7 +69,12 @@ pub fn run(
                 Some(_) => done.known += 1,
                 None => done.others += 1,
             },
-            Event::Lost { count, .. } => done.lost += count,
+            Event::Lost { stream, count } => {
+                done.lost += count;
+                if stream.as_str() == TD_STREAM {
+                    cached.state.lose_answers();
+                }
+            }
             Event::Stop => is_over = true,
             _ => {}
         });

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     master::{Master, Options},
-    td::{Limits, Rules},
+    td::{Limits, Matching, Rules},
 };
 use fastrand::Rng;
 use lowlat_ipc::stream::Stamp;
@@ -39,7 +39,7 @@ struct Sender {
 }
 
 fn rules() -> Rules {
-    Rules { instruments: 8, fills: FILLS, limits: Limits::default() }
+    Rules { instruments: 8, matching: Matching::AtOnce(FILLS), limits: Limits::default() }
 }
 
 fn strategy_join(number: u32) -> Join {
@@ -145,7 +145,7 @@ impl World<'_> {
     }
 
     fn start_td(&mut self, steps: u64) {
-        let join = td_join(1 << 16, &Limits::default(), Wait::Parked);
+        let join = td_join(1 << 16, &rules(), Wait::Parked);
         let node = self.join(&join, steps);
         let options = TdOptions { rules: rules(), gateway: None };
         let mut td = None;

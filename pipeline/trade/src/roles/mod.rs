@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | md | `md`, by instrument | nothing |
 //! | strategy, host | `orders.NAME` | its instruments of `md`, its own numbers of `td` |
-//! | td | `td`, by strategy | `orders.*`, and `md` if prices are limited |
+//! | td | `td`, by strategy | `orders.*`, and `md` if orders are filled against quotes or prices are limited |
 //! | platform | md and td in one loop | |
 //! | cached, follower | nothing | all of them |
 //!
@@ -25,7 +25,7 @@ pub mod td;
 
 use crate::{master::Area, run::tally};
 use lowlat_ipc::region::Access;
-use lowlat_node::{Event, MD_STREAM, Node, TD_STREAM};
+use lowlat_node::{Event, MD_STREAM, Node, TD_STREAM, ledger};
 
 /// Area with the histograms of the stages.
 pub const STAGES_AREA: &str = "stages";
@@ -34,16 +34,18 @@ pub const STAGES_AREA: &str = "stages";
 pub fn areas() -> Vec<Area> {
     let stages = crate::stages::StageRecorder::<lowlat_ipc::region::Heap>::BYTES;
     [
-        (STAGES_AREA, stages, TD_STREAM),
-        (tally::MD_AREA, tally::BYTES, MD_STREAM),
-        (tally::TD_AREA, tally::BYTES, TD_STREAM),
-        (crate::td::ledger::AREA, crate::td::ledger::BYTES, TD_STREAM),
+        (STAGES_AREA, stages, TD_STREAM, ""),
+        (tally::MD_AREA, tally::BYTES, MD_STREAM, ""),
+        (tally::TD_AREA, tally::BYTES, TD_STREAM, ""),
+        // Strategies look up their open orders and positions.
+        (ledger::AREA, ledger::BYTES, TD_STREAM, "orders.*"),
     ]
-    .map(|(name, bytes, streams)| Area {
+    .map(|(name, bytes, streams, readers)| Area {
         name: name.to_owned(),
         bytes,
         streams: streams.to_owned(),
         access: Access::Write,
+        readers: readers.to_owned(),
     })
     .to_vec()
 }

@@ -168,7 +168,7 @@ impl Gateway {
         let ReadOrder { stamp, order, .. } = taken;
         let in_flight =
             if self.is_limited { remote.flights.exposure(stamp.source, stamp.instrument) } else { (0, 0) };
-        let verdict = self.exchange.check(taken, in_flight);
+        let verdict = self.exchange.check(taken, in_flight, read_ns);
         let is_sent = verdict.is_ok() && remote.send(taken, read_ns);
         // From here on the order is on its way.
         self.done.missing += remote.missing(taken.writer, taken.sequence);
@@ -188,7 +188,7 @@ impl Gateway {
         read_ns: u64,
     ) -> Result<(), Refusal> {
         match self.exchange.settle(self.td, taken, verdict, read_ns, publisher.published()) {
-            Decision::Answers(pending) => self.answer(publisher, pending),
+            Decision::Answers(pending) => self.answer(publisher, &pending),
             _ => Err(taken_over()),
         }
     }

@@ -4,7 +4,7 @@ use super::{STAGES_AREA, remote::Remote};
 use crate::{
     run::tally::{self, Tally},
     stages::{Stage, StageRecorder},
-    td::{Decision, Exchange, Limits, Pending, ReadOrder, Rules, ledger::AREA},
+    td::{Decision, Exchange, Limits, Pending, ReadOrder, Rules},
     wire::GatewayAddress,
 };
 use lowlat_ipc::stream::{Record, Stamp};
@@ -12,6 +12,7 @@ use lowlat_node::{
     Event, Join, Keys, MD_STREAM, Memory, Node, ORDERS_PREFIX, Overrun, Publisher, Reads, Refusal,
     STRATEGIES_MAX, StreamName, TD_STREAM, Wait, Writes,
     clock::now_ns,
+    ledger::AREA,
     records::{Order, Quote, kind},
     strategy::undecoded,
     strategy::{OWNERS_AREA, Owners},
@@ -24,6 +25,8 @@ const LAST_ORDERS_NS: u64 = 1_000_000_000;
 const ANSWERS_NS: u64 = 1_000_000;
 /// The same for a td that spins.
 const ANSWERS_FAST_NS: u64 = 20_000;
+/// The master's command to td after it has halted strategies.
+pub const HALT: &str = "halt";
 /// Longest sleep with a connection.
 const CONNECTION_NS: u64 = 100_000_000;
 
@@ -55,13 +58,17 @@ pub struct TdDone {
     pub missing: u64,
 }
 
-/// The request with which td joins. With [`Limits::price_deviation_max_per_mille`] it also reads md: the latest
-/// quote of each instrument, which is all that the limit needs. Without it, no quote wakes td.
-pub fn join(capacity_bytes: u64, limits: &Limits, wait: Wait) -> Join {
+/// The request with which td joins. To fill against the run's quotes, it also reads md. For
+/// [`Limits::price_deviation_max_per_mille`] alone, the latest quote of each instrument is enough. Without either, no
+/// quote wakes td.
+pub fn join(capacity_bytes: u64, rules: &Rules, wait: Wait) -> Join {
     // An order without room is refused to its strategy before it is written, rather than lost here.
     let orders = Reads::new(&format!("{ORDERS_PREFIX}*"), Keys::All).with(Overrun::Credit);
-    let quotes = Reads::new(MD_STREAM, Keys::All).with(Overrun::Conflate);
-    let has_deviation = limits.price_deviation_max_per_mille.is_some();
+    let quotes = Reads::new(MD_STREAM, Keys::All);
+    let quotes = match rules.limits.price_deviation_max_per_mille {
+        _ if rules.needs_quotes() => Some(quotes),
+        limit => limit.map(|_| quotes.with(Overrun::Conflate)),
+    };
     Join {
         name: TD_STREAM.to_owned(),
         role: "td".to_owned(),
@@ -71,7 +78,7 @@ pub fn join(capacity_bytes: u64, limits: &Limits, wait: Wait) -> Join {
             keys: STRATEGIES_MAX,
             gives_credit: false,
         }),
-        reads: has_deviation.then_some(quotes).into_iter().chain([orders]).collect(),
+        reads: quotes.into_iter().chain([orders]).collect(),
         wait,
         ..Join::default()
     }
@@ -134,7 +141,9 @@ impl Td {
     /// True while td continues. Orders from before the stop request are answered.
     #[inline]
     pub(super) fn is_open(&self) -> bool {
-        let is_busy = self.events > 0 || self.gateway.remote.as_ref().is_some_and(Remote::is_busy);
+        let is_busy = self.events > 0
+            || self.gateway.exchange.arrives_ns().is_some()
+            || self.gateway.remote.as_ref().is_some_and(Remote::is_busy);
         self.end_ns.is_none_or(|end_ns| is_busy && now_ns() < end_ns)
     }
 
@@ -152,10 +161,12 @@ impl Td {
         Some(now_ns() + slice_ns)
     }
 
-    /// Sleeps or spins until something is available, or until that time; not after the stop request.
+    /// Sleeps or spins until something is available, or has arrived at the simulated exchange, or until that time. After
+    /// the stop request it only waits for what is to arrive.
     pub(super) fn wait(&mut self, until_ns: Option<u64>) {
-        if self.end_ns.is_none() {
-            self.node.wait(until_ns);
+        let arrives_ns = self.gateway.exchange.arrives_ns();
+        if self.end_ns.is_none() || arrives_ns.is_some() {
+            self.node.wait(arrives_ns.into_iter().chain(until_ns).min());
         }
     }
 
@@ -178,6 +189,9 @@ impl Td {
             if let Some(words) = self.gateway.remote.as_mut().and_then(|remote| remote.said.take()) {
                 self.node.say(&words);
             }
+        }
+        if failed.is_none() && self.gateway.has_book_work() {
+            failed = self.gateway.continue_book(self.node.publisher()).err();
         }
         if let Some((strategy, stream)) = self.gateway.foreign.take() {
             self.node.say(&format!(
@@ -225,7 +239,7 @@ impl Gateway {
     ) -> Result<(), Refusal> {
         match *event {
             Event::Record { stream, record, payload } if stream.as_str() == MD_STREAM => {
-                return self.quote(stream.as_str(), record, payload);
+                return self.quote(publisher, stream.as_str(), record, payload);
             }
             Event::Record { stream, record, payload } => {
                 return self.take(publisher, stream, record, payload);
@@ -235,6 +249,7 @@ impl Gateway {
             Event::Lost { count, .. } => self.done.lost += count,
             Event::Stop => *end_ns = Some(now_ns() + LAST_ORDERS_NS),
             Event::Begin => self.remote.iter_mut().for_each(Remote::start),
+            Event::Command(HALT) => self.exchange.on_halt(),
             _ => {}
         }
         Ok(())
@@ -243,19 +258,58 @@ impl Gateway {
     fn finish_what_is_left(&mut self, publisher: &mut Publisher) -> Result<(), Refusal> {
         if let Some(pending) = self.exchange.recover(self.td, publisher.published())? {
             self.done.finished = u64::try_from(pending.answers().count()).unwrap_or(u64::MAX);
-            self.answer(publisher, pending)?;
+            self.answer(publisher, &pending)?;
         }
         Ok(())
     }
 
-    /// The market, against which prices are checked.
-    fn quote(&mut self, stream: &str, record: &Record, payload: &[u8]) -> Result<(), Refusal> {
+    /// True if [`Gateway::continue_book`] may have something to do.
+    #[inline]
+    fn has_book_work(&self) -> bool {
+        self.remote.is_none() && (self.exchange.arrives_ns().is_some() || self.exchange.has_next())
+    }
+
+    /// Decides what has arrived at the simulated exchange, and publishes what the last quote or a halt leads to.
+    fn continue_book(&mut self, publisher: &mut Publisher) -> Result<(), Refusal> {
+        while let Some(arrives_ns) = self.exchange.arrives_ns() {
+            let now_ns = now_ns();
+            if arrives_ns > now_ns {
+                break;
+            }
+            match self.exchange.arrive(self.td, now_ns, publisher.published())? {
+                Some(Decision::Answers(pending)) => self.answer(publisher, &pending)?,
+                Some(_) => return Err(taken_over()),
+                None => break,
+            }
+        }
+        while self.exchange.has_next() {
+            match self.exchange.next(self.td, publisher.published()) {
+                Some(Decision::Answers(pending)) => self.publish(publisher, &pending)?,
+                Some(_) => return Err(taken_over()),
+                None => break,
+            }
+        }
+        Ok(())
+    }
+
+    /// The market.
+    fn quote(
+        &mut self,
+        publisher: &mut Publisher,
+        stream: &str,
+        record: &Record,
+        payload: &[u8],
+    ) -> Result<(), Refusal> {
         if record.stamp.kind != kind::QUOTE {
             return Ok(());
         }
         let quote = Quote::decode(payload).map_err(|error| undecoded(stream, record.sequence, &error))?;
+        // What has arrived before it was decided by the quote before.
+        if self.has_book_work() {
+            self.continue_book(publisher)?;
+        }
         self.exchange.on_quote(record.stamp.instrument, &quote);
-        Ok(())
+        if self.has_book_work() { self.continue_book(publisher) } else { Ok(()) }
     }
 
     #[inline]
@@ -287,9 +341,10 @@ impl Gateway {
         }
         match self.exchange.begin(self.td, &taken, now, publisher.published()) {
             Decision::Answers(pending) => {
-                self.answer(publisher, pending)?;
+                self.answer(publisher, &pending)?;
                 self.count(now, &record.stamp, &order);
             }
+            Decision::Later => self.count(now, &record.stamp, &order),
             Decision::Known => self.done.known += 1,
             Decision::NoStrategy => self.refuse_other(),
             Decision::Fenced => return Err(taken_over()),
@@ -315,9 +370,9 @@ impl Gateway {
         self.tally.iter().for_each(Tally::refused_other);
     }
 
-    pub(super) fn answer(&mut self, publisher: &mut Publisher, pending: Pending) -> Result<(), Refusal> {
-        self.publish(publisher, &pending)?;
-        self.done.orders += 1;
+    pub(super) fn answer(&mut self, publisher: &mut Publisher, pending: &Pending) -> Result<(), Refusal> {
+        self.publish(publisher, pending)?;
+        self.done.orders += u64::from(pending.is_of_request());
         self.done.rejected += u64::from(pending.is_rejected());
         Ok(())
     }

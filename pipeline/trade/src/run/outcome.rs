@@ -6,13 +6,12 @@ use super::{
     uses,
     watch::EndedRun,
 };
-use crate::{
-    master::Master,
-    stages::StageRecorder,
-    td::ledger::{self, Ledger, Totals},
-};
+use crate::{master::Master, stages::StageRecorder};
 use lowlat_ipc::region::Memfd;
-use lowlat_node::{COUNT_MAX, Figures, MD_STREAM, Received, TD_STREAM, Wait};
+use lowlat_node::{
+    COUNT_MAX, Figures, MD_STREAM, Received, TD_STREAM, Wait,
+    ledger::{self, Ledger, Totals},
+};
 use lowlat_pipeline::{
     Balance, Delivered, PipelineOptions, PipelineParameters, PipelineRecord, ProcessRole, QuoteOverrun,
     SentOrders, Stages, WireRecord, check::spinning,
@@ -127,6 +126,7 @@ fn balance(
     let master = &ended.watch.master;
     let nodes = master.nodes();
     let ledger = look(master);
+    let totals = ledger.as_ref().map(Ledger::totals).unwrap_or_default();
     // The records of a stream are counted in its writer's memory too.
     let in_stream = |number| in_stream(master, number);
     let overwritten = nodes.iter().filter(|node| {
@@ -144,7 +144,8 @@ fn balance(
             && !counts_others
             && ended.watch.moved_out.is_empty()
             && senders.iter().all(|node| master.has_program(&node.name)),
-        fills: ledger.as_ref().map_or(0, |ledger| ledger.totals().fills),
+        fills: totals.fills,
+        cancelled: totals.cancelled,
         orders_foreign,
         not_orders,
         senders: senders

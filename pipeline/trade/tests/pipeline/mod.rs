@@ -10,6 +10,7 @@ use crate::master_thread::{LONG, MasterThread, until};
 use lowlat_ipc::{region::Memfd, stream::Stamp};
 use lowlat_node::{
     Strategies, Wait,
+    ledger::{AREA, Ledger},
     records::{Answer, Order, Outcome, SCHEMA, Side, kind},
     state::{Payload, RecordSeen},
     strategy::{AnswerSeen, OnEachRecord, Orders, QuoteSeen, Strategy},
@@ -21,7 +22,6 @@ use lowlat_trade::{
     roles,
     run::tally::{self, Tally},
     stages::{Stage, StageRecorder},
-    td::ledger::{AREA, Ledger},
 };
 use std::{
     collections::BTreeMap,

@@ -10,7 +10,7 @@ use lowlat_trade::{
         td::{TdDone, TdOptions},
     },
     scenario::Scenario,
-    td::{Limits, Rules},
+    td::{Limits, Matching, Rules},
 };
 use std::{
     path::Path,
@@ -35,7 +35,7 @@ fn md_options(wait: Wait) -> MdOptions {
 
 /// Starts md and td in one loop.
 pub fn start_platform(master: &MasterThread, wait: Wait) -> JoinHandle<(Lateness, TdDone)> {
-    let td = master.join(&roles::td::join(RING_BYTES, &Limits::default(), wait));
+    let td = master.join(&roles::td::join(RING_BYTES, &td_options().rules, wait));
     let md = master.join(&roles::md::join(STRATEGIES, RING_BYTES, wait));
     thread::spawn(move || roles::platform::run(md, td, &md_options(wait), &td_options()).unwrap())
 }
@@ -52,24 +52,25 @@ pub fn start_md(master: &MasterThread) -> JoinHandle<Lateness> {
 }
 
 fn td_options() -> TdOptions {
-    TdOptions { rules: Rules { instruments: STRATEGIES, fills: 1, limits: Limits::default() }, gateway: None }
+    let matching = Matching::AtOnce(1);
+    TdOptions { rules: Rules { instruments: STRATEGIES, matching, limits: Limits::default() }, gateway: None }
 }
 
 pub fn start_td(master: &MasterThread) -> JoinHandle<TdDone> {
-    let node = master.join(&roles::td::join(RING_BYTES, &Limits::default(), Wait::Parked));
+    let node = master.join(&roles::td::join(RING_BYTES, &td_options().rules, Wait::Parked));
     thread::spawn(move || roles::td::run(node, &td_options()).unwrap())
 }
 
 /// A td that rejects prices this far from the last quote.
 pub fn start_strict_td(master: &MasterThread, per_mille: u32) -> JoinHandle<TdDone> {
     let limits = Limits { price_deviation_max_per_mille: Some(per_mille), ..Limits::default() };
-    let node = master.join(&roles::td::join(RING_BYTES, &limits, Wait::Parked));
-    let rules = Rules { instruments: STRATEGIES, fills: 1, limits };
+    let rules = Rules { limits, ..td_options().rules };
+    let node = master.join(&roles::td::join(RING_BYTES, &rules, Wait::Parked));
     thread::spawn(move || roles::td::run(node, &TdOptions { rules, gateway: None }).unwrap())
 }
 
 /// Runs td; called in a separate process.
 pub fn run_td(socket: &Path) {
-    let node = Node::join(socket, &roles::td::join(RING_BYTES, &Limits::default(), Wait::Parked)).unwrap();
+    let node = Node::join(socket, &roles::td::join(RING_BYTES, &td_options().rules, Wait::Parked)).unwrap();
     roles::td::run(node, &td_options()).unwrap();
 }

@@ -25,7 +25,8 @@ impl MasterThread {
         let folder = tempfile::tempdir().unwrap();
         let mut options = Options::new(RunFolder::at(&folder.path().join("run")).unwrap());
         let (name, streams) = ("stages".to_owned(), "md".to_owned());
-        options.areas = vec![Area { name, bytes: 8192, streams, access: Access::Write }];
+        options.areas =
+            vec![Area { name, bytes: 8192, streams, access: Access::Write, readers: String::new() }];
         change(&mut options);
         let mut master = Master::open(options).unwrap();
         let (work, queue) = mpsc::channel::<Work>();

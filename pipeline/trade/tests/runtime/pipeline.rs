@@ -11,7 +11,7 @@ use lowlat_trade::{
     master::Program,
     roles::{self, td::TdOptions},
     run::{Phase, Progress, plan::MASTER, run, tally::Tally},
-    td::{Limits, Rules},
+    td::{Limits, Matching, Rules},
 };
 use std::{
     collections::BTreeMap,
@@ -58,9 +58,8 @@ pub fn md(text: &str) {
 
 /// "SOCKET": td as in a run of lowlat.
 pub fn td(socket: &str) {
-    let limits = Limits::default();
-    let node = Node::join(Path::new(socket), &roles::td::join(1 << 18, &limits, Wait::Parked)).unwrap();
-    let rules = Rules { instruments: 8, fills: 1, limits };
+    let rules = Rules { instruments: 8, matching: Matching::AtOnce(1), limits: Limits::default() };
+    let node = Node::join(Path::new(socket), &roles::td::join(1 << 18, &rules, Wait::Parked)).unwrap();
     roles::td::run(node, &TdOptions { rules, gateway: None }).unwrap();
 }
 

@@ -69,9 +69,10 @@ pub fn run_counts(record: &PipelineRecord) -> String {
 
 /// Counts of the other side, such as "Strategies received 8,000 quotes and 16,000 answers, of which 8,000 are fills".
 pub fn balance(record: &PipelineRecord) -> String {
-    let Balance { quotes, answers, fills, .. } = &record.balance;
+    let Balance { quotes, answers, fills, cancelled, .. } = &record.balance;
+    let unfilled = if *cancelled > 0 { format!(", {} cancelled", count(*cancelled)) } else { String::new() };
     format!(
-        "Strategies received {} and {}; {}",
+        "Strategies received {} and {}; {}{unfilled}",
         plural(quotes.received, "quote"),
         plural(answers.received, "answer"),
         plural(*fills, "fill")

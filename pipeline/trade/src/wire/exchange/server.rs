@@ -6,7 +6,7 @@
 
 use super::Shared;
 use crate::{
-    td::{Decision, Exchange, Limits, ReadOrder, Rules, ledger},
+    td::{Decision, Exchange, Limits, Matching, ReadOrder, Rules},
     wire::{GatewayAddress, logged_on, refused},
 };
 use hdrhistogram::Histogram;
@@ -15,6 +15,7 @@ use lowlat_ipc::{region::Heap, stream::Stamp};
 use lowlat_node::{
     Refusal,
     clock::now_ns,
+    ledger,
     records::{Order, Outcome, SCHEMA, Side, kind},
 };
 use lowlat_pipeline::{ExchangeDocument, StageFigures};
@@ -160,7 +161,7 @@ impl ExchangeClient {
     fn new(socket: Socket, peer: &str, instruments: u32) -> io::Result<Self> {
         socket.set_nonblocking(true)?;
         socket.set_tcp_nodelay(true)?;
-        let rules = Rules { instruments, fills: 1, limits: Limits::default() };
+        let rules = Rules { instruments, matching: Matching::AtOnce(1), limits: Limits::default() };
         let exchange = Exchange::new(Heap::zeroed(ledger::BYTES), 1, rules).map_err(io::Error::other)?;
         Ok(Self {
             socket,
@@ -266,7 +267,8 @@ impl ExchangeClient {
             let (kind, counted, reason) = match answer.outcome {
                 Outcome::Accepted => (Kind::Accepted, &mut served.counts.accepted, 0),
                 Outcome::Filled => (Kind::Filled, &mut served.counts.fills, 0),
-                Outcome::Rejected(_) => (Kind::Rejected, &mut served.counts.rejected, code(answer.outcome)),
+                // Its clients send neither changes nor orders that are filled in part.
+                _ => (Kind::Rejected, &mut served.counts.rejected, code(answer.outcome)),
             };
             *counted += 1;
             let (price, quantity) = (answer.price, answer.quantity);
