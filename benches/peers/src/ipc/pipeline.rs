@@ -155,7 +155,7 @@ mod tests {
     fn the_command_line_says_all_of_it() {
         assert_eq!(
             command_line(&parameters()).join(" "),
-            "pipeline run --json --force --strategies 8 --rate 800 --mode mixed --duration 1.5s --pins md=0,strategies=1,3"
+            "pipeline run --json --force --strategies 8 --rate 800 --mode mixed --duration 1.5s --fills at-once --pins md=0,strategies=1,3"
         );
     }
 
