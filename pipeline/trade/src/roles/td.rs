@@ -271,12 +271,8 @@ impl Gateway {
 
     /// Decides what has arrived at the simulated exchange, and publishes what the last quote or a halt leads to.
     fn continue_book(&mut self, publisher: &mut Publisher) -> Result<(), Refusal> {
-        while let Some(arrives_ns) = self.exchange.arrives_ns() {
-            let now_ns = now_ns();
-            if arrives_ns > now_ns {
-                break;
-            }
-            match self.exchange.arrive(self.td, now_ns, publisher.published())? {
+        while self.exchange.arrives_ns().is_some() {
+            match self.exchange.arrive(self.td, now_ns(), publisher.published())? {
                 Some(Decision::Answers(pending)) => self.answer(publisher, &pending)?,
                 Some(_) => return Err(taken_over()),
                 None => break,

@@ -180,12 +180,6 @@ impl InHand {
         self.totals_after.rejected += u64::from(matches!(outcome, Outcome::Rejected(_)));
     }
 
-    /// Enters fills.
-    fn fill(&mut self, fills: u32, filled: u32, price: Price) {
-        (self.fills, self.filled, self.fill_price) = (fills, filled, price);
-        self.totals_after.fills += u64::from(fills);
-    }
-
     /// Enters that what is left is cancelled, without a request.
     fn cancel(&mut self, left: u32) {
         self.cancelled = left;
@@ -258,15 +252,14 @@ impl<R: Region> Exchange<R> {
         published: u64,
     ) -> Decision {
         let mut decided = self.in_hand(taken, read_ns, published);
-        match (verdict, taken.order.action) {
-            (Ok(()), _) => {
+        match verdict {
+            Ok(()) => {
                 decided.decide(Outcome::Accepted);
                 if let Some(row) = self.open.free_row() {
                     self.rest(&mut decided, row, opened(taken, read_ns, published));
                 }
             }
-            (Err(reject), OrderAction::New) => decided.decide(Outcome::Rejected(reject)),
-            (Err(reject), _) => decided.decide(Outcome::NotChanged(reject)),
+            Err(reject) => decided.decide(refused(&taken.order, reject)),
         }
         self.write(&decided, td)
     }
@@ -283,8 +276,7 @@ impl<R: Region> Exchange<R> {
     ) -> Decision {
         let mut decided = self.in_hand(taken, read_ns, published);
         let (quantity, price) = fill;
-        decided.fill(1, quantity, price);
-        decided.position_after = self.moved(&taken.stamp, &taken.order, quantity);
+        self.enter_fills(&mut decided, &taken.order, (1, quantity, price));
         if let Some((row, order)) = self.find(&taken.stamp, taken.order.number) {
             if is_last {
                 self.close(&mut decided, row);
@@ -486,10 +478,18 @@ impl<R: Region> Exchange<R> {
             }
         };
         if quantity > 0 {
-            decided.fill(fills, quantity, price);
-            decided.position_after = self.moved(&decided.taken.stamp, order, quantity);
+            self.enter_fills(decided, order, (fills, quantity, price));
         }
         quantity
+    }
+
+    /// Enters fills of an order, the quantity that they add up to and their price, and the position after them.
+    // SAFETY: an executable section, as that of any other code.
+    #[unsafe(link_section = ".text.hot.wake")]
+    fn enter_fills(&self, decided: &mut InHand, order: &Order, fill: (u32, u32, Price)) {
+        (decided.fills, decided.filled, decided.fill_price) = fill;
+        decided.totals_after.fills += u64::from(decided.fills);
+        decided.position_after = self.moved(&decided.taken.stamp, order, decided.filled);
     }
 
     fn queue(&mut self, order: &OpenOrder) -> Option<u64> {
@@ -568,8 +568,7 @@ impl<R: Region> Exchange<R> {
                 if quantity > 0 {
                     let taken = sent(&order);
                     let mut decided = self.in_hand(&taken, order.read_ns, published);
-                    decided.fill(1, quantity, order.price);
-                    decided.position_after = self.moved(&taken.stamp, &taken.order, quantity);
+                    self.enter_fills(&mut decided, &taken.order, (1, quantity, order.price));
                     self.rest(
                         &mut decided,
                         row,
