@@ -160,7 +160,7 @@ fn firmware_values_stay_as_the_firmware_prints_them() {
         for processor in ["AMD EPYC 7F32 8-Core Processor", "AMD EPYC 7543 32-Core Processor"] {
             let sheet = lowlat_bios::BiosSheet::of(profile, Some(processor));
             for row in sheet.menus.iter().flat_map(|menu| &menu.rows) {
-                let (name, value) = (in_chinese(row.name), in_chinese(&row.value()));
+                let (name, value) = (in_chinese(&row.name), in_chinese(&row.value()));
                 assert_eq!(name, format!("<td>{}</td>", row.name));
                 for part in row.value().split(" or ").flat_map(|part| part.split(", then ")) {
                     seen += 1;

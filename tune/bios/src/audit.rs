@@ -9,7 +9,7 @@ use super::{
 };
 use lowlat_catalogue::CATALOGUE;
 use lowlat_host::Profile;
-use lowlat_settings::{Checked, Impact, Makers, Setting};
+use lowlat_settings::{Checked, Impact, Setting};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -25,12 +25,14 @@ pub enum BiosVerdict {
     Lost,
     /// The value differs now, but will be as wanted after the next restart.
     Pending,
-    /// This server has no attribute for it.
+    /// This server has no attribute for it, or one whose value cannot be read.
     UnknownHere,
     /// This firmware has no value with the wanted meaning.
     NotOffered,
     /// The wanted value depends on a fact that is missing in the files.
     NotJudged,
+    /// Another attribute, itself as wanted, leaves it without effect.
+    NoEffect,
     /// As wanted, now and after the next restart.
     Good,
     /// The profile has no preference.
@@ -38,7 +40,7 @@ pub enum BiosVerdict {
 }
 
 impl BiosVerdict {
-    pub const WORST_FIRST: [Self; 9] = [
+    pub const WORST_FIRST: [Self; 10] = [
         Self::Differs,
         Self::Overridden,
         Self::Lost,
@@ -46,6 +48,7 @@ impl BiosVerdict {
         Self::NotOffered,
         Self::UnknownHere,
         Self::NotJudged,
+        Self::NoEffect,
         Self::Good,
         Self::NoOpinion,
     ];
@@ -59,6 +62,7 @@ impl BiosVerdict {
             Self::UnknownHere => "unknown here",
             Self::NotOffered => "not offered",
             Self::NotJudged => "not judged",
+            Self::NoEffect => "no effect",
             Self::Good => "as wanted",
             Self::NoOpinion => "no preference",
         }
@@ -85,6 +89,8 @@ pub struct BiosFinding {
     pub pending: Option<Value>,
     /// The wanted values in the catalogue's words; any of them is accepted.
     pub wanted: Vec<String>,
+    /// The wanted values as this firmware spells them; empty if unknown.
+    pub wanted_here: Vec<String>,
     pub verdict: BiosVerdict,
     /// Reason for the verdict; empty if the values make it clear.
     pub because: String,
@@ -143,15 +149,22 @@ impl BiosAudit {
 
     pub fn of(facts: &BiosFacts, profile: Profile) -> Self {
         let after = facts.after_restart();
-        let scene = BiosScene { facts, profile, effects: facts.effects(&after), after };
+        let (effects, present) = (facts.effects(&after), facts.effects(&facts.active));
+        let scene = BiosScene { facts, profile, effects, present, after };
         let findings: Vec<BiosFinding> = rows()
             .filter_map(|row| Some((row, CATALOGUE.find(row.id)?)))
             .map(|(row, setting)| (setting, scene.finding(row, setting)))
-            .filter(|(setting, finding)| finding.attribute.is_some() || !scene.is_of_another_maker(setting))
+            .filter(|(setting, finding)| {
+                finding.attribute.is_some()
+                    || !judge::is_of_another_maker(setting, facts.server.processor.as_deref())
+            })
             .map(|(_, finding)| finding)
+            .filter(|finding| finding.attribute.is_some() || !finding.looked_for.is_empty())
             .collect();
         let count = |test: &dyn Fn(BiosVerdict) -> bool| findings.iter().filter(|f| test(f.verdict)).count();
-        let is_judged = |verdict: BiosVerdict| verdict.is_difference() || verdict == BiosVerdict::Good;
+        let is_judged = |verdict: BiosVerdict| {
+            verdict.is_difference() || matches!(verdict, BiosVerdict::Good | BiosVerdict::NoEffect)
+        };
         Self {
             document: Self::DOCUMENT,
             schema_version: Self::SCHEMA_VERSION,
@@ -176,7 +189,8 @@ impl BiosAudit {
 /// The guide's first choice (section 3.2.1). It tunes single settings only if this profile is not enough.
 fn low_latency(facts: &BiosFacts, profile: Profile) -> Option<String> {
     let value = shown(facts.active.get(profile_attribute(facts)?)?);
-    if profile != Profile::Guide57037 || value == CUSTOM {
+    if profile != Profile::Guide57037 || facts.vendor != Some(Vendor::Hpe) || is_custom(facts, &facts.active)
+    {
         return None;
     }
     let first = if value == LOW_LATENCY {
@@ -195,17 +209,12 @@ struct BiosScene<'a> {
     facts: &'a BiosFacts,
     profile: Profile,
     after: Attributes,
+    /// The effects of the settings after the next restart, and of those in force.
     effects: Effects,
+    present: Effects,
 }
 
 impl BiosScene<'_> {
-    /// True if only AMD's processors have a setting, and this server is known to have others.
-    fn is_of_another_maker(&self, setting: &Setting) -> bool {
-        let processor = self.facts.server.processor.as_deref();
-        setting.needs.makers == Makers::Amd
-            && processor.is_some_and(|model| !["AMD", "EPYC"].iter().any(|amd| model.contains(amd)))
-    }
-
     fn finding(&self, row: &Row, setting: &'static Setting) -> BiosFinding {
         let wanted = judge::wanted_values(setting, self.profile, self.facts.server.processor.as_deref());
         let carrier = judge::carrier(self.facts, row, setting);
@@ -217,7 +226,7 @@ impl BiosScene<'_> {
         };
         let wanted = wanted.unwrap_or_default();
         let is_found = carrier.is_some();
-        let looked_for = judge::names(self.facts, row).into_iter().map(|name| name.attribute.to_owned());
+        let looked_for = judge::words(self.facts, row).into_iter().map(str::to_owned);
         let pending = carrier.as_ref().and_then(|c| self.after.get(c.attribute).filter(|v| *v != c.active));
         let is_guide = self.profile == Profile::Guide57037;
         BiosFinding {
@@ -227,6 +236,7 @@ impl BiosScene<'_> {
             looked_for: if is_found { Vec::new() } else { looked_for.collect() },
             active: carrier.as_ref().map(|carrier| carrier.active.clone()),
             pending: pending.cloned(),
+            wanted_here: carrier.as_ref().map(|carrier| carrier.spelled(&wanted)).unwrap_or_default(),
             risk: judge::is_weakening(row, &wanted).then(|| setting.risk.word().to_owned()),
             wanted,
             verdict,
@@ -238,11 +248,12 @@ impl BiosScene<'_> {
     }
 
     fn not_found(&self, row: &Row) -> String {
-        let names: Vec<&str> = judge::names(self.facts, row).iter().map(|name| name.attribute).collect();
-        match (names.as_slice(), self.facts.vendor) {
-            ([], Some(vendor)) => format!("no attribute of {} is known for it", vendor.word()),
-            (names, _) => format!("none of these attributes exists: {}", names.join(", ")),
+        let names = judge::words(self.facts, row);
+        let unreadable = names.iter().find_map(|name| self.facts.unreadable.get_key_value(*name));
+        if let Some((name, found)) = unreadable {
+            return format!("the value of {name} cannot be read: found {found}");
         }
+        format!("none of these attributes exists: {}", names.join(", "))
     }
 
     fn verdict(&self, carrier: &RowAttribute<'_>, wanted: &[String]) -> (BiosVerdict, String) {
@@ -253,33 +264,55 @@ impl BiosScene<'_> {
         let after = self.after.get(carrier.attribute).unwrap_or(carrier.active);
         let (is_good, will_be) = (carrier.meets(carrier.active, wanted), carrier.meets(after, wanted));
         let forced = self.effects.forced.get(carrier.attribute);
-        let by = |attribute: &str| {
-            let value = self.after.get(attribute).map(shown).unwrap_or_default();
-            format!("{attribute} = {value}")
-        };
-        if let Some((value, holder)) = forced.filter(|(value, _)| !carrier.meets(value, wanted)) {
-            let because = format!("{} makes it {}", by(holder), shown(value));
+        // What a setting in force makes of another shows in the value; only what a pending one will make of it
+        // does not.
+        let is_new = forced != self.present.forced.get(carrier.attribute);
+        if let Some((value, holder)) = forced.filter(|(value, _)| !carrier.meets(value, wanted))
+            && (is_new || !is_good)
+        {
+            let because = format!("{} makes it {}", self.by(holder), shown(value));
             return (if is_good { BiosVerdict::Lost } else { BiosVerdict::Overridden }, because);
         }
-        let is_forced_good = forced.is_some();
+        let is_forced_good = forced.is_some() && is_new;
         let holder = self.holder(carrier);
         let refused = self.facts.refused.get(carrier.attribute);
-        let refusal = refused.map(|id| format!("its last change was rejected: {id}"));
-        match (is_good, will_be || is_forced_good) {
-            (true, true) => (BiosVerdict::Good, String::new()),
-            (true, false) => (BiosVerdict::Lost, String::new()),
-            (false, true) => match holder {
-                Some(holder) if !is_forced_good => (
-                    BiosVerdict::Overridden,
-                    format!("the pending change will be dropped: {} controls it", by(&holder)),
-                ),
-                _ => (BiosVerdict::Pending, refusal.unwrap_or_default()),
-            },
-            (false, false) => match holder {
-                Some(holder) => (BiosVerdict::Overridden, format!("{} controls it", by(&holder))),
-                None => (BiosVerdict::Differs, refusal.unwrap_or_default()),
-            },
+        let refusal = refused.map(|id| format!("its last change was rejected: {id}")).unwrap_or_default();
+        match (is_good, will_be || is_forced_good, holder) {
+            (true, true, _) => (BiosVerdict::Good, String::new()),
+            (true, false, _) => (BiosVerdict::Lost, String::new()),
+            (false, true, Some(holder)) if !is_forced_good => (
+                BiosVerdict::Overridden,
+                format!("the pending change will be dropped: {} controls it", self.by(&holder)),
+            ),
+            (false, true, _) => (BiosVerdict::Pending, refusal),
+            (false, false, Some(holder)) if self.is_as_wanted(&holder) => {
+                (BiosVerdict::NoEffect, format!("{}, which is as wanted", self.by(&holder)))
+            }
+            (false, false, Some(holder)) => {
+                (BiosVerdict::Overridden, format!("{} controls it", self.by(&holder)))
+            }
+            (false, false, None) => (BiosVerdict::Differs, refusal),
         }
+    }
+
+    /// "SysProfile = Custom", as it will be after the restart.
+    fn by(&self, attribute: &str) -> String {
+        format!("{attribute} = {}", self.after.get(attribute).map(shown).unwrap_or_default())
+    }
+
+    /// True if the attribute has a value, after the restart, that the profile asks for.
+    fn is_as_wanted(&self, attribute: &str) -> bool {
+        let Some(setting) = super::export::id_of(self.facts, attribute).and_then(|id| CATALOGUE.find(id))
+        else {
+            return false;
+        };
+        let row = rows().find(|row| row.id == setting.id);
+        let carrier = row.and_then(|row| judge::carrier(self.facts, row, setting));
+        let wanted = judge::wanted_values(setting, self.profile, self.facts.server.processor.as_deref());
+        carrier
+            .zip(wanted)
+            .zip(self.after.get(attribute))
+            .is_some_and(|((carrier, wanted), value)| carrier.meets(value, &wanted))
     }
 
     /// The attribute that prevents this one from being changed.
@@ -287,11 +320,11 @@ impl BiosScene<'_> {
         if let Some(holder) = self.effects.locked.get(carrier.attribute) {
             return Some(holder.clone());
         }
-        let is_documented =
-            self.facts.registry.is_none() && carrier.name.is_some_and(|name| name.needs_custom);
+        let is_documented = carrier.names.is_some_and(|names| names.needs_custom);
+        let is_locked =
+            self.facts.registry.is_none() || carrier.entry.is_some_and(|entry| entry.is_read_only);
         let profile = profile_attribute(self.facts)?;
-        let is_custom = self.after.get(profile).is_some_and(|value| shown(value) == CUSTOM);
-        (is_documented && !is_custom).then(|| profile.to_owned())
+        (is_documented && is_locked && !is_custom(self.facts, &self.after)).then(|| profile.to_owned())
     }
 }
 
@@ -305,8 +338,18 @@ const NO_PROCESSOR: &str =
 /// The attribute of the workload profile on this server.
 pub(super) fn profile_attribute(facts: &BiosFacts) -> Option<&str> {
     let row = rows().find(|row| row.id == WORKLOAD_PROFILE)?;
-    judge::names(facts, row)
-        .into_iter()
-        .find_map(|name| judge::find(&facts.active, name))
-        .map(|found| found.0)
+    judge::names(facts, row).into_iter().find_map(|names| judge::find(facts, names)).map(|found| found.0)
+}
+
+/// The value of the profile that unlocks single settings, as this server spells it.
+pub(super) fn custom(facts: &BiosFacts) -> Option<Value> {
+    let row = rows().find(|row| row.id == WORKLOAD_PROFILE)?;
+    let carrier = judge::carrier(facts, row, CATALOGUE.find(WORKLOAD_PROFILE)?)?;
+    carrier.to_write(&[CUSTOM.to_owned()]).ok()
+}
+
+/// True if these settings leave single ones unlocked: their profile is the one for that, or there is none.
+pub(super) fn is_custom(facts: &BiosFacts, settings: &Attributes) -> bool {
+    let profile = profile_attribute(facts).and_then(|name| settings.get(name));
+    profile.zip(custom(facts)).is_none_or(|(value, custom)| *value == custom)
 }

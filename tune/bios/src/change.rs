@@ -3,17 +3,13 @@
 use super::{
     BiosError, BiosExport, BiosFacts, Request,
     error::parse,
-    export::{LeftOutRow, RESTART, id_of, is_secret},
-    facts::Server,
+    export::{LeftOutRow, is_secret, restore},
+    facts::{Attributes, Server},
     meaning::{same_value, shown},
     shape::Place,
 };
 use serde::Serialize;
 use serde_json::Value;
-use std::collections::BTreeMap;
-
-/// Maximum number of requests in a saved export.
-const STEPS_MAX: usize = 16;
 
 /// One attribute that a request changes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -59,26 +55,20 @@ impl BiosChange {
         }
     }
 
-    /// The next request to restore a saved export (`file`). Requests whose settings are already in place, or
-    /// now controlled by others, are skipped.
+    /// The next request to restore the settings that a saved export (`file`) contains. What no request can restore is
+    /// left out, each with the reason.
     pub fn restoring(facts: &BiosFacts, file: &str, bytes: &[u8]) -> Result<Self, BiosError> {
-        let steps = saved_restore(facts, file, bytes)?;
-        let now = facts.after_restart();
-        let locked = facts.effects(&now).locked;
-        let is_open = |step: &Request| {
-            changes(facts, step).iter().any(|change| !locked.contains_key(&change.attribute))
-        };
-        let left_out = if steps.iter().any(is_open) {
-            Vec::new()
-        } else {
-            steps
-                .iter()
-                .flat_map(|step| changes(facts, step))
-                .map(|change| held(facts, change, &locked))
-                .collect()
-        };
-        let open: Vec<Request> = steps.into_iter().filter(is_open).collect();
-        Ok(Self { left_out, warnings: facts.warnings.clone(), ..Self::next(facts, &open) })
+        let mut target = saved_settings(facts, file, bytes)?;
+        let missing: Vec<String> =
+            target.keys().filter(|name| !facts.active.contains_key(*name)).cloned().collect();
+        target.retain(|name, _| facts.active.contains_key(name));
+        let (steps, mut left_out) = restore(facts, &facts.after_restart(), &target);
+        left_out.extend(missing.into_iter().map(|attribute| LeftOutRow {
+            id: String::new(),
+            attribute,
+            why: "this BIOS has no such attribute".into(),
+        }));
+        Ok(Self { left_out, warnings: facts.warnings.clone(), ..Self::next(facts, &steps) })
     }
 
     fn next(facts: &BiosFacts, steps: &[Request]) -> Self {
@@ -95,18 +85,8 @@ impl BiosChange {
     }
 }
 
-/// A setting to restore that another one controls.
-fn held(facts: &BiosFacts, change: AttributeChange, locked: &BTreeMap<String, String>) -> LeftOutRow {
-    let before = change.before.as_ref().map_or_else(|| "nothing".into(), shown);
-    let holder = locked.get(&change.attribute).map_or("another setting", String::as_str);
-    LeftOutRow {
-        id: id_of(facts, &change.attribute).unwrap_or_default().into(),
-        why: format!("it was {}, is {before}, and {holder} controls it", shown(&change.after)),
-        attribute: change.attribute,
-    }
-}
-
-fn is_same(a: &Value, b: &Value) -> bool {
+/// True if two values mean the same.
+pub(super) fn is_same(a: &Value, b: &Value) -> bool {
     same_value(&shown(a), &shown(b))
 }
 
@@ -131,8 +111,8 @@ fn waiting(facts: &BiosFacts) -> Vec<Waiting> {
     facts.pending.iter().flatten().filter_map(pair).collect()
 }
 
-/// The restore requests of a saved export; they are sent to this server's address for changes.
-fn saved_restore(facts: &BiosFacts, file: &str, bytes: &[u8]) -> Result<Vec<Request>, BiosError> {
+/// The settings in a saved export of this server.
+fn saved_settings(facts: &BiosFacts, file: &str, bytes: &[u8]) -> Result<Attributes, BiosError> {
     let value = parse(file, bytes)?;
     let place = Place { file, path: "$".into(), value: &value };
     let document = place.required("document", "the text \"lowlat-bios-requests\"")?;
@@ -146,26 +126,11 @@ fn saved_restore(facts: &BiosFacts, file: &str, bytes: &[u8]) -> Result<Vec<Requ
         );
     }
     is_of_this_server(facts, &place)?;
-    let wanted = "an array of requests";
-    let restore = place.required("restore", wanted)?;
-    if restore.array(wanted)?.len() > STEPS_MAX {
-        return Err(restore.wrong(&format!("at most {STEPS_MAX} requests")));
-    }
-    let read = |step: Place<'_>| {
-        let body = step.required("body", "the body of a request")?;
-        let attributes = body.required("Attributes", "an object of attributes")?;
-        for (name, value) in attributes.object("an object of attributes")? {
-            let attribute = attributes.child(name, value);
-            attribute.scalar()?;
-            if !facts.active.contains_key(name) {
-                let why = format!("this one has no attribute {name:?}");
-                return Err(BiosError::other_server(file, &why));
-            }
-        }
-        let uri = facts.settings_uri.clone();
-        Ok(Request { method: "PATCH", uri, body: body.value.clone(), then: RESTART })
+    let snapshot = place.required("snapshot", "an object of attributes")?;
+    let read = |(name, value): (&String, &Value)| {
+        snapshot.child(name, value).scalar().map(|value| (name.clone(), value.clone()))
     };
-    restore.items(wanted)?.map(read).collect()
+    snapshot.object("an object of attributes")?.iter().map(read).collect()
 }
 
 /// The serial number is a BIOS setting on many servers, so a restore file with another one belongs to another
@@ -173,6 +138,12 @@ fn saved_restore(facts: &BiosFacts, file: &str, bytes: &[u8]) -> Result<Vec<Requ
 fn is_of_this_server(facts: &BiosFacts, place: &Place<'_>) -> Result<(), BiosError> {
     let snapshot = place.required("snapshot", "an object of attributes")?;
     snapshot.object("an object of attributes")?;
+    let model = place.value.pointer("/server/model").and_then(Value::as_str);
+    if let (Some(theirs), Some(ours)) = (model, &facts.server.model)
+        && theirs != ours
+    {
+        return Err(BiosError::other_server(place.file, &format!("the model is {theirs}")));
+    }
     for name in ["SerialNumber", "SystemServiceTag"] {
         let theirs = snapshot.text_member(name)?.unwrap_or_default();
         let ours = facts.active.get(name).and_then(Value::as_str).unwrap_or(theirs);

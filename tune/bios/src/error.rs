@@ -1,7 +1,9 @@
 //! Errors in saved Redfish JSON.
 
 use super::reader::BYTES_MAX;
+use flate2::read::GzDecoder;
 use serde_json::Value;
+use std::io::Read;
 
 /// Error in saved JSON that cannot be audited. Every message suggests a next step.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -25,18 +27,42 @@ impl BiosError {
     }
 }
 
-/// The JSON of a file, within the size limit.
+/// The first bytes of gzip (RFC 1952). Some controllers store their registries so.
+const GZIP: [u8; 2] = [0x1f, 0x8b];
+
+/// The JSON of a file, within the size limit, packed with gzip or not.
 pub(super) fn parse(file: &str, bytes: &[u8]) -> Result<Value, BiosError> {
-    if bytes.len() > BYTES_MAX {
-        return Err(BiosError(format!(
-            "cannot read {file}: it has more than {BYTES_MAX} bytes, and a Bios resource or registry is smaller\nhint: name \
-             the right file"
-        )));
-    }
+    check_size(file, bytes)?;
+    let unpacked;
+    let bytes = if bytes.starts_with(&GZIP) {
+        unpacked = unpack(file, bytes)?;
+        &unpacked
+    } else {
+        bytes
+    };
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     serde_json::from_slice(bytes).map_err(|error| {
         BiosError(format!(
             "cannot parse {file} as JSON: {error}\nhint: save the unmodified response of GET /redfish/v1/Systems/ID/Bios"
         ))
     })
+}
+
+fn check_size(file: &str, bytes: &[u8]) -> Result<(), BiosError> {
+    if bytes.len() <= BYTES_MAX {
+        return Ok(());
+    }
+    Err(BiosError(format!(
+        "cannot read {file}: it has more than {BYTES_MAX} bytes, and a Bios resource or registry is smaller\nhint: name \
+         the right file"
+    )))
+}
+
+fn unpack(file: &str, bytes: &[u8]) -> Result<Vec<u8>, BiosError> {
+    let mut unpacked = Vec::new();
+    let limited = GzDecoder::new(bytes).take(BYTES_MAX as u64 + 1).read_to_end(&mut unpacked);
+    limited
+        .map_err(|error| BiosError(format!("cannot unpack {file} (gzip): {error}\nhint: save it again")))?;
+    check_size(file, &unpacked)?;
+    Ok(unpacked)
 }

@@ -1,17 +1,19 @@
 //! The requests to send to the service, in order, and the requests that restore the current state.
 
 use super::{
-    audit::{CUSTOM, profile_attribute},
-    facts::{Attributes, BiosFacts},
+    audit::{custom, is_custom, profile_attribute},
+    change::is_same,
+    facts::{Attributes, BiosFacts, Server},
     judge::{self, RowAttribute},
     meaning::shown,
-    table::{Row, Vendor, rows},
+    table::{Row, Vendor, WORKLOAD_PROFILE, rows},
 };
 use lowlat_catalogue::CATALOGUE;
 use lowlat_host::Profile;
 use lowlat_settings::{Risk, Setting};
 use serde::Serialize;
 use serde_json::{Value, json};
+use std::{borrow::Cow, collections::BTreeMap};
 
 /// HPE's profile without power saving; the guide starts from it.
 const LOW_LATENCY: &str = "LowLatency";
@@ -32,8 +34,20 @@ pub struct Request {
     /// Address on the service; `None` if the files do not contain it.
     pub uri: Option<String>,
     pub body: Value,
+    /// Further changes that follow from it, according to the registry's dependencies.
+    pub follows: Vec<SideEffect>,
     /// Steps for the user before the next request.
     pub then: &'static str,
+}
+
+/// An attribute that changes because another one does.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SideEffect {
+    pub attribute: String,
+    pub before: Value,
+    pub after: Value,
+    /// The attribute that it follows.
+    pub by: String,
 }
 
 /// A row that differs but is not part of the requests.
@@ -51,6 +65,7 @@ pub struct BiosExport {
     /// Version of this document's format.
     pub schema_version: u32,
     pub profile: Profile,
+    pub server: Server,
     /// Requests in order; empty if nothing differs.
     pub steps: Vec<Request>,
     /// Rows that differ but are not in the steps.
@@ -72,28 +87,31 @@ impl BiosExport {
     pub fn of(facts: &BiosFacts, profile: Profile, accepted_risks: &[String]) -> Self {
         let mut settings = facts.after_restart();
         let mut steps = Vec::new();
-        let must_switch = first_profile(facts, &settings);
-        if let Some((attribute, value)) = must_switch {
-            let change = Attributes::from([(attribute.to_owned(), Value::from(value))]);
-            steps.push(Request { then: EXPORT_ANEW, ..request(facts, &change) });
-            settings.extend(change);
-            let forced = facts.effects(&settings).forced;
-            settings.extend(forced.into_iter().map(|(name, (value, _))| (name, value)));
-        }
-        let mut change = Attributes::new();
-        let unlocked = unlock(facts, &settings);
-        change.extend(unlocked.clone());
         let mut draft = Draft { facts, profile, accepted_risks, left_out: Vec::new() };
+        if let Some((attribute, value)) = first_profile(facts, &settings) {
+            let change = Attributes::from([(attribute.to_owned(), Value::from(value))]);
+            let request = Request { then: EXPORT_ANEW, ..request(facts, &settings, &change) };
+            if draft.is_safe(attribute, &request) {
+                settings = after(facts, &settings, &change);
+                steps.push(request);
+            }
+        }
+        let unlocked = unlock(facts, &settings);
         let mut custom = settings.clone();
-        custom.extend(unlocked);
+        custom.extend(unlocked.clone());
+        let mut change = unlocked.clone();
         change.extend(rows().filter_map(|row| draft.proposal(row, &settings, &custom)));
         if !steps.is_empty() {
             change.extend(draft.protections(&settings));
         }
         draft.release(&settings, &mut change);
-        if !change.is_empty() {
-            steps.push(request(facts, &change));
+        for change in in_order(facts, &settings, change, &unlocked) {
+            steps.push(request(facts, &settings, &change));
+            settings = after(facts, &settings, &change);
         }
+        let unknown = facts.registry.is_none() && steps.iter().any(|step| is_of_profile(facts, step));
+        // Without a registry nothing is known of what a change of the profile rewrites.
+        let end = if unknown { Attributes::new() } else { settings };
         let mut warnings = facts.warnings.clone();
         let secrets = facts.active.keys().filter(|name| is_secret(name)).count();
         if secrets > 0 {
@@ -106,7 +124,8 @@ impl BiosExport {
             document: Self::DOCUMENT,
             schema_version: Self::SCHEMA_VERSION,
             profile,
-            restore: restore(facts, &steps),
+            server: facts.server.clone(),
+            restore: restore(facts, &end, &facts.active).0,
             steps,
             left_out: draft.left_out,
             snapshot: facts.active.clone().into_iter().filter(|(name, _)| !is_secret(name)).collect(),
@@ -174,13 +193,41 @@ impl Draft<'_> {
             let harm = if is_security { "security" } else { "protection against errors (RAS)" };
             return Err(format!("it costs {harm}; use --accept-risk {} to include it", setting.id));
         }
-        if carrier.entry.is_some_and(|entry| entry.is_read_only) {
-            return Err("read-only according to the registry".into());
-        }
-        if self.facts.registry.is_some() && carrier.entry.is_none() {
-            return Err("not in the registry".into());
+        let is_unlocked = carrier.names.is_some_and(|names| names.needs_custom);
+        if let Some(registry) = &self.facts.registry {
+            if registry.is_always_read_only(carrier.attribute) && !is_unlocked {
+                return Err("read-only according to the registry".into());
+            }
+            if carrier.entry.is_none() {
+                return Err("not in the registry".into());
+            }
         }
         carrier.to_write(&wanted).map(Some)
+    }
+
+    /// True if a request switches off no protection on which security hangs, or its risk is accepted. If not, the
+    /// request is left out.
+    fn is_safe(&mut self, attribute: &str, request: &Request) -> bool {
+        let risk = |effect: &SideEffect| {
+            let id = id_of(self.facts, &effect.attribute)?;
+            let (row, setting) = (rows().find(|row| row.id == id)?, CATALOGUE.find(id)?);
+            let carrier = judge::carrier(self.facts, row, setting)?;
+            let is_weak = carrier.meets(&effect.after, &weak_values(row));
+            (setting.risk == Risk::Security && is_weak && !self.is_accepted(id)).then(|| {
+                let (name, value) = (&effect.attribute, shown(&effect.after));
+                (format!("{name} to {value}"), format!("--accept-risk {id}"))
+            })
+        };
+        let (risks, options): (Vec<String>, Vec<String>) = request.follows.iter().filter_map(risk).unzip();
+        if !risks.is_empty() {
+            let value = shown(&request.body["Attributes"][attribute]);
+            let (risks, options) = (risks.join(" and "), options.join(" "));
+            let why = format!(
+                "{value} is not chosen first: it sets {risks}, which costs security; use {options} to choose it"
+            );
+            self.leave_out(WORKLOAD_PROFILE, attribute, why);
+        }
+        risks.is_empty()
     }
 
     /// Protections that the first profile would weaken without consent, with their current values.
@@ -197,7 +244,7 @@ impl Draft<'_> {
             let Some(carrier) = judge::carrier(self.facts, row, setting).filter(|_| is_kept) else {
                 continue;
             };
-            let weak: Vec<String> = row.weakens.iter().map(|weak| (*weak).to_owned()).collect();
+            let weak = weak_values(row);
             let (Some(old), Some(new)) = (before.get(carrier.attribute), settings.get(carrier.attribute))
             else {
                 continue;
@@ -243,17 +290,14 @@ fn first_profile<'a>(facts: &'a BiosFacts, settings: &Attributes) -> Option<(&'a
     let value = shown(settings.get(attribute)?);
     let registry = facts.registry.as_ref().and_then(|registry| registry.entries.get(attribute));
     let is_offered = registry.is_none_or(|entry| entry.values.iter().any(|(name, _)| name == LOW_LATENCY));
-    (is_offered && value != LOW_LATENCY && value != CUSTOM).then_some((attribute, LOW_LATENCY))
+    (is_offered && value != LOW_LATENCY && !is_custom(facts, settings)).then_some((attribute, LOW_LATENCY))
 }
 
 /// The change that unlocks the settings of a profile; empty if they are unlocked.
 fn unlock(facts: &BiosFacts, settings: &Attributes) -> Attributes {
-    let Some(attribute) = profile_attribute(facts) else { return Attributes::new() };
-    match settings.get(attribute) {
-        Some(value) if shown(value) != CUSTOM => {
-            Attributes::from([(attribute.to_owned(), Value::from(CUSTOM))])
-        }
-        _ => Attributes::new(),
+    match profile_attribute(facts).zip(custom(facts)).filter(|_| !is_custom(facts, settings)) {
+        Some((attribute, value)) => Attributes::from([(attribute.to_owned(), value)]),
+        None => Attributes::new(),
     }
 }
 
@@ -261,77 +305,178 @@ fn unlock(facts: &BiosFacts, settings: &Attributes) -> Attributes {
 pub(super) fn order(facts: &BiosFacts, settings: &Attributes) -> Vec<String> {
     let Some(attribute) = profile_attribute(facts) else { return Vec::new() };
     let mut order = Vec::new();
-    if first_profile(facts, settings).is_some() {
+    if let Some((_, value)) = first_profile(facts, settings) {
+        let change = Attributes::from([(attribute.to_owned(), Value::from(value))]);
+        let follows = side_effects(facts, settings, &change);
+        let changed: Vec<String> = follows
+            .iter()
+            .map(|effect| format!("{} to {}", effect.attribute, shown(&effect.after)))
+            .collect();
+        let changed = if changed.is_empty() { String::new() } else { format!(": {}", changed.join(", ")) };
         order.push(format!(
-            "Set {attribute} to {LOW_LATENCY} and restart: it sets a group of settings at once. (The setup \
+            "Set {attribute} to {LOW_LATENCY} and restart: it sets a group of settings at once{changed}. (The setup \
              menus need no restart here. Over Redfish a pending value that is overwritten is never applied.)"
         ));
     }
-    if !unlock(facts, settings).is_empty() {
+    if let Some(custom) = unlock(facts, settings).get(attribute).map(shown) {
+        let next = if facts.vendor == Some(Vendor::Hpe) {
+            "Change the others together with it."
+        } else {
+            "Restart, then change what it unlocks."
+        };
         order.push(format!(
-            "Set {attribute} to {CUSTOM}: it keeps the current values and unlocks each of them. Change the \
-             others together with it."
+            "Set {attribute} to {custom}: it keeps the current values and unlocks each of them. {next}"
         ));
     }
     order
 }
 
-/// The body in the service's format: HPE and the standard both use `Attributes`. The apply time "at the next
+/// A request in the service's format: HPE and the standard both use `Attributes`. The apply time "at the next
 /// reset" is included only if the service supports it.
-fn request(facts: &BiosFacts, attributes: &Attributes) -> Request {
+fn request(facts: &BiosFacts, before: &Attributes, attributes: &Attributes) -> Request {
     let mut body = json!({ "Attributes": attributes });
     if let (true, Some(members)) = (facts.takes_apply_time, body.as_object_mut()) {
         members.insert("@Redfish.SettingsApplyTime".into(), json!({ "ApplyTime": "OnReset" }));
     }
-    Request { method: "PATCH", uri: facts.settings_uri.clone(), body, then: RESTART }
+    let follows = side_effects(facts, before, attributes);
+    Request { method: "PATCH", uri: facts.settings_uri.clone(), body, follows, then: RESTART }
 }
 
-/// The restore requests. First the settings that the steps changed and the old settings lock, while they are
-/// unlocked. Then the old profile, which sets what it controls. Then, after a restart, the remaining settings
-/// without the locked ones, which a service rejects.
-fn restore(facts: &BiosFacts, steps_there: &[Request]) -> Vec<Request> {
-    let effects = facts.effects(&facts.active);
-    let profile = profile_attribute(facts);
-    let old = profile.and_then(|attribute| facts.active.get_key_value(attribute));
-    let documented = rows().flat_map(|row| judge::names(facts, row)).filter(|name| name.needs_custom);
-    let held_by_document: Vec<&str> = match old {
-        Some((_, value)) if facts.registry.is_none() && shown(value) != CUSTOM => {
-            documented.map(|name| name.attribute).collect()
-        }
-        _ => Vec::new(),
+/// What a change makes of other attributes, beyond what the settings before it made of them.
+fn side_effects(facts: &BiosFacts, before: &Attributes, change: &Attributes) -> Vec<SideEffect> {
+    let mut then = before.clone();
+    then.extend(change.clone());
+    let old = facts.effects(before).forced;
+    let forced = facts.effects(&then).forced.into_iter().filter(|(name, by)| old.get(name) != Some(by));
+    let effect = |(attribute, (after, by)): (String, (Value, String))| {
+        let before = then.get(&attribute).filter(|before| **before != after)?.clone();
+        Some(SideEffect { attribute, before, after, by })
     };
+    forced.filter_map(effect).collect()
+}
+
+/// The settings after a change.
+fn after(facts: &BiosFacts, before: &Attributes, change: &Attributes) -> Attributes {
+    let mut settings = before.clone();
+    settings.extend(change.clone());
+    let follows = side_effects(facts, before, change);
+    settings.extend(follows.into_iter().map(|effect| (effect.attribute, effect.after)));
+    settings
+}
+
+fn is_of_profile(facts: &BiosFacts, request: &Request) -> bool {
+    profile_attribute(facts).is_some_and(|name| request.body["Attributes"].get(name).is_some())
+}
+
+/// The attributes that these settings lock, by the registry or, without one, by what the vendor documents, each with
+/// the one that locks it.
+pub(super) fn locked(facts: &BiosFacts, settings: &Attributes) -> BTreeMap<String, String> {
+    let mut locked = facts.effects(settings).locked;
+    let Some(profile) = profile_attribute(facts) else { return locked };
+    if is_custom(facts, settings) {
+        return locked;
+    }
     let entry = |name: &str| facts.registry.as_ref().and_then(|registry| registry.entries.get(name));
-    let is_writable = |(name, value): &(&String, &Value)| {
+    let is_closed =
+        |name: &&str| facts.registry.is_none() || entry(name).is_some_and(|entry| entry.is_read_only);
+    let documented = rows().flat_map(|row| judge::names(facts, row)).filter(|names| names.needs_custom);
+    let found = documented.filter_map(|names| judge::find(facts, names)).map(|(name, _)| name);
+    for name in found.filter(is_closed) {
+        locked.entry(name.to_owned()).or_insert_with(|| profile.to_owned());
+    }
+    locked
+}
+
+/// Splits a change into requests. HPE's controllers accept a profile together with what it unlocks; with others
+/// the profile comes first.
+fn in_order(
+    facts: &BiosFacts,
+    settings: &Attributes,
+    change: Attributes,
+    unlocked: &Attributes,
+) -> Vec<Attributes> {
+    let closed = locked(facts, settings);
+    let is_first = |name: &String| {
+        facts.vendor == Some(Vendor::Hpe) || unlocked.is_empty() || !closed.contains_key(name)
+    };
+    let (first, later): (Attributes, Attributes) = change.into_iter().partition(|(name, _)| is_first(name));
+    [first, later].into_iter().filter(|change| !change.is_empty()).collect()
+}
+
+/// The requests that bring a server from its settings `now` to others, and what they cannot restore. First, while
+/// they are unlocked, the settings that the target's own profile locks. Then its profile, which sets what it
+/// controls. Then, after a restart, the remaining settings.
+pub(super) fn restore(
+    facts: &BiosFacts,
+    now: &Attributes,
+    target: &Attributes,
+) -> (Vec<Request>, Vec<LeftOutRow>) {
+    let registry = facts.registry.as_ref();
+    let is_writable = |name: &String, value: &Value| {
         !value.is_null()
             && !is_secret(name)
-            && !entry(name).is_some_and(|entry| entry.is_read_only)
-            && !effects.locked.contains_key(*name)
-            && !held_by_document.contains(&name.as_str())
+            && !registry.is_some_and(|registry| registry.is_always_read_only(name))
     };
-    let mut rest: Attributes =
-        facts.active.iter().filter(is_writable).map(|(name, value)| (name.clone(), value.clone())).collect();
-    let is_changed =
-        |name: &String| steps_there.iter().any(|step| step.body["Attributes"].get(name).is_some());
-    let held: Attributes = facts
-        .active
-        .iter()
-        .filter(|(name, _)| effects.locked.contains_key(*name) && is_changed(name))
-        .map(|(name, value)| (name.clone(), value.clone()))
-        .collect();
+    let wanted = target.iter().filter(|(name, value)| is_writable(name, value));
+    let wanted: Attributes = wanted.map(|(name, value)| (name.clone(), value.clone())).collect();
+    let differing = |state: &Attributes, is_meant: &dyn Fn(&String) -> bool| -> Attributes {
+        let differs = |name: &String, value: &Value| state.get(name).is_none_or(|now| !is_same(now, value));
+        let meant = wanted.iter().filter(|(name, value)| is_meant(name) && differs(name, value));
+        meant.map(|(name, value)| (name.clone(), value.clone())).collect()
+    };
+    let then = locked(facts, target);
+    let profile = profile_attribute(facts).and_then(|name| Some((name, wanted.get(name)?)));
+    let mut state = now.clone();
     let mut steps = Vec::new();
-    if !held.is_empty() {
-        steps.push(Request { then: IF_APPLIED, ..request(facts, &held) });
+    let mut push = |state: &mut Attributes, change: Attributes, then: &'static str| {
+        if !change.is_empty() {
+            steps.push(Request { then, ..request(facts, state, &change) });
+            *state = after(facts, state, &change);
+        }
+    };
+    if let Some((name, value)) = profile.filter(|(name, value)| now.get(*name) != Some(value)) {
+        let mut held = differing(&state, &|name| then.contains_key(name));
+        let closed = locked(facts, &state);
+        if held.keys().any(|name| closed.contains_key(name)) {
+            let custom = unlock(facts, &state);
+            push(&mut state, custom, IF_APPLIED);
+        }
+        let closed = locked(facts, &state);
+        held.retain(|held, _| held != name && !closed.contains_key(held));
+        push(&mut state, held, IF_APPLIED);
+        push(&mut state, Attributes::from([(name.to_owned(), value.clone())]), RESTART);
     }
-    if let Some((attribute, value)) = old.filter(|(_, value)| shown(value) != CUSTOM) {
-        rest.remove(attribute);
-        steps.push(request(facts, &Attributes::from([(attribute.clone(), value.clone())])));
-    }
-    steps.push(request(facts, &rest));
-    steps
+    let closed = locked(facts, &state);
+    let rest = differing(&state, &|name| !then.contains_key(name) && !closed.contains_key(name));
+    push(&mut state, rest, RESTART);
+    let lost = differing(&state, &|_| true).into_iter().map(|(name, value)| {
+        let is = state.get(&name).map_or_else(|| "unknown".to_owned(), shown);
+        let holder = closed.get(&name).or(then.get(&name)).map_or("another setting", String::as_str);
+        let why = format!("it was {}, will be {is}, and {holder} controls it", shown(&value));
+        LeftOutRow { id: id_of(facts, &name).unwrap_or_default().into(), attribute: name, why }
+    });
+    let lost = lost.collect();
+    (steps, lost)
+}
+
+/// The values of a row that do harm.
+fn weak_values(row: &Row) -> Vec<String> {
+    row.weakens.iter().map(|weak| (*weak).to_owned()).collect()
 }
 
 /// True for attributes whose values are passwords, hashes of them and similar, which no file may contain.
 pub(super) fn is_secret(attribute: &str) -> bool {
     let attribute = attribute.to_ascii_lowercase();
-    ["password", "secret", "passphrase"].iter().any(|word| attribute.contains(word))
+    ["password", "passwd", "pwd", "passphrase", "secret", "sha256", "salt"]
+        .iter()
+        .any(|word| attribute.contains(word))
+}
+
+/// A saved resource without the values of attributes that are secret by name; unchanged if it has none.
+pub fn without_secrets(json: &[u8]) -> Cow<'_, [u8]> {
+    let Ok(mut resource) = serde_json::from_slice::<Value>(json) else { return Cow::Borrowed(json) };
+    let attributes = resource.get_mut("Attributes").and_then(Value::as_object_mut).into_iter().flatten();
+    let secrets = attributes.filter(|(name, value)| is_secret(name) && !value.is_null());
+    let count = secrets.map(|(_, value)| *value = Value::Null).count();
+    if count == 0 { Cow::Borrowed(json) } else { Cow::Owned(resource.to_string().into_bytes()) }
 }

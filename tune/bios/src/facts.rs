@@ -1,7 +1,8 @@
 //! A service's facts about one server's BIOS settings.
 
 use super::{
-    registry::{Effects, Registry},
+    meaning::folded,
+    registry::{Effects, Registry, RegistryEntry},
     table::Vendor,
 };
 use serde::Serialize;
@@ -41,6 +42,11 @@ pub struct BiosFacts {
     pub registry: Option<Registry>,
     /// Attributes that the service rejected when changes were last applied, with its message ID.
     pub refused: BTreeMap<String, String>,
+    /// Attributes by the letters and digits of their labels: the names in the registry's menus, and names that
+    /// follow such a label.
+    pub labels: BTreeMap<String, String>,
+    /// Attributes whose value is no scalar, each with what was found instead.
+    pub unreadable: BTreeMap<String, String>,
     pub warnings: Vec<String>,
 }
 
@@ -55,8 +61,34 @@ impl BiosFacts {
         after
     }
 
+    /// The attributes by their labels. If several have one label, the first that can be changed counts.
+    pub(super) fn label(&mut self) {
+        let registry = self.registry.as_ref().map(|registry| &registry.entries);
+        let mut shown: Vec<(&String, &RegistryEntry)> =
+            registry.into_iter().flatten().filter(|(name, _)| self.active.contains_key(*name)).collect();
+        shown.sort_by_key(|(_, entry)| entry.is_read_only);
+        let displayed =
+            shown.into_iter().filter_map(|(name, entry)| Some((entry.display_name.as_deref()?, name)));
+        let named = self.active.keys().flat_map(|name| label_parts(name).map(move |part| (part, name)));
+        let mut labels = BTreeMap::new();
+        for (label, name) in displayed.chain(named) {
+            labels.entry(folded(label)).or_insert_with(|| name.clone());
+        }
+        labels.remove("");
+        self.labels = labels;
+    }
+
     /// The effects of the registry's dependencies on these settings; none without a registry.
     pub fn effects(&self, settings: &Attributes) -> Effects {
         self.registry.as_ref().map(|registry| registry.effects(settings)).unwrap_or_default()
     }
+}
+
+/// The parts of a name that can be a label: `SMTControl` of `SMTControl_00CB` (Supermicro), `SMTMode` of
+/// `Processors_SMTMode` (Lenovo), and the whole.
+pub(super) fn label_parts(name: &str) -> impl Iterator<Item = &str> {
+    let is_tag = |tag: &str| tag.len() == 4 && tag.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let untagged = name.rsplit_once('_').filter(|(_, tag)| is_tag(tag)).map(|(label, _)| label);
+    let after_menu = name.split_once('_').map(|(_, label)| label);
+    untagged.or(after_menu).into_iter().chain([name])
 }

@@ -1,62 +1,75 @@
 //! One row: its attribute, the meaning of the value, and a comparison with the wanted one.
 
 use super::{
-    facts::{Attributes, BiosFacts},
-    meaning::{number, same_value, shown, switch},
+    facts::{BiosFacts, label_parts},
+    meaning::{folded, number, same_value, shown, switch},
     registry::RegistryEntry,
-    table::{Row, VendorAttribute},
+    table::{AttributeNames, Row, Vendor},
 };
 use lowlat_host::Profile;
-use lowlat_settings::{Setting, Want};
+use lowlat_settings::{Makers, Setting, Want};
 use serde_json::Value;
-
-/// The attribute with this name, as the service spells it. Supermicro ends names in `_` and four hexadecimal
-/// digits.
-pub(super) fn find<'a>(attributes: &'a Attributes, name: &VendorAttribute) -> Option<(&'a str, &'a Value)> {
-    if let Some((attribute, value)) = attributes.get_key_value(name.attribute) {
-        return Some((attribute, value));
-    }
-    if name.vendor != super::Vendor::Supermicro {
-        return None;
-    }
-    let prefix = format!("{}_", name.attribute);
-    let is_tag = |rest: &str| rest.len() == 4 && rest.bytes().all(|byte| byte.is_ascii_hexdigit());
-    let mut candidates = attributes.range(prefix.clone()..).take_while(|(key, _)| key.starts_with(&prefix));
-    let found = candidates.find(|(key, _)| key.strip_prefix(&prefix).is_some_and(is_tag))?;
-    Some((found.0.as_str(), found.1))
-}
 
 /// The attribute of a row on this server.
 pub(super) struct RowAttribute<'a> {
     pub attribute: &'a str,
     pub active: &'a Value,
-    /// The name in the table; `None` if it was found only through the registry's menu name.
-    pub name: Option<&'static VendorAttribute>,
+    /// The names in the table that it has; `None` if it was found only through the registry's menu name.
+    pub names: Option<&'static AttributeNames>,
     pub entry: Option<&'a RegistryEntry>,
 }
 
-/// The names to search for on this server.
-pub(super) fn names(facts: &BiosFacts, row: &Row) -> Vec<&'static VendorAttribute> {
-    let is_of = |name: &&VendorAttribute| facts.vendor.is_none_or(|vendor| vendor == name.vendor);
-    row.names.iter().filter(is_of).collect()
+/// The names of a row that this server should have: its vendor's own, and labels unless the vendor has names of
+/// its own for everything. Those of every vendor if it is unknown.
+pub(super) fn names(facts: &BiosFacts, row: &Row) -> Vec<&'static AttributeNames> {
+    let is_meant = |names: &&AttributeNames| match (facts.vendor, names.vendor) {
+        (Some(vendor), None) => !vendor.has_own_names(),
+        // The maker is known, and none of those with names in the table.
+        (None, Some(_)) => facts.server.manufacturer.is_none(),
+        (vendor, named) => vendor.is_none() || vendor == named,
+    };
+    row.names.iter().filter(is_meant).collect()
 }
 
-/// Finds the attribute: by the vendor's names, otherwise by the name in the registry's menus.
+/// The names of a row as words, for messages.
+pub(super) fn words(facts: &BiosFacts, row: &Row) -> Vec<&'static str> {
+    names(facts, row).into_iter().flat_map(|names| names.names).copied().collect()
+}
+
+/// Finds the attribute: by the names that this server should have, otherwise by labels and the names of other
+/// vendors, otherwise by the name in HPE's menus.
 pub(super) fn carrier<'a>(facts: &'a BiosFacts, row: &Row, setting: &Setting) -> Option<RowAttribute<'a>> {
-    let entry_of =
-        |attribute: &str| facts.registry.as_ref().and_then(|registry| registry.entries.get(attribute));
-    for name in names(facts, row) {
-        if let Some((attribute, active)) = find(&facts.active, name) {
-            return Some(RowAttribute { attribute, active, name: Some(name), entry: entry_of(attribute) });
-        }
+    let expected = names(facts, row);
+    let is_other = |names: &&AttributeNames| !expected.iter().any(|one| std::ptr::eq(*one, *names));
+    let (labels, vendors): (Vec<_>, Vec<_>) =
+        row.names.iter().filter(is_other).partition(|names| names.vendor.is_none());
+    let mut all = expected.iter().copied().chain(labels).chain(vendors);
+    if let Some((names, (attribute, active))) = all.find_map(|names| Some((names, find(facts, names)?))) {
+        return Some(RowAttribute { attribute, active, names: Some(names), entry: entry(facts, attribute) });
     }
-    let registry = facts.registry.as_ref()?;
-    let is_shown_so = |entry: &RegistryEntry| {
-        entry.display_name.as_deref().is_some_and(|display| same_value(display, setting.name))
+    let name = row.menu_name.unwrap_or(setting.name);
+    let (attribute, active) =
+        labelled(facts, name).filter(|(attribute, _)| entry(facts, attribute).is_some())?;
+    Some(RowAttribute { attribute, active, names: None, entry: entry(facts, attribute) })
+}
+
+fn entry<'a>(facts: &'a BiosFacts, attribute: &str) -> Option<&'a RegistryEntry> {
+    facts.registry.as_ref()?.entries.get(attribute)
+}
+
+/// The attribute with one of these names.
+pub(super) fn find<'a>(facts: &'a BiosFacts, names: &AttributeNames) -> Option<(&'a str, &'a Value)> {
+    let named = |name: &str| match names.vendor {
+        // The case of tokens differs between generations.
+        Some(Vendor::Cisco) | None => labelled(facts, name),
+        Some(_) => facts.active.get_key_value(name).map(|(attribute, value)| (attribute.as_str(), value)),
     };
-    let (attribute, entry) = registry.entries.iter().find(|(_, entry)| is_shown_so(entry))?;
-    let (attribute, active) = facts.active.get_key_value(attribute)?;
-    Some(RowAttribute { attribute, active, name: None, entry: Some(entry) })
+    names.names.iter().find_map(|name| named(name))
+}
+
+fn labelled<'a>(facts: &'a BiosFacts, label: &str) -> Option<(&'a str, &'a Value)> {
+    let attribute = facts.labels.get(&folded(label))?;
+    facts.active.get_key_value(attribute).map(|(attribute, value)| (attribute.as_str(), value))
 }
 
 impl RowAttribute<'_> {
@@ -64,17 +77,31 @@ impl RowAttribute<'_> {
     /// "Enabled" can mean off; otherwise its own text and its name in menus.
     fn meanings(&self, value: &Value) -> Vec<String> {
         let raw = shown(value);
-        let spelled = self.name.into_iter().flat_map(|name| name.spellings);
-        let words: Vec<String> =
-            spelled.filter(|(spelling, _)| *spelling == raw).map(|(_, word)| (*word).to_owned()).collect();
-        if !words.is_empty() {
-            return words;
-        }
+        let raw = self.without_prefix(&raw).to_owned();
         let menu = self.entry.into_iter().flat_map(|entry| &entry.values);
-        let mut meanings: Vec<String> =
-            menu.filter(|(name, _)| *name == raw).map(|(_, display)| display.clone()).collect();
-        meanings.push(raw);
-        meanings
+        let shown =
+            menu.filter(|(name, _)| self.without_prefix(name) == raw).map(|(_, display)| display.clone());
+        let texts: Vec<String> = [raw.clone()].into_iter().chain(shown).collect();
+        let spelled = self.names.map(|names| names.spellings).unwrap_or_default();
+        let word = |text: &String| spelled.iter().find(|(spelling, _)| is_spelling(spelling, text));
+        match texts.iter().find_map(word) {
+            Some((_, word)) => vec![(*word).to_owned()],
+            None => texts,
+        }
+    }
+
+    /// A value without the attribute's name, which some services put before each value.
+    fn without_prefix<'v>(&self, value: &'v str) -> &'v str {
+        let bare = |part: &str| value.strip_prefix(part).filter(|rest| !rest.is_empty());
+        let rest = label_parts(self.attribute).find_map(bare);
+        rest.map_or(value, |rest| rest.strip_prefix('_').unwrap_or(rest))
+    }
+
+    /// A value as this service writes it, with the prefix of the current one.
+    fn with_prefix(&self, value: &str) -> String {
+        let active = shown(self.active);
+        let prefix = active.strip_suffix(self.without_prefix(&active)).unwrap_or_default();
+        format!("{prefix}{value}")
     }
 
     /// True if a value means one of the wanted ones.
@@ -85,8 +112,10 @@ impl RowAttribute<'_> {
 
     /// The values that this firmware offers, if known and none of them is wanted.
     pub fn offers_others(&self, wanted: &[String]) -> Option<Vec<String>> {
-        let listed = self.entry.into_iter().flat_map(|entry| &entry.values).map(|(name, _)| name.clone());
-        let spellings = self.name.map(|name| name.spellings).unwrap_or_default();
+        let listed = self.entry.into_iter().flat_map(|entry| &entry.values);
+        let shows_menu = self.shows_menu();
+        let listed = listed.map(|(name, display)| if shows_menu { display.clone() } else { name.clone() });
+        let spellings = self.names.map(|names| names.spellings).unwrap_or_default();
         let whole = spellings.iter().any(|(spelling, word)| spelling == word);
         let spelled = spellings.iter().filter(|_| whole).map(|(spelling, _)| (*spelling).to_owned());
         let mut offered: Vec<String> = listed.collect();
@@ -98,15 +127,24 @@ impl RowAttribute<'_> {
             .then_some(offered)
     }
 
+    /// True if values are the texts of menus, while the registry numbers them (Supermicro).
+    fn shows_menu(&self) -> bool {
+        let listed = self.entry.map(|entry| entry.values.as_slice()).unwrap_or_default();
+        let active = shown(self.active);
+        !listed.iter().any(|(name, _)| *name == active)
+            && listed.iter().any(|(_, display)| *display == active)
+    }
+
     /// The value to write for a wanted one, or the reason why there is none.
     pub fn to_write(&self, wanted: &[String]) -> Result<Value, String> {
         let listed = self.entry.map(|entry| entry.values.as_slice()).unwrap_or_default();
+        let shows_menu = self.shows_menu();
         for wanted in wanted {
             let candidate = |name: &&(String, String)| {
                 self.meets(&Value::String(name.0.clone()), std::slice::from_ref(wanted))
             };
-            if let Some((name, _)) = listed.iter().find(candidate) {
-                return Ok(Value::String(name.clone()));
+            if let Some((name, display)) = listed.iter().find(candidate) {
+                return Ok(self.typed(if shows_menu { display } else { name }));
             }
             if listed.is_empty()
                 && let Some(value) = self.unlisted(wanted)
@@ -123,6 +161,18 @@ impl RowAttribute<'_> {
         })
     }
 
+    /// The wanted values as this firmware spells them, without those that it does not offer.
+    pub fn spelled(&self, wanted: &[String]) -> Vec<String> {
+        let mut spelled: Vec<String> = Vec::new();
+        for value in wanted.iter().filter_map(|one| self.to_write(std::slice::from_ref(one)).ok()) {
+            let value = shown(&value);
+            if !spelled.contains(&value) {
+                spelled.push(value);
+            }
+        }
+        spelled
+    }
+
     /// A spelling if no list of values is known: of the same kind as the current value.
     fn unlisted(&self, wanted: &str) -> Option<Value> {
         match self.active {
@@ -132,14 +182,26 @@ impl RowAttribute<'_> {
             }
             _ => {}
         }
-        let spellings = self.name.map(|name| name.spellings).unwrap_or_default();
+        let spellings = self.names.map(|names| names.spellings).unwrap_or_default();
         let spelled = spellings.iter().find(|(_, word)| same_value(word, wanted));
         // Other words are used unchanged if they can be values and the table does not mark its list as
         // complete.
         let is_whole = spellings.iter().any(|(spelling, word)| spelling == word);
         let is_plain =
             !is_whole && !wanted.contains(' ') && spellings.iter().all(|(spelling, _)| *spelling != wanted);
-        spelled.map(|(spelling, _)| Value::from(*spelling)).or_else(|| is_plain.then(|| Value::from(wanted)))
+        let plain = || is_plain.then_some(wanted);
+        let spelled = spelled.map(|(spelling, _)| *spelling).or_else(plain)?;
+        Some(Value::from(self.with_prefix(spelled)))
+    }
+
+    /// A listed value in the type of the current one.
+    fn typed(&self, listed: &str) -> Value {
+        let typed = match self.active {
+            Value::Bool(_) => switch(listed).map(Value::Bool),
+            Value::Number(_) => number(listed).and_then(|number| i64::try_from(number).ok()).map(Value::from),
+            _ => None,
+        };
+        typed.unwrap_or_else(|| Value::from(listed))
     }
 
     fn in_bounds(&self, value: Value) -> Result<Value, String> {
@@ -170,10 +232,30 @@ pub(super) fn wanted_values(
     }
 }
 
-/// "AMD EPYC 7F32 8-Core Processor": four characters that start with 7 and end with 2.
+/// True if only one maker's processors have a setting, and this processor is known to be another's.
+pub(super) fn is_of_another_maker(setting: &Setting, processor: Option<&str>) -> bool {
+    let is = |names: [&str; 2]| processor.is_some_and(|model| names.iter().any(|name| model.contains(name)));
+    let (is_amd, is_intel) = (is(["AMD", "EPYC"]), is(["Intel", "Xeon"]));
+    match setting.needs.makers {
+        Makers::All => false,
+        Makers::Amd => processor.is_some() && !is_amd,
+        Makers::Intel => processor.is_some() && !is_intel,
+        Makers::NotAmd => is_amd,
+    }
+}
+
+/// "AMD EPYC 7F32 8-Core Processor": four characters that start with 7 and end with 2, and a P for one socket.
 pub(super) fn is_epyc_7002(model: &str) -> bool {
-    let is_number = |word: &str| word.len() == 4 && word.starts_with('7') && word.ends_with('2');
+    let is_number = |word: &str| {
+        let number = word.strip_suffix('P').unwrap_or(word);
+        number.len() == 4 && number.starts_with('7') && number.ends_with('2')
+    };
     model.contains("EPYC") && model.split_whitespace().any(is_number)
+}
+
+/// True if a value is spelled so. A value of the registry's menu has the same letters and digits.
+fn is_spelling(spelling: &str, value: &str) -> bool {
+    spelling == value || folded(spelling) == folded(value)
 }
 
 /// True if a wanted value does the harm that the catalogue names.
@@ -191,6 +273,8 @@ mod tests {
         let setting = CATALOGUE.find("firmware.maximum_memory_bus_frequency").unwrap();
         let wanted = |model| wanted_values(setting, Profile::Trading, model);
         assert_eq!(wanted(Some("AMD EPYC 7F32 8-Core Processor")), Some(vec!["2933 MT/s".to_owned()]));
+        assert_eq!(wanted(Some("AMD EPYC 7302P 16-Core Processor")), Some(vec!["2933 MT/s".to_owned()]));
+        assert_eq!(wanted(Some("AMD EPYC 7313P 16-Core Processor")), Some(vec!["Auto".to_owned()]));
         assert_eq!(wanted(Some("AMD EPYC 7763 64-Core Processor")), Some(vec!["Auto".to_owned()]));
         assert_eq!(wanted(None), None);
         assert_eq!(wanted_values(setting, Profile::Guide57037, None), Some(vec!["Auto".to_owned()]));

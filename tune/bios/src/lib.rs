@@ -27,7 +27,7 @@ mod tests;
 pub use audit::{BiosAudit, BiosCounts, BiosFinding, BiosVerdict};
 pub use change::{AttributeChange, BiosChange, Waiting};
 pub use error::BiosError;
-pub use export::{BiosExport, LeftOutRow, Request};
+pub use export::{BiosExport, LeftOutRow, Request, SideEffect, without_secrets};
 pub use facts::{Attributes, BiosFacts, Server};
 pub use meaning::{same_value, shown};
 pub use reader::{BYTES_MAX, BiosReader};
@@ -35,10 +35,8 @@ pub use registry::{Dependency, Effects, Registry, RegistryEntry};
 pub use sheet::{BiosSheet, SheetMenu, SheetRow};
 pub use table::Vendor;
 
-/// True if this setting is exported only if its risk is accepted, because the profile wants a value that weakens
-/// security or the handling of memory errors. `None` if no BIOS setting has this ID.
-pub fn needs_accepted_risk(id: &str, profile: lowlat_host::Profile) -> Option<bool> {
-    let row = table::rows().find(|row| row.id == id)?;
-    let setting = lowlat_catalogue::CATALOGUE.find(id)?;
-    Some(judge::is_weakening(row, &judge::wanted_values(setting, profile, None).unwrap_or_default()))
+/// True if a value of this setting weakens security or the handling of memory errors: a profile, or the workload
+/// profile that is chosen first, sets it only if its risk is accepted. `None` if no BIOS setting has this ID.
+pub fn needs_accepted_risk(id: &str) -> Option<bool> {
+    table::rows().find(|row| row.id == id).map(|row| !row.weakens.is_empty())
 }

@@ -43,7 +43,7 @@ pub(super) fn number(text: &str) -> Option<i128> {
 }
 
 /// Letters and digits in lower case.
-fn folded(text: &str) -> String {
+pub(super) fn folded(text: &str) -> String {
     text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 

@@ -5,7 +5,7 @@ use super::{
     error::parse,
     facts::{Attributes, BiosFacts, Server},
     registry,
-    shape::Place,
+    shape::{Place, described},
     table::{Vendor, rows},
 };
 use serde_json::{Map, Value};
@@ -25,6 +25,7 @@ const NESTING_MAX: usize = 4;
 pub struct BiosReader {
     files: Vec<String>,
     resources: Vec<Resource>,
+    warnings: Vec<String>,
 }
 
 #[derive(Debug)]
@@ -70,6 +71,16 @@ impl BiosReader {
         Ok(())
     }
 
+    /// Adds the content of a file that should hold the registry. Without a registry the audit shows less, so a
+    /// file that holds none is a warning.
+    pub fn add_registry(&mut self, file: &str, bytes: &[u8]) {
+        if let Err(error) = self.add(file, bytes) {
+            let cause = error.to_string();
+            let cause = cause.lines().next().unwrap_or_default();
+            self.warnings.push(format!("The attribute registry could not be read: {cause}."));
+        }
+    }
+
     /// Finds the resources in a document; containers are lists, and objects that are not resources
     /// themselves.
     fn collect(&mut self, place: &Place<'_>, uri: Option<&str>, depth: usize) -> Result<(), BiosError> {
@@ -79,7 +90,7 @@ impl BiosReader {
                     self.collect(&item, None, depth + 1)?;
                 }
             }
-            Value::Object(members) => match kind(place, members)? {
+            Value::Object(members) => match kind(place.file, members)? {
                 Some(kind) => self.push(place, uri, kind)?,
                 None if !members.contains_key("@odata.type") && depth < NESTING_MAX => {
                     for (name, member) in members {
@@ -101,7 +112,7 @@ impl BiosReader {
         self.resources.push(Resource {
             file: place.file.to_owned(),
             path: place.path.clone(),
-            uri: place.text_member("@odata.id")?.or(uri).map(str::to_owned),
+            uri: text(place.value, "@odata.id").or(uri).map(str::to_owned),
             kind,
             body: place.value.clone(),
         });
@@ -110,17 +121,15 @@ impl BiosReader {
 
     /// Converts everything that was read to facts.
     pub fn finish(self) -> Result<BiosFacts, BiosError> {
-        let mut settings_uri = None;
-        for resource in self.resources.iter().filter(|resource| resource.kind == Kind::Settings) {
-            settings_uri = settings_uri.or(settings_object(resource)?);
-        }
+        let settings = self.resources.iter().filter(|resource| resource.kind == Kind::Settings);
+        let settings_uri = settings.map(|resource| &resource.body).find_map(settings_object);
         let (mut active, mut pending) = (None, None);
         let (mut registry, mut system) = (None, None);
         for resource in &self.resources {
             let (slot, what) = match resource.kind {
                 Kind::Registry => (&mut registry, "an attribute registry"),
                 Kind::System => (&mut system, "a ComputerSystem resource"),
-                Kind::Settings if is_pending(resource, settings_uri.as_deref())? => {
+                Kind::Settings if is_pending(resource, settings_uri.as_deref()) => {
                     (&mut pending, "pending BIOS settings")
                 }
                 Kind::Settings => (&mut active, "active BIOS settings"),
@@ -140,56 +149,57 @@ impl BiosReader {
                 self.files.join(", ")
             )));
         };
-        let server = system.map(server).transpose()?.unwrap_or_default();
-        facts(active, pending, registry, server, settings_uri)
+        let server = system.map(|system| server(&system.body)).unwrap_or_default();
+        let mut facts = facts(active, pending, registry, server, settings_uri)?;
+        facts.warnings.splice(0..0, self.warnings);
+        Ok(facts)
     }
 }
 
 /// Kind of an object; `None` if it is not a relevant resource.
-fn kind(place: &Place<'_>, members: &Map<String, Value>) -> Result<Option<Kind>, BiosError> {
-    let odata_type = place.text_member("@odata.type")?;
-    let is_of = |name: &str| odata_type.is_none_or(|kind| kind.starts_with(name));
+fn kind(file: &str, members: &Map<String, Value>) -> Result<Option<Kind>, BiosError> {
+    let odata_type = members.get("@odata.type").and_then(Value::as_str);
+    let is_of = |name: &str| odata_type.is_some_and(|kind| kind.starts_with(name));
     if let Some(error) = members.get("error").and_then(Value::as_object) {
         let text = |name| error.get(name).and_then(Value::as_str);
         let message: String =
             text("message").or_else(|| text("code")).unwrap_or("no message").chars().take(200).collect();
         return Err(BiosError(format!(
-            "cannot use {}: it contains an error of the service instead of a resource: {message}\nhint: fetch it again with \
-             valid credentials",
-            place.file
+            "cannot use {file}: it contains an error of the service instead of a resource: {message}\nhint: fetch it again \
+             with valid credentials"
         )));
     }
-    Ok(if members.contains_key("RegistryEntries") && is_of("#AttributeRegistry.") {
+    let has = |name: &str, kind: &str| members.contains_key(name) && (odata_type.is_none() || is_of(kind));
+    Ok(if has("RegistryEntries", "#AttributeRegistry.") {
         Some(Kind::Registry)
-    } else if members.contains_key("Attributes") && is_of("#Bios.") {
+    } else if has("Attributes", "#Bios.") || is_of("#Bios.") {
+        // Without attributes it is a settings resource in which nothing is pending.
         Some(Kind::Settings)
-    } else if odata_type.is_some_and(|kind| kind.starts_with("#ComputerSystem.")) {
-        Some(Kind::System)
     } else {
-        None
+        is_of("#ComputerSystem.").then_some(Kind::System)
     })
 }
 
+/// A text member of an object, or the text at a JSON pointer.
+fn text<'a>(value: &'a Value, name: &str) -> Option<&'a str> {
+    if name.starts_with('/') { value.pointer(name)?.as_str() } else { value.get(name)?.as_str() }
+}
+
 /// `@Redfish.Settings.SettingsObject`: the address for changes.
-fn settings_object(resource: &Resource) -> Result<Option<String>, BiosError> {
-    let Some(settings) = resource.place().member("@Redfish.Settings") else { return Ok(None) };
-    settings.object("an object with SettingsObject")?;
-    let Some(object) = settings.member("SettingsObject") else { return Ok(None) };
-    let uri = object.required("@odata.id", "the address of the settings resource")?;
-    Ok(Some(uri.text("the address of the settings resource")?.to_owned()))
+fn settings_object(bios: &Value) -> Option<String> {
+    text(bios, "/@Redfish.Settings/SettingsObject/@odata.id").map(str::to_owned)
 }
 
 /// True if the resource contains settings that are pending a restart: another one names it as its settings object, or
 /// its own address or ID is a word such as "settings", as on iLO.
-fn is_pending(resource: &Resource, settings_uri: Option<&str>) -> Result<bool, BiosError> {
-    let place = resource.place();
+fn is_pending(resource: &Resource, settings_uri: Option<&str>) -> bool {
     let trimmed = |uri: &str| uri.trim_end_matches('/').to_ascii_lowercase();
     let is_name = |name: &str| matches!(name, "settings" | "pending" | "sd");
     if let Some(uri) = resource.uri.as_deref().map(trimmed) {
         let is_named = settings_uri.map(trimmed).is_some_and(|named| named == uri);
-        return Ok(is_named || uri.rsplit('/').next().is_some_and(is_name));
+        return is_named || uri.rsplit('/').next().is_some_and(is_name);
     }
-    Ok(place.text_member("Id")?.is_some_and(|id| is_name(&id.to_ascii_lowercase())))
+    text(&resource.body, "Id").is_some_and(|id| is_name(&id.to_ascii_lowercase()))
 }
 
 fn facts(
@@ -199,114 +209,149 @@ fn facts(
     server: Server,
     settings_uri: Option<String>,
 ) -> Result<BiosFacts, BiosError> {
-    let place = active.place();
-    let attributes = attributes(active)?;
+    let mut unreadable = BTreeMap::new();
+    let attributes = attributes(active, &mut unreadable)?;
     if attributes.is_empty() {
-        return Err(place.required("Attributes", "attributes")?.wrong("at least one attribute"));
+        let place = active.place().required("Attributes", "an object of attributes")?;
+        return Err(place.wrong("at least one attribute with a value"));
     }
+    let mut warnings = Vec::new();
+    let registry = registry.map(|resource| registry::read(&resource.place(), &mut warnings)).transpose()?;
     let mut facts = BiosFacts {
-        vendor: vendor(&place, &server, &attributes),
+        vendor: vendor(&active.body, &server, &attributes),
         server,
         uri: active.uri.clone(),
         settings_uri: settings_uri.or_else(|| pending.and_then(|resource| resource.uri.clone())),
-        takes_apply_time: takes_apply_time(&place)?,
+        takes_apply_time: takes_apply_time(&active.body),
         active: attributes,
-        pending: pending.map(self::attributes).transpose()?,
-        registry_name: place.text_member("AttributeRegistry")?.map(str::to_owned),
-        registry: registry.map(|resource| registry::read(&resource.place())).transpose()?,
-        refused: refused(&place)?,
+        pending: pending.map(|resource| pending_attributes(resource, &mut unreadable)).transpose()?,
+        registry_name: text(&active.body, "AttributeRegistry").map(str::to_owned),
+        registry: registry.flatten(),
+        refused: refused(&active.body),
+        labels: BTreeMap::new(),
+        unreadable,
         warnings: Vec::new(),
     };
+    facts.label();
     // A message about the last change may be on either resource.
     if let Some(resource) = pending {
-        facts.refused.extend(refused(&resource.place())?);
+        facts.refused.extend(refused(&resource.body));
     }
     if facts.settings_uri.is_none() && facts.vendor == Some(Vendor::Hpe) {
         let base = facts.uri.as_deref().unwrap_or("/redfish/v1/systems/1/bios").trim_end_matches('/');
         facts.settings_uri = Some(format!("{base}/settings/"));
     }
-    facts.warnings = warnings(&facts);
+    warnings.extend(self::warnings(&facts));
+    facts.warnings = warnings;
     Ok(facts)
 }
 
-fn attributes(resource: &Resource) -> Result<Attributes, BiosError> {
+/// The attributes of a resource. One whose value is no scalar goes to `unreadable`, with what was found.
+fn attributes(
+    resource: &Resource,
+    unreadable: &mut BTreeMap<String, String>,
+) -> Result<Attributes, BiosError> {
     let place = resource.place().required("Attributes", "an object of attributes")?;
     let members = place.object("an object of attributes")?;
     place.check_count(members.len(), "attributes")?;
-    let read = |(name, value)| Ok((String::clone(name), place.child(name, value).scalar()?.clone()));
-    members.iter().map(read).collect()
+    let mut attributes = Attributes::new();
+    for (name, value) in members {
+        if value.is_array() || value.is_object() {
+            unreadable.insert(name.clone(), described(value));
+        } else {
+            attributes.insert(name.clone(), value.clone());
+        }
+    }
+    Ok(attributes)
+}
+
+/// As [`attributes`], and none if the resource has no such member.
+fn pending_attributes(
+    resource: &Resource,
+    unreadable: &mut BTreeMap<String, String>,
+) -> Result<Attributes, BiosError> {
+    match resource.body.get("Attributes") {
+        None | Some(Value::Null) => Ok(Attributes::new()),
+        Some(_) => attributes(resource, unreadable),
+    }
 }
 
 /// True if `@Redfish.Settings.SupportedApplyTimes` contains OnReset.
-fn takes_apply_time(place: &Place<'_>) -> Result<bool, BiosError> {
-    let settings = place.member("@Redfish.Settings");
-    let Some(times) = settings.and_then(|settings| settings.member("SupportedApplyTimes")) else {
-        return Ok(false);
-    };
-    let times_wanted = "an array of apply times such as OnReset";
-    let mut takes = false;
-    for time in times.items(times_wanted)? {
-        takes |= time.text(times_wanted)? == "OnReset";
-    }
-    Ok(takes)
+fn takes_apply_time(bios: &Value) -> bool {
+    let times = bios.pointer("/@Redfish.Settings/SupportedApplyTimes").and_then(Value::as_array);
+    times.is_some_and(|times| times.iter().any(|time| time == "OnReset"))
 }
 
 /// Attributes that the last change named in its messages, except in those that report success or a required
 /// restart. iLO spells the member `MessageID`.
-fn refused(place: &Place<'_>) -> Result<BTreeMap<String, String>, BiosError> {
-    let settings = place.member("@Redfish.Settings");
-    let Some(messages) = settings.and_then(|settings| settings.member("Messages")) else {
-        return Ok(BTreeMap::new());
-    };
+fn refused(bios: &Value) -> BTreeMap<String, String> {
+    let messages = bios.pointer("/@Redfish.Settings/Messages").and_then(Value::as_array);
     let mut refused = BTreeMap::new();
-    for message in messages.items("an array of messages")? {
-        message.object("a message with MessageId and MessageArgs")?;
-        let id = message.text_member("MessageId")?.or(message.text_member("MessageID")?).unwrap_or_default();
+    for message in messages.into_iter().flatten() {
+        let id = text(message, "MessageId").or_else(|| text(message, "MessageID")).unwrap_or_default();
         let id = id.rsplit(['.', ':']).next().unwrap_or_default();
         if id.is_empty() || matches!(id, "Success" | "SystemResetRequired" | "ResetRequired") {
             continue;
         }
-        let Some(arguments) = message.member("MessageArgs") else { continue };
         // Some controllers put values among the names, as numbers.
-        for attribute in arguments.array("an array of texts")?.iter().filter_map(Value::as_str) {
+        let arguments = message.get("MessageArgs").and_then(Value::as_array);
+        for attribute in arguments.into_iter().flatten().filter_map(Value::as_str) {
             refused.insert(attribute.to_owned(), id.to_owned());
         }
     }
-    Ok(refused)
+    refused
 }
 
-fn server(resource: &Resource) -> Result<Server, BiosError> {
-    let place = resource.place();
-    let text = |name| place.text_member(name).map(|text| text.map(|text| text.trim().to_owned()));
-    let processors = place.member("ProcessorSummary");
-    let processor = processors.map(|summary| summary.text_member("Model").map(|m| m.map(str::to_owned)));
-    Ok(Server {
-        manufacturer: text("Manufacturer")?,
-        model: text("Model")?,
-        bios_version: text("BiosVersion")?,
-        processor: processor.transpose()?.flatten(),
-    })
+fn server(system: &Value) -> Server {
+    let text = |name| text(system, name).map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
+    Server {
+        manufacturer: text("Manufacturer"),
+        model: text("Model"),
+        bios_version: text("BiosVersion"),
+        processor: text("/ProcessorSummary/Model"),
+    }
 }
 
 /// The vendor of the firmware: according to the resources, otherwise from the existing names.
-fn vendor(place: &Place<'_>, server: &Server, attributes: &Attributes) -> Option<Vendor> {
-    let oem = place.member("Oem");
-    let maker = server.manufacturer.as_deref().unwrap_or_default();
+fn vendor(bios: &Value, server: &Server, attributes: &Attributes) -> Option<Vendor> {
+    let oem = bios.get("Oem");
     let says = |vendor: &Vendor| {
         let key = if *vendor == Vendor::Hpe { "Hpe" } else { vendor.word() };
-        oem.as_ref().is_some_and(|oem| oem.member(key).is_some()) || maker.starts_with(vendor.word())
-    };
-    let count = |vendor: Vendor| {
-        let names = rows().flat_map(|row| row.names).filter(|name| name.vendor == vendor);
-        names.filter(|name| super::judge::find(attributes, name).is_some()).count()
+        let maker = server.manufacturer.as_deref().unwrap_or_default().to_ascii_lowercase();
+        oem.is_some_and(|oem| oem.get(key).is_some())
+            || maker.starts_with(&vendor.word().to_ascii_lowercase())
+            || (*vendor == Vendor::Hpe && maker.starts_with("hewlett"))
     };
     if let Some(vendor) = Vendor::ALL.into_iter().find(says) {
         return Some(vendor);
     }
+    // The names of another maker are not asked: a server may have AMD's or Intel's.
+    if server.manufacturer.is_some() {
+        return None;
+    }
+    let names = |vendor| rows().flat_map(|row| row.names).filter(move |names| names.vendor == Some(vendor));
+    let count = |vendor: Vendor| {
+        let named = names(vendor).flat_map(|names| names.names);
+        named.filter(|name| attributes.contains_key(**name)).count()
+            + attributes.keys().filter(|name| is_styled(vendor, name)).count()
+    };
     let mut counts = Vendor::ALL.map(|vendor| (count(vendor), vendor));
     counts.sort_by_key(|(count, _)| std::cmp::Reverse(*count));
     let [(most, vendor), (next, _), ..] = counts;
     (most > next).then_some(vendor)
+}
+
+/// True if a vendor forms names so.
+fn is_styled(vendor: Vendor, name: &str) -> bool {
+    const MENUS: [&str; 5] = ["Processors_", "Memory_", "DevicesandIOPorts_", "Power_", "BootModes_"];
+    match vendor {
+        Vendor::Lenovo => MENUS.iter().any(|menu| name.starts_with(menu)),
+        Vendor::Supermicro => {
+            let tag = name.rsplit_once('_').map(|(_, tag)| tag);
+            tag.is_some_and(|tag| tag.len() == 4 && tag.bytes().all(|byte| byte.is_ascii_hexdigit()))
+        }
+        _ => false,
+    }
 }
 
 fn warnings(facts: &BiosFacts) -> Vec<String> {
@@ -333,6 +378,18 @@ fn warnings(facts: &BiosFacts) -> Vec<String> {
     }
     if facts.pending.is_none() {
         warnings.push("No settings resource was read: pending changes are unknown.".into());
+    }
+    if !facts.unreadable.is_empty() {
+        let named = facts.unreadable.iter().take(12).map(|(name, found)| format!("{name} ({found})"));
+        let more = if facts.unreadable.len() > 12 { ", ..." } else { "" };
+        let named = named.collect::<Vec<_>>().join(", ");
+        warnings.push(format!("Attributes whose value could not be read: {named}{more}."));
+    }
+    if let (None, Some(maker)) = (facts.vendor, &facts.server.manufacturer) {
+        warnings.push(format!(
+            "No attribute names of {maker} are known: attributes were found by the names of other makers and by \
+             their names in menus."
+        ));
     }
     let strange =
         facts.pending.iter().flatten().filter(|(name, _)| !facts.active.contains_key(*name)).count();

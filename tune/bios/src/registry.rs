@@ -5,7 +5,7 @@
 use super::{
     BiosError,
     facts::Attributes,
-    meaning::{number, shown},
+    meaning::{number, shown, switch},
     shape::Place,
 };
 use serde_json::Value;
@@ -15,8 +15,11 @@ use std::{cmp::Ordering, collections::BTreeMap};
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RegistryEntry {
     pub display_name: Option<String>,
-    /// The attribute can never be changed.
+    /// The attribute cannot be changed: never, or while another has its present value (Dell's registries show
+    /// the present state).
     pub is_read_only: bool,
+    /// Place in the setup menus: "./SystemBIOS/ProcessorOptions"; `None` if the registry does not name it.
+    pub menu_path: Option<String>,
     /// Values with their names in menus; empty if it is not an enumeration.
     pub values: Vec<(String, String)>,
     /// The values are integers.
@@ -34,6 +37,20 @@ struct Term {
     value: Value,
     /// The term is joined to the previous ones by "or" instead of "and".
     is_alternative: bool,
+}
+
+impl Condition {
+    fn of(word: &str) -> Option<Self> {
+        Some(match word {
+            "EQU" => Self::Alike(true),
+            "NEQ" => Self::Alike(false),
+            "GTR" => Self::Ordered(Ordering::is_gt),
+            "GEQ" => Self::Ordered(Ordering::is_ge),
+            "LSS" => Self::Ordered(Ordering::is_lt),
+            "LEQ" => Self::Ordered(Ordering::is_le),
+            _ => return None,
+        })
+    }
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -79,22 +96,35 @@ impl Registry {
         for dependency in self.dependencies.iter().filter(|dependency| dependency.holds(settings)) {
             let target = dependency.attribute.clone();
             let by = dependency.terms.first().map(|term| term.attribute.clone()).unwrap_or_default();
-            match (dependency.property.as_str(), &dependency.value) {
-                ("ReadOnly" | "GrayOut", Value::Bool(true)) => {
+            match dependency.property.as_str() {
+                property if LOCKS.contains(&property) && flag(&dependency.value) == Some(true) => {
                     effects.locked.insert(target, by);
                 }
-                ("ReadOnly" | "GrayOut", _) => {
+                property if LOCKS.contains(&property) => {
                     effects.locked.remove(&target);
                 }
-                ("CurrentValue", value) => {
-                    effects.forced.insert(target, (value.clone(), by));
+                "CurrentValue" => {
+                    effects.forced.insert(target, (dependency.value.clone(), by));
                 }
                 _ => {}
             }
         }
         effects
     }
+
+    /// True if an attribute is read-only whatever the others are: the registry marks it so, and no dependency
+    /// controls that.
+    pub fn is_always_read_only(&self, attribute: &str) -> bool {
+        let controls = |dependency: &Dependency| {
+            dependency.attribute == attribute && LOCKS.contains(&dependency.property.as_str())
+        };
+        self.entries.get(attribute).is_some_and(|entry| entry.is_read_only)
+            && !self.dependencies.iter().any(controls)
+    }
 }
+
+/// Properties that keep an attribute from being changed.
+const LOCKS: [&str; 3] = ["ReadOnly", "GrayOut", "Hidden"];
 
 impl Dependency {
     /// Terms are combined from left to right, as in the schema.
@@ -118,62 +148,92 @@ impl Term {
     }
 }
 
-pub(super) fn read(resource: &Place<'_>) -> Result<Registry, BiosError> {
-    let entries = resource.required("RegistryEntries", "an object with Attributes")?;
-    let attributes = entries.required("Attributes", "an array of attributes")?;
-    let mut registry = Registry { id: resource.text_member("Id")?.map(str::to_owned), ..Registry::default() };
-    attributes.check_count(attributes.array("an array of attributes")?.len(), "attributes")?;
-    for place in attributes.items("an array of attributes")? {
-        let name = place.required("AttributeName", "the attribute's name")?.text("the attribute's name")?;
-        registry.entries.insert(name.to_owned(), entry(&place)?);
-    }
-    if let Some(dependencies) = entries.member("Dependencies") {
-        dependencies.check_count(dependencies.array("an array of dependencies")?.len(), "dependencies")?;
-        for place in dependencies.items("an array of dependencies")? {
-            registry.dependencies.extend(dependency(&place)?);
+/// Reads a registry; `None` if it has no attributes. What has an unknown shape is left out, with a warning.
+pub(super) fn read(resource: &Place<'_>, warnings: &mut Vec<String>) -> Result<Option<Registry>, BiosError> {
+    let list = |name: &str| {
+        let entries = resource.member("RegistryEntries").and_then(|entries| entries.member(name));
+        entries.and_then(|place| Some((place.value.as_array()?.len(), place)))
+    };
+    let Some((count, attributes)) = list("Attributes").filter(|(count, _)| *count > 0) else {
+        warnings.push(format!("The attribute registry {} contains no attributes.", resource.file));
+        return Ok(None);
+    };
+    attributes.check_count(count, "attributes")?;
+    let id = resource.value.get("Id").and_then(Value::as_str).map(str::to_owned);
+    let mut registry = Registry { id, ..Registry::default() };
+    let mut strange = Vec::new();
+    for read in attributes.items("an array of attributes")?.map(|place| entry(&place)) {
+        match read {
+            Ok((name, entry)) => drop(registry.entries.insert(name, entry)),
+            Err(error) => strange.push(error),
         }
     }
-    Ok(registry)
+    warn(warnings, "attributes", &strange);
+    strange.clear();
+    if let Some((count, dependencies)) = list("Dependencies") {
+        dependencies.check_count(count, "dependencies")?;
+        for read in dependencies.items("an array of dependencies")?.map(|place| dependency(&place)) {
+            match read {
+                Ok(dependency) => registry.dependencies.extend(dependency),
+                Err(error) => strange.push(error),
+            }
+        }
+    }
+    warn(warnings, "dependencies", &strange);
+    Ok(Some(registry))
 }
 
-fn entry(place: &Place<'_>) -> Result<RegistryEntry, BiosError> {
+fn warn(warnings: &mut Vec<String>, what: &str, strange: &[BiosError]) {
+    if let Some(first) = strange.first() {
+        let count = strange.len();
+        warnings.push(format!(
+            "Left out of the registry's {what}, because of an unknown shape: {count}. First: {first}."
+        ));
+    }
+}
+
+fn entry(place: &Place<'_>) -> Result<(String, RegistryEntry), BiosError> {
+    let text = |name: &str| place.value.get(name).and_then(Value::as_str).map(str::to_owned);
+    let name = place.required("AttributeName", "the attribute's name")?.text("the attribute's name")?;
     let mut values = Vec::new();
     if let Some(list) = place.member("Value") {
         for value in list.items("an array of values")? {
-            let name = value.required("ValueName", "the value's name")?.text("the value's name")?;
-            let display = value.text_member("ValueDisplayName")?.unwrap_or(name);
-            values.push((name.to_owned(), display.to_owned()));
+            let name = shown(value.required("ValueName", "the value's name")?.scalar()?);
+            let display = value.value.get("ValueDisplayName").and_then(Value::as_str).unwrap_or(&name);
+            values.push((name.clone(), display.to_owned()));
         }
     }
-    let kind = place.text_member("Type")?;
-    let is_read_only = place.member("ReadOnly").map(|flag| boolean(&flag)).transpose()?.unwrap_or(false);
-    let bound = |name| place.member(name).map(|bound| whole(&bound)).transpose();
-    Ok(RegistryEntry {
-        display_name: place.text_member("DisplayName")?.map(str::to_owned),
-        is_read_only,
+    // Some services write 2^64-1 and fractions; a fraction limits nothing here.
+    let bound = |name: &str| place.value.get(name).and_then(|bound| number(&shown(bound)));
+    let entry = RegistryEntry {
+        display_name: text("DisplayName"),
+        is_read_only: place.value.get("ReadOnly").and_then(flag).unwrap_or(false),
+        menu_path: text("MenuPath"),
         values,
-        is_integer: kind.is_some_and(|kind| kind.eq_ignore_ascii_case("Integer")),
-        lower_bound: bound("LowerBound")?.flatten(),
-        upper_bound: bound("UpperBound")?.flatten(),
-        default_value: place.member("DefaultValue").map(|value| value.scalar().map(shown)).transpose()?,
-    })
+        is_integer: text("Type").is_some_and(|kind| kind.eq_ignore_ascii_case("Integer")),
+        lower_bound: bound("LowerBound"),
+        upper_bound: bound("UpperBound"),
+        default_value: place.value.get("DefaultValue").filter(|value| !value.is_null()).map(shown),
+    };
+    Ok((name.to_owned(), entry))
 }
 
 /// Parses a dependency of type "Map". Other types, and comparisons of anything but current values, are
 /// ignored.
 fn dependency(place: &Place<'_>) -> Result<Option<Dependency>, BiosError> {
-    place.object("a dependency")?;
-    if place.text_member("Type")?.is_some_and(|kind| kind != "Map") {
+    if place.value.get("Type").and_then(Value::as_str).is_some_and(|kind| kind != "Map") {
         return Ok(None);
     }
     let map = place.required("Dependency", "an object with MapFrom and MapToAttribute")?;
-    map.object("an object with MapFrom and MapToAttribute")?;
     let Some(from) = map.member("MapFrom") else { return Ok(None) };
     let mut terms = Vec::new();
+    let mut words = Vec::new();
     for place in from.items("an array of comparisons")? {
-        let Some(term) = term(&place)? else { return Ok(None) };
+        let Some((term, word)) = term(&place)? else { return Ok(None) };
         terms.push(term);
+        words.push(word);
     }
+    join(&mut terms, &words);
     let text = |name| map.required(name, "a text").and_then(|place| place.text("a text").map(str::to_owned));
     let value = map.value.get("MapToValue").cloned().unwrap_or(Value::Null);
     map.child("MapToValue", &value).scalar()?;
@@ -185,39 +245,40 @@ fn dependency(place: &Place<'_>) -> Result<Option<Dependency>, BiosError> {
     }))
 }
 
-fn term(place: &Place<'_>) -> Result<Option<Term>, BiosError> {
-    place.object("a comparison with MapFromAttribute")?;
+/// Sets how each term is joined to those before it. The word is with the later term, as in the schema, or with
+/// the first one. Without words the terms are alternatives (Dell), except inequalities with one attribute, which
+/// would then always hold.
+fn join(terms: &mut [Term], words: &[Option<String>]) {
+    let later = words.get(1..).unwrap_or_default();
+    let first = words.first().cloned().flatten().filter(|_| later.iter().all(Option::is_none));
+    let excludes = |term: &Term| matches!(term.condition, Condition::Alike(false));
+    let name = terms.first().map(|term| term.attribute.clone()).unwrap_or_default();
+    let is_range = terms.iter().all(|term| excludes(term) && term.attribute == name);
+    for (term, word) in terms.iter_mut().zip(words) {
+        term.is_alternative = match word.as_ref().or(first.as_ref()) {
+            Some(word) => word.eq_ignore_ascii_case("OR"),
+            None => !is_range,
+        };
+    }
+}
+
+/// A comparison, and the word that joins it; `None` if it compares anything but a current value.
+fn term(place: &Place<'_>) -> Result<Option<(Term, Option<String>)>, BiosError> {
     let attribute = place.required("MapFromAttribute", "an attribute's name")?.text("an attribute's name")?;
-    if place.text_member("MapFromProperty")?.is_some_and(|property| property != "CurrentValue") {
+    let text = |name: &str| place.value.get(name).and_then(Value::as_str);
+    if text("MapFromProperty").is_some_and(|property| property != "CurrentValue") {
         return Ok(None);
     }
-    let condition = place.required("MapFromCondition", "EQU, NEQ, GTR, GEQ, LSS or LEQ")?;
+    let expected = "EQU, NEQ, GTR, GEQ, LSS or LEQ";
+    let word = place.required("MapFromCondition", expected)?;
+    let condition = Condition::of(word.text("a condition")?).ok_or_else(|| word.wrong(expected))?;
     let value = place.value.get("MapFromValue").cloned().unwrap_or(Value::Null);
     place.child("MapFromValue", &value).scalar()?;
-    Ok(Some(Term {
-        attribute: attribute.to_owned(),
-        condition: match condition.text("a condition")? {
-            "EQU" => Condition::Alike(true),
-            "NEQ" => Condition::Alike(false),
-            "GTR" => Condition::Ordered(Ordering::is_gt),
-            "GEQ" => Condition::Ordered(Ordering::is_ge),
-            "LSS" => Condition::Ordered(Ordering::is_lt),
-            "LEQ" => Condition::Ordered(Ordering::is_le),
-            _ => return Err(condition.wrong("EQU, NEQ, GTR, GEQ, LSS or LEQ")),
-        },
-        value,
-        is_alternative: place.text_member("MapTerms")? == Some("OR"),
-    }))
+    let term = Term { attribute: attribute.to_owned(), condition, value, is_alternative: false };
+    Ok(Some((term, text("MapTerms").map(str::to_owned))))
 }
 
-fn boolean(place: &Place<'_>) -> Result<bool, BiosError> {
-    place.value.as_bool().ok_or_else(|| place.wrong("true or false"))
-}
-
-/// A limit. Some services write 2^64-1 and fractions; a fraction limits nothing here.
-fn whole(place: &Place<'_>) -> Result<Option<i128>, BiosError> {
-    match place.value {
-        Value::Number(_) => Ok(number(&shown(place.value))),
-        _ => Err(place.wrong("a number")),
-    }
+/// True or false, as a service spells it.
+fn flag(value: &Value) -> Option<bool> {
+    switch(&shown(value))
 }

@@ -95,7 +95,7 @@ fn cut(text: &str) -> String {
     if kept.len() < text.len() { format!("{kept}...") } else { kept }
 }
 
-fn described(value: &Value) -> String {
+pub(super) fn described(value: &Value) -> String {
     match value {
         Value::Null => "null".into(),
         Value::Array(items) => format!("an array of {}", items.len()),

@@ -1,8 +1,12 @@
 //! The settings of a profile in the order of the BIOS menus, for people who set them manually.
 
 use super::{
-    judge::{is_epyc_7002, is_weakening, wanted_values},
-    table::{MENUS, Row, WORKLOAD_PROFILE},
+    audit::{BiosAudit, BiosFinding},
+    facts::BiosFacts,
+    judge::{self, is_epyc_7002, is_weakening, wanted_values},
+    meaning::shown,
+    registry::RegistryEntry,
+    table::{MENUS, Row, Vendor, WORKLOAD_PROFILE},
 };
 use lowlat_catalogue::CATALOGUE;
 use lowlat_host::{HostSnapshot, Profile, Reading};
@@ -18,31 +22,39 @@ pub struct BiosSheet {
     /// The reason why the menus may not be those of the host; `None` if they are.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub caution: Option<String>,
+    /// The order in which to choose profiles; empty if the server needs none, `None` without its settings.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub order: Option<Vec<String>>,
+    /// What saves the settings in the setup program.
+    pub saves_with: &'static str,
     /// Menus with at least one setting.
     pub menus: Vec<SheetMenu>,
     /// Names of the settings that the profile does not change.
-    pub left_open: Vec<&'static str>,
+    pub left_open: Vec<String>,
 }
 
 #[derive(Debug, Clone, Serialize)]
 pub struct SheetMenu {
-    pub title: &'static str,
+    pub title: String,
     /// Its settings, from top to bottom.
     pub rows: Vec<SheetRow>,
 }
 
 #[derive(Debug, Clone, Serialize)]
 pub struct SheetRow {
-    pub id: &'static str,
-    pub name: &'static str,
+    pub id: String,
+    pub name: String,
     /// Accepted values, the preferred one first.
     pub values: Vec<String>,
+    /// The present value; `None` without the server's settings.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub present: Option<String>,
     /// Class of harm, if the value weakens security or the handling of memory errors.
-    pub risk: Option<&'static str>,
+    pub risk: Option<String>,
     /// Cost of the value; empty if none.
-    pub cost: &'static str,
+    pub cost: String,
     /// Problem with the guide's advice; empty for other profiles.
-    pub hazard: &'static str,
+    pub hazard: String,
 }
 
 impl SheetRow {
@@ -53,9 +65,9 @@ impl SheetRow {
 
     /// Risk, cost and hazard of the value, to consider before setting it; `None` if there is nothing to decide.
     pub fn caution(&self) -> Option<String> {
-        let risk = self.risk.map(|risk| format!("Risk: {risk}."));
-        let cost = Some(self.cost).filter(|_| self.risk.is_some());
-        let parts = [risk.as_deref(), cost, Some(self.hazard)];
+        let risk = self.risk.as_ref().map(|risk| format!("Risk: {risk}."));
+        let cost = Some(self.cost.as_str()).filter(|_| self.risk.is_some());
+        let parts = [risk.as_deref(), cost, Some(&*self.hazard)];
         let text = parts.into_iter().flatten().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ");
         Some(text).filter(|text| !text.is_empty())
     }
@@ -76,19 +88,23 @@ impl BiosSheet {
                 .copied()
                 .flatten()
                 .filter_map(|row| Some((row, CATALOGUE.find(row.id)?)))
+                .filter(|(_, setting)| !judge::is_of_another_maker(setting, processor))
                 .filter_map(|(row, setting)| {
+                    let name = row.menu_name.unwrap_or(setting.name);
                     let row = sheet_row(row, setting, profile, processor);
-                    left_open.extend(row.is_none().then_some(setting.name));
+                    left_open.extend(row.is_none().then(|| name.to_owned()));
                     row
                 })
                 .collect();
-            menus.extend((!rows.is_empty()).then_some(SheetMenu { title, rows }));
+            menus.extend((!rows.is_empty()).then(|| SheetMenu { title: title.to_owned(), rows }));
         }
         Self {
             document: Self::DOCUMENT,
             schema_version: Self::SCHEMA_VERSION,
             profile,
             caution: None,
+            order: None,
+            saves_with: saves_with(Some(Vendor::Hpe)),
             menus,
             left_open,
         }
@@ -98,6 +114,41 @@ impl BiosSheet {
     pub fn of_host(profile: Profile, host: &HostSnapshot) -> Self {
         let processor = host.cpu.model_name.known().map(String::as_str);
         Self { caution: caution(host), ..Self::of(profile, processor) }
+    }
+
+    /// Lists the settings of a profile for a server whose settings were read, with their present values: by the menus,
+    /// names and values of its registry where that has them. Only what the server has is listed.
+    pub fn of_server(facts: &BiosFacts, profile: Profile) -> Self {
+        let audit = BiosAudit::of(facts, profile);
+        let mut menus: Vec<SheetMenu> = Vec::new();
+        let mut left_open = Vec::new();
+        for finding in audit.findings {
+            let Some(attribute) = &finding.attribute else { continue };
+            let entry = facts.registry.as_ref().and_then(|registry| registry.entries.get(attribute));
+            let name =
+                entry.and_then(|entry| entry.display_name.clone()).unwrap_or_else(|| attribute.clone());
+            if finding.wanted.is_empty() {
+                left_open.push(name);
+                continue;
+            }
+            let title = entry.and_then(|entry| entry.menu_path.as_deref()).map(menu_of_path);
+            let title = title.unwrap_or_else(|| menu_of(&finding.id).to_owned());
+            let row = server_row(finding, entry, name);
+            match menus.iter_mut().find(|menu| menu.title == title) {
+                Some(menu) => menu.rows.push(row),
+                None => menus.push(SheetMenu { title, rows: vec![row] }),
+            }
+        }
+        Self {
+            document: Self::DOCUMENT,
+            schema_version: Self::SCHEMA_VERSION,
+            profile,
+            caution: None,
+            order: Some(audit.order),
+            saves_with: saves_with(facts.vendor),
+            menus,
+            left_open,
+        }
     }
 
     /// Every setting, in the order of the menus.
@@ -137,6 +188,46 @@ fn caution(host: &HostSnapshot) -> Option<String> {
     Some(format!("{here}, and {MENUS_OF}. Its setup may have other names and values, or lack a setting."))
 }
 
+/// How a maker's setup program saves.
+fn saves_with(vendor: Option<Vendor>) -> &'static str {
+    match vendor {
+        Some(Vendor::Hpe) => "F10, or F12 to restart as well",
+        Some(Vendor::Dell) => "Finish, and Yes to the question whether to save",
+        Some(Vendor::Lenovo) => "Save Settings on the first page",
+        Some(Vendor::Supermicro) => "F4",
+        Some(Vendor::Cisco) | None => "F10",
+    }
+}
+
+/// "./SystemBIOS/ProcessorOptions" as "SystemBIOS > ProcessorOptions".
+fn menu_of_path(path: &str) -> String {
+    let parts: Vec<&str> = path.split('/').filter(|part| !matches!(*part, "" | ".")).collect();
+    parts.join(" > ")
+}
+
+/// The menu of a row in HPE's setup, whose names other makers' are close to.
+fn menu_of(id: &str) -> &'static str {
+    let has = |parts: &[&[Row]]| parts.iter().copied().flatten().any(|row| row.id == id);
+    MENUS.iter().find(|(_, parts)| has(parts)).map_or("", |(title, _)| *title)
+}
+
+fn server_row(finding: BiosFinding, entry: Option<&RegistryEntry>, name: String) -> SheetRow {
+    let displayed = |value: String| {
+        let values = entry.map(|entry| entry.values.as_slice()).unwrap_or_default();
+        values.iter().find(|(name, _)| *name == value).map_or(value, |(_, display)| display.clone())
+    };
+    let wanted = if finding.wanted_here.is_empty() { finding.wanted } else { finding.wanted_here };
+    SheetRow {
+        id: finding.id,
+        name,
+        values: wanted.into_iter().map(displayed).collect(),
+        present: finding.active.as_ref().map(|value| displayed(shown(value))),
+        risk: finding.risk,
+        cost: finding.cost,
+        hazard: finding.hazard,
+    }
+}
+
 /// The row of a setting; `None` if the profile has no preference.
 fn sheet_row(
     row: &Row,
@@ -145,19 +236,20 @@ fn sheet_row(
     processor: Option<&str>,
 ) -> Option<SheetRow> {
     let mut values = wanted_values(setting, profile, Some(processor.unwrap_or_default()))?;
-    let risk = is_weakening(row, &values).then(|| setting.risk.word());
+    let risk = is_weakening(row, &values).then(|| setting.risk.word().to_owned());
     if setting.id == WORKLOAD_PROFILE {
         // Custom alone sets nothing; it unlocks what the profile before it has set.
         values = vec!["Low Latency, then Custom".to_owned()];
     }
     let hazard = if profile == Profile::Guide57037 { setting.hazard } else { "" };
     (!values.is_empty()).then_some(SheetRow {
-        id: setting.id,
-        name: setting.name,
+        id: setting.id.into(),
+        name: row.menu_name.unwrap_or(setting.name).into(),
         values,
+        present: None,
         risk,
-        cost: setting.cost,
-        hazard,
+        cost: setting.cost.into(),
+        hazard: hazard.into(),
     })
 }
 
@@ -165,6 +257,7 @@ fn sheet_row(
 mod tests {
     use super::*;
     use crate::table::rows;
+    use lowlat_settings::Makers;
 
     #[test]
     fn every_setting_is_in_one_menu() {
@@ -186,10 +279,13 @@ mod tests {
         assert_eq!(value("Maximum Memory Bus Frequency").as_deref(), Some("Auto"));
         assert_eq!(value("Fan Failure Policy").as_deref(), Some("Shutdown/Halt on Critical Fan Failures"));
         assert_eq!(sheet.menus.len(), MENUS.len());
-        let iommu = sheet.rows().find(|row| row.id == "firmware.amd_iommu").unwrap();
-        assert_eq!(iommu.risk, Some("security"));
+        let iommu = sheet.rows().find(|row| row.id == "firmware.iommu").unwrap();
+        assert_eq!(iommu.risk.as_deref(), Some("security"));
         assert!(iommu.caution().unwrap().starts_with("Risk: security. "));
-        assert_eq!(sheet.rows().count() + sheet.left_open.len(), rows().count());
+        let intel =
+            rows().filter(|row| CATALOGUE.find(row.id).unwrap().needs.makers == Makers::Intel).count();
+        assert_eq!(sheet.rows().count() + sheet.left_open.len() + intel, rows().count());
+        assert!(intel >= 10, "rows of Intel's processors");
     }
 
     #[test]
@@ -222,7 +318,7 @@ mod tests {
     fn the_trading_profile_leaves_settings_open_and_weakens_nothing() {
         let of = |model| BiosSheet::of(Profile::Trading, model);
         let sheet = of(Some("AMD EPYC 7F32 8-Core Processor"));
-        assert!(sheet.left_open.contains(&"AMD Core Performance Boost"));
+        assert!(sheet.left_open.iter().any(|name| name == "AMD Core Performance Boost"));
         assert!(sheet.rows().all(|row| row.hazard.is_empty()));
         let memory = |sheet: &BiosSheet| {
             sheet.rows().find(|row| row.id == "firmware.maximum_memory_bus_frequency").map(SheetRow::value)

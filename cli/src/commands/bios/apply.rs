@@ -62,7 +62,7 @@ const NUMBER_MAX: u32 = 999;
 
 pub fn run(arguments: &Apply) -> anyhow::Result<Exit> {
     let profile = arguments.source.profile;
-    check_risks(&arguments.accept_risk, profile)?;
+    check_risks(&arguments.accept_risk)?;
     if arguments.dry_run {
         return dry_run(arguments);
     }
@@ -154,7 +154,7 @@ fn refuse_waiting(arguments: &Apply, change: &BiosChange) -> anyhow::Result<()> 
 /// Writes the current settings completely and durably before anything is sent.
 fn write_before(path: &Path, export: &BiosExport) -> anyhow::Result<()> {
     let text = output::json_lines(export)? + "\n";
-    OutputFile::new(path, FileAccess::Shared)
+    OutputFile::new(path, FileAccess::Private)
         .and_then(|file| file.write_new(text.as_bytes()))
         .map_err(|error| results::in_words(&error, "name another file with --before; nothing was sent"))
 }

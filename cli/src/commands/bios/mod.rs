@@ -12,7 +12,6 @@ use clap::{ArgMatches, Args, FromArgMatches, Subcommand as _};
 use connection::Connection;
 use lowlat_bios::{BiosAudit, needs_accepted_risk};
 use lowlat_catalogue::CATALOGUE;
-use lowlat_host::Profile;
 use lowlat_tune_report::BiosTextOptions;
 use source::Source;
 
@@ -69,18 +68,16 @@ fn audit(arguments: &BiosAuditArgs) -> anyhow::Result<Exit> {
     Ok(audit.counts.checked().claim(audit.counts.differences > 0).into())
 }
 
-fn check_risks(ids: &[String], profile: Profile) -> anyhow::Result<()> {
-    ids.iter().try_for_each(|id| check_risk(id, profile))
+fn check_risks(ids: &[String]) -> anyhow::Result<()> {
+    ids.iter().try_for_each(|id| check_risk(id))
 }
 
 /// Refuses an id without a risk: a misspelt id would otherwise leave its row out silently.
-fn check_risk(id: &str, profile: Profile) -> anyhow::Result<()> {
-    match (needs_accepted_risk(id, profile), CATALOGUE.nearest(id)) {
+fn check_risk(id: &str) -> anyhow::Result<()> {
+    match (needs_accepted_risk(id), CATALOGUE.nearest(id)) {
         (Some(true), _) => Ok(()),
         (Some(false), _) => {
-            bail!(
-                "--accept-risk {id}: profile {profile} plans no risky change of this setting\nhint: remove --accept-risk {id}"
-            )
+            bail!("--accept-risk {id}: no value of this setting needs it\nhint: remove --accept-risk {id}")
         }
         (None, Some(near)) => bail!("no BIOS setting has the id \"{id}\"; did you mean \"{near}\"?"),
         (None, None) => {

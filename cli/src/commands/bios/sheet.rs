@@ -1,5 +1,6 @@
 //! `lowlat bios sheet`: the settings of a profile to set by hand.
 
+use super::source::read_files;
 use crate::{
     arguments::PageArgs,
     commands::outputs::RunFiles,
@@ -17,6 +18,12 @@ use std::path::PathBuf;
 pub struct Sheet {
     #[command(flatten)]
     host: HostArgs,
+    /// List what this server has, by its saved Redfish JSON, with its menus and present values; repeatable
+    #[arg(long, value_name = "FILE")]
+    file: Vec<PathBuf>,
+    /// Read the saved attribute registry of that server: menus, names, values
+    #[arg(long, value_name = "FILE", requires = "file")]
+    registry: Option<PathBuf>,
     /// Write a page to print to this file, with room for the present values
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
@@ -30,8 +37,15 @@ pub struct Sheet {
 pub fn run(sheet: &Sheet) -> anyhow::Result<Exit> {
     let page = RunFiles::prepare_page(sheet.report.as_deref(), &sheet.language)?;
     let host = sheet.host.read()?;
-    let settings = BiosSheet::of_host(host.role.profile, &host.snapshot);
-    let (server, _) = lowlat_host_report::host_line(&host.snapshot);
+    let (settings, server) = if sheet.file.is_empty() {
+        let server = lowlat_host_report::host_line(&host.snapshot).0;
+        (BiosSheet::of_host(host.role.profile, &host.snapshot), server)
+    } else {
+        let facts = read_files(&sheet.file, sheet.registry.as_deref())?;
+        let server = [&facts.server.manufacturer, &facts.server.model];
+        let server: Vec<&str> = server.into_iter().flatten().map(String::as_str).collect();
+        (BiosSheet::of_server(&facts, host.role.profile), server.join(" "))
+    };
     let host_name = host_name(&host.root, host.snapshot.origin.is_redacted);
     let labels = sheet.language.labels.of_all([Labels { host_name, ..Labels::default() }].iter());
     output::print_as(sheet.json, &WithLabels { labels: &labels, result: &settings }, |width| {

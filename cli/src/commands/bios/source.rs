@@ -45,13 +45,21 @@ impl Source {
             return Ok(saved.facts()?);
         }
         connection.refuse_unused()?;
-        let mut reader = BiosReader::default();
-        for path in self.file.iter().chain(&self.registry) {
-            reader
-                .add(&path.display().to_string(), &bounded(path, "name a file with saved Redfish JSON")?)?;
-        }
-        Ok(reader.finish()?)
+        read_files(&self.file, self.registry.as_deref())
     }
+}
+
+/// Reads saved resources of one server, and its registry.
+pub fn read_files(files: &[PathBuf], registry: Option<&Path>) -> anyhow::Result<BiosFacts> {
+    let next = "name a file with saved Redfish JSON";
+    let mut reader = BiosReader::default();
+    for path in files {
+        reader.add(&path.display().to_string(), &bounded(path, next)?)?;
+    }
+    if let Some(path) = registry {
+        reader.add_registry(&path.display().to_string(), &bounded(path, next)?);
+    }
+    Ok(reader.finish()?)
 }
 
 /// Reads at most one byte more than the limit: enough to refuse a file that is too long.

@@ -1,11 +1,19 @@
-//! The vendors' attributes for the settings of the catalogue.
+//! The makers' attributes for the settings of the catalogue.
 //!
-//! The wanted values stay in the catalogue. A row here names the attributes, and a vendor's spellings for the
-//! values that the catalogue names as HPE displays them. Sources of names and spellings:
-//! * HPE: the Bios resource definitions of iLO 5 and iLO 6 (servermanagementportal.ext.hpe.com) for Gen10 Plus and
-//!   Gen11, and published listings of a ProLiant DL385 Gen10 (ROM A41) and a DL325 Gen10 Plus (weka/tools, defaults-db.yml);
-//! * Dell (PowerEdge R6615), Lenovo (ThinkSystem SR635 V3) and Supermicro (AS-1115CS-TNR): weka/tools, defaults-db.yml;
-//!   Dell's `DlwmForcedWidth` and `FixedSocPstate` from published host guides for PowerEdge with EPYC.
+//! The wanted values stay in the catalogue. A row here is a concept: it names the attributes, and a maker's
+//! spellings for the values that the catalogue names. HPE, Dell and Cisco name their attributes. Others show the
+//! menus of AMD's and Intel's reference setup, so a *label* names what a menu shows. It is compared with the
+//! registry's display names, with Supermicro's attributes (`SMTControl_00CB`) and with Lenovo's
+//! (`Processors_SMTMode`) by letters and digits. Sources of names and spellings:
+//! * HPE: the Bios resource definitions of iLO 5 and iLO 6 (servermanagementportal.ext.hpe.com), published
+//!   listings of a ProLiant DL385 Gen10 (ROM A41), DL385 Gen10 Plus (A42), DL325 Gen10 Plus and of a Gen11 with
+//!   Intel's processors (U58);
+//! * Dell: listings of PowerEdge R6615 and R750 with their registries; host guides for PowerEdge with EPYC for
+//!   `DlwmForcedWidth` and `FixedSocPstate`;
+//! * Lenovo: listings of ThinkSystem SR635 V3, SR650 V2 and SR670 V2;
+//! * Supermicro: listings of AS-1115CS-TNR and SYS-821GE with its registry;
+//! * Cisco: BIOS tokens of UCS C-series servers M5 and M6 (Cisco UCS Manager and CIMC references);
+//! * AMI's names: registries of Gigabyte H262 and of NVIDIA's DGX.
 //!
 //! A registry of the server itself takes precedence over the spellings here: names differ between ROM
 //! families.
@@ -28,11 +36,12 @@ pub enum Vendor {
     Dell,
     Lenovo,
     Supermicro,
+    Cisco,
 }
 
 impl Vendor {
     /// Every vendor, in the order in which their names are tried on a service with an unknown vendor.
-    pub const ALL: [Self; 4] = [Self::Hpe, Self::Dell, Self::Lenovo, Self::Supermicro];
+    pub const ALL: [Self; 5] = [Self::Hpe, Self::Dell, Self::Lenovo, Self::Supermicro, Self::Cisco];
 
     pub fn word(self) -> &'static str {
         match self {
@@ -40,17 +49,22 @@ impl Vendor {
             Self::Dell => "Dell",
             Self::Lenovo => "Lenovo",
             Self::Supermicro => "Supermicro",
+            Self::Cisco => "Cisco",
         }
+    }
+
+    /// True if its attributes have names of its own, and do not follow the labels of the reference setup.
+    pub(super) fn has_own_names(self) -> bool {
+        matches!(self, Self::Hpe | Self::Dell | Self::Cisco)
     }
 }
 
-/// One attribute of one vendor.
+/// Names for the attribute of one setting, with the meaning of their values.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct VendorAttribute {
-    pub vendor: Vendor,
-    /// Its spelling in the Bios resource; Supermicro's without the four hexadecimal digits at the end, which
-    /// differ between boards.
-    pub attribute: &'static str,
+pub(super) struct AttributeNames {
+    /// The vendor whose attributes have these names; `None` for labels of menus.
+    pub vendor: Option<Vendor>,
+    pub names: &'static [&'static str],
     /// Values with a meaning that their text does not show, each with the catalogue's word for it. A value
     /// that stands for itself marks the list as complete: the attribute accepts no other value.
     pub spellings: &'static [(&'static str, &'static str)],
@@ -62,12 +76,14 @@ pub(super) struct VendorAttribute {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Row {
     pub id: &'static str,
-    pub names: &'static [VendorAttribute],
+    pub names: &'static [AttributeNames],
     /// Wanted values that do the harm that the catalogue names as the risk of the setting.
     pub weakens: &'static [&'static str],
+    /// Its name in HPE's menus, if the catalogue has a name for all makers.
+    pub menu_name: Option<&'static str>,
 }
 
-impl VendorAttribute {
+impl AttributeNames {
     const fn spelled(self, spellings: &'static [(&'static str, &'static str)]) -> Self {
         Self { spellings, ..self }
     }
@@ -77,37 +93,46 @@ impl VendorAttribute {
     }
 }
 
-const fn name(vendor: Vendor, attribute: &'static str) -> VendorAttribute {
-    VendorAttribute { vendor, attribute, spellings: &[], needs_custom: false }
+const fn names(vendor: Option<Vendor>, names: &'static [&'static str]) -> AttributeNames {
+    AttributeNames { vendor, names, spellings: &[], needs_custom: false }
 }
 
-const fn hpe(attribute: &'static str) -> VendorAttribute {
-    name(Vendor::Hpe, attribute)
+const fn hpe(attributes: &'static [&'static str]) -> AttributeNames {
+    names(Some(Vendor::Hpe), attributes)
 }
 
-const fn dell(attribute: &'static str) -> VendorAttribute {
-    name(Vendor::Dell, attribute)
+const fn dell(attributes: &'static [&'static str]) -> AttributeNames {
+    names(Some(Vendor::Dell), attributes)
 }
 
-const fn lenovo(attribute: &'static str) -> VendorAttribute {
-    name(Vendor::Lenovo, attribute)
+const fn lenovo(attributes: &'static [&'static str]) -> AttributeNames {
+    names(Some(Vendor::Lenovo), attributes)
 }
 
-const fn supermicro(attribute: &'static str) -> VendorAttribute {
-    name(Vendor::Supermicro, attribute)
+const fn cisco(attributes: &'static [&'static str]) -> AttributeNames {
+    names(Some(Vendor::Cisco), attributes)
+}
+
+/// Names as menus show them.
+const fn label(labels: &'static [&'static str]) -> AttributeNames {
+    names(None, labels)
 }
 
 const fn row(id: &'static str) -> Row {
-    Row { id, names: &[], weakens: &[] }
+    Row { id, names: &[], weakens: &[], menu_name: None }
 }
 
 impl Row {
-    const fn of(self, names: &'static [VendorAttribute]) -> Self {
+    const fn of(self, names: &'static [AttributeNames]) -> Self {
         Self { names, ..self }
     }
 
     const fn weakened_by(self, weakens: &'static [&'static str]) -> Self {
         Self { weakens, ..self }
+    }
+
+    const fn in_hpe_menus(self, name: &'static str) -> Self {
+        Self { menu_name: Some(name), ..self }
     }
 }
 
@@ -146,8 +171,8 @@ mod tests {
     use lowlat_host::Profile;
     use lowlat_settings::{Layer, Risk, Want};
 
-    /// One is read from the service's ComputerSystem resource; the other's attributes are in the row with AMD's name.
-    const NO_ATTRIBUTE: [&str; 2] = ["firmware.bios_version", "firmware.hyper_threading"];
+    /// Read from the service's ComputerSystem resource.
+    const NO_ATTRIBUTE: [&str; 1] = ["firmware.bios_version"];
 
     #[test]
     fn every_firmware_row_of_the_catalogue_has_its_attributes_and_the_reverse() {
@@ -164,15 +189,22 @@ mod tests {
     }
 
     #[test]
-    fn every_row_has_a_name_of_hpe_and_no_name_twice() {
-        let mut names: Vec<(&str, &str)> =
-            rows().flat_map(|row| row.names).map(|name| (name.vendor.word(), name.attribute)).collect();
-        let count = names.len();
-        names.sort_unstable();
-        names.dedup();
-        assert_eq!(names.len(), count);
+    fn every_row_of_the_guide_has_a_name_of_hpe_and_no_name_is_in_two_rows() {
+        let named = |row: &'static Row| {
+            row.names.iter().flat_map(|names| names.names.iter().map(|n| (names.vendor, *n)))
+        };
+        let mut all: Vec<String> = rows()
+            .flat_map(named)
+            .map(|(vendor, name)| format!("{vendor:?} {}", crate::meaning::folded(name)))
+            .collect();
+        all.sort_unstable();
+        let twice: Vec<&[String]> = all.windows(2).filter(|pair| pair[0] == pair[1]).collect();
+        assert!(twice.is_empty(), "{twice:?}");
         for row in rows() {
-            assert!(row.names.iter().any(|name| name.vendor == Vendor::Hpe), "{}", row.id);
+            let setting = CATALOGUE.find(row.id).expect("checked above");
+            let is_of_guide = !matches!(setting.want(Profile::Guide57037), Want::Nothing);
+            let is_of_hpe = row.names.iter().any(|names| names.vendor == Some(Vendor::Hpe));
+            assert!(is_of_hpe || !is_of_guide, "{}", row.id);
         }
     }
 

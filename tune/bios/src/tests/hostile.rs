@@ -16,7 +16,6 @@ fn refused(documents: &[&str]) -> String {
 #[test]
 fn errors_name_file_place_and_what_was_expected() {
     let bios = r#"{"Attributes": {"ProcSMT": "Enabled"}}"#;
-    let registry = |entries: &str| format!(r#"{{"RegistryEntries": {entries}}}"#);
     for (documents, parts) in [
         (vec!["nonsense"], &["file0.json", "as JSON", "line 1 column"][..]),
         (vec![""], &["file0.json", "as JSON"]),
@@ -30,15 +29,7 @@ fn errors_name_file_place_and_what_was_expected() {
         (vec![r#"{"Attributes": null}"#], &["file0.json", "$.Attributes", "nothing"]),
         (
             vec![r#"{"Attributes": {"A b": {"x": 1}}}"#],
-            &["file0.json", "$.Attributes[\"A b\"]", "an object of 1 members", "a text, a number"],
-        ),
-        (
-            vec![r#"{"Attributes": {"A": 1}, "@Redfish.Settings": {"SettingsObject": {"@odata.id": 5}}}"#],
-            &["$[\"@Redfish.Settings\"].SettingsObject[\"@odata.id\"]", "found 5"],
-        ),
-        (
-            vec![r#"{"Attributes": {"A": 1}, "@Redfish.Settings": {"Messages": [7]}}"#],
-            &["Messages[0]", "found 7", "MessageId"],
+            &["file0.json", "$.Attributes", "at least one attribute with a value"],
         ),
         (
             vec![r#"{"error": {"code": "x", "message": "no session"}}"#],
@@ -49,21 +40,6 @@ fn errors_name_file_place_and_what_was_expected() {
             vec![r#"{"Attributes": {"A": 1}, "Id": "settings"}"#],
             &["cannot find an active Bios resource", "--file"],
         ),
-        (vec![bios, &registry("[]")], &["file1.json", "$.RegistryEntries.Attributes", "nothing"]),
-        (vec![bios, &registry(r#"{"Attributes": [7]}"#)], &["$.RegistryEntries.Attributes[0].AttributeName"]),
-        (
-            vec![bios, &registry(r#"{"Attributes": [{"AttributeName": "A", "Value": ["x"]}]}"#)],
-            &["Attributes[0].Value[0].ValueName"],
-        ),
-        (
-            vec![
-                bios,
-                &registry(
-                    r#"{"Attributes": [], "Dependencies": [{"Type": "Map", "Dependency": {"MapFrom": [{"MapFromAttribute": "A", "MapFromCondition": "LIKE"}], "MapToAttribute": "B", "MapToProperty": "ReadOnly"}}]}"#,
-                ),
-            ],
-            &["MapFrom[0].MapFromCondition", "\"LIKE\"", "EQU, NEQ"],
-        ),
     ] {
         let said = refused(&documents);
         for part in parts {
@@ -71,6 +47,73 @@ fn errors_name_file_place_and_what_was_expected() {
         }
         assert!(said.len() < 400, "{said}");
     }
+}
+
+/// The warnings about a server of which one attribute is readable, with a registry.
+fn warned(registry: &str) -> String {
+    let mut reader = BiosReader::default();
+    reader
+        .add("bios.json", br#"{"Attributes": {"ProcSMT": "Enabled", "Fan": {"x": 1}, "Boot": [1]}}"#)
+        .unwrap();
+    reader.add_registry("registry.json", registry.as_bytes());
+    let facts = reader.finish().unwrap();
+    assert_eq!(BiosAudit::of(&facts, lowlat_host::Profile::Trading).counts.judged, 1);
+    facts.warnings.join("\n")
+}
+
+#[test]
+fn what_is_strange_costs_only_itself() {
+    let entries = |entries: &str| format!(r#"{{"RegistryEntries": {entries}}}"#);
+    let smt = r#"{"AttributeName": "ProcSMT", "ReadOnly": "false", "LowerBound": [], "Value": [{"ValueName": "Enabled"}, {"ValueName": "Disabled"}]}"#;
+    let dependency =
+        |dependency: &str| entries(&format!(r#"{{"Attributes": [{smt}], "Dependencies": [{dependency}]}}"#));
+    for (registry, parts) in [
+        (
+            "<html>403 Forbidden</html>".to_owned(),
+            &["registry could not be read", "registry.json", "as JSON"][..],
+        ),
+        (r#"{"error": {"message": "no right"}}"#.into(), &["registry could not be read", "no right"]),
+        (entries("[]"), &["registry.json contains no attributes"]),
+        (
+            entries(&format!(r#"{{"Attributes": [7, {{}}, {smt}]}}"#)),
+            &["attributes, because of an unknown shape: 2", "Attributes[0]"],
+        ),
+        (
+            dependency(
+                r#"{"Type": "Map", "Dependency": {"MapFrom": [{"MapFromAttribute": "A", "MapFromCondition": "LIKE"}], "MapToAttribute": "B", "MapToProperty": "ReadOnly"}}"#,
+            ),
+            &["MapFrom[0].MapFromCondition", "\"LIKE\"", "EQU, NEQ"],
+        ),
+        (
+            dependency(
+                r#"{"Dependency": {"MapFrom": [], "MapToAttribute": "B", "MapToProperty": "CurrentValue", "MapToValue": [1]}}"#,
+            ),
+            &["dependencies, because of an unknown shape: 1", "MapToValue", "an array of 1"],
+        ),
+        (dependency("7"), &["Dependencies[0]"]),
+    ] {
+        let said = warned(&registry);
+        for part in parts.iter().chain(&["Boot (an array of 1), Fan (an object of 1 members)"]) {
+            assert!(said.contains(part), "{registry} does not say {part:?}: {said}");
+        }
+    }
+}
+
+#[test]
+fn packed_resources_are_read_within_the_limit() {
+    use std::io::Write as _;
+    let pack = |bytes: &[u8]| {
+        let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        packer.write_all(bytes).unwrap();
+        packer.finish().unwrap()
+    };
+    let bios = pack(&fixture("hpe-ilo5-bios.json"));
+    let mut reader = BiosReader::default();
+    reader.add("bios.json.gz", &bios).unwrap();
+    assert!(reader.finish().is_ok());
+    let said = |bytes: &[u8]| BiosReader::default().add("x.gz", bytes).unwrap_err().to_string();
+    assert!(said(&bios[..bios.len() / 2]).contains("cannot unpack x.gz"));
+    assert!(said(&pack(&vec![b' '; BYTES_MAX + 1])).contains("more than"));
 }
 
 #[test]

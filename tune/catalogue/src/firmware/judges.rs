@@ -151,27 +151,38 @@ pub(super) fn iommu(context: &Context<'_>, setting: &Setting) -> Judgement {
         return switch(context, setting, true, &format!("IOMMUs in use: {count}")).at(PATH);
     }
     let Some(line) = command_line(context.host) else { return no_command_line(context.host) };
-    let is_off = ["iommu", "amd_iommu"].iter().any(|name| line.all(name).any(|v| v == Some("off")));
+    let is_off =
+        ["iommu", "amd_iommu", "intel_iommu"].iter().any(|name| line.all(name).any(|v| v == Some("off")));
     if is_off {
         return Judgement::unknown(
             "the command line switches the IOMMU off, which hides the firmware's setting",
         )
         .at(PATH);
     }
+    if !context.host.cpu.is_amd() && line.last("intel_iommu") != Some("on") {
+        return Judgement::unknown(
+            "the kernel may leave an Intel IOMMU off without intel_iommu=on, which hides the firmware's setting",
+        )
+        .at(PATH);
+    }
     switch(context, setting, false, "the kernel found no IOMMU").at(PATH)
 }
 
-/// The flag of AMD-V. Current kernels clear it when the firmware disables the feature; older ones keep it.
+/// The flag of AMD-V or VT-x. Current kernels clear it when the firmware disables the feature; older ones keep it.
 pub(super) fn virtualization_flag(context: &Context<'_>, setting: &Setting) -> Judgement {
     const PATH: &str = "/proc/cpuinfo";
-    let drops_since = KernelVersion::new(6, 8);
-    match context.host.cpu.has_flag("svm") {
-        Reading::Known(false) => switch(context, setting, false, "the flag svm is missing"),
+    let (flag, drops_since) = if context.host.cpu.is_amd() {
+        ("svm", KernelVersion::new(6, 8))
+    } else {
+        ("vmx", KernelVersion::new(5, 6))
+    };
+    match context.host.cpu.has_flag(flag) {
+        Reading::Known(false) => switch(context, setting, false, &format!("the flag {flag} is missing")),
         Reading::Known(true) if context.host.kernel.version.known().is_some_and(|v| *v >= drops_since) => {
-            switch(context, setting, true, "the flag svm is present")
+            switch(context, setting, true, &format!("the flag {flag} is present"))
         }
         Reading::Known(true) => Judgement::unknown(format!(
-            "kernels before {drops_since} show the flag svm even when the firmware disables it"
+            "kernels before {drops_since} show the flag {flag} even when the firmware disables it"
         )),
         other => missing(&other, PATH),
     }
@@ -226,10 +237,12 @@ pub(super) fn idle_states(context: &Context<'_>, setting: &Setting) -> Judgement
 pub(super) fn boost(context: &Context<'_>, setting: &Setting) -> Judgement {
     const PATH: &str = "/sys/devices/system/cpu/cpufreq/boost";
     let cpu = &context.host.cpu;
-    match (&cpu.boost, cpu.has_flag("cpb")) {
+    // AMD's and Intel's flag of a processor whose firmware allows boost.
+    let flag = if cpu.is_amd() { "cpb" } else { "ida" };
+    match (&cpu.boost, cpu.has_flag(flag)) {
         (Reading::Known(is_on), _) => switch(context, setting, *is_on, "as set in the kernel"),
         (Reading::Absent, Reading::Known(false)) => {
-            switch(context, setting, false, "the flag cpb is missing from /proc/cpuinfo")
+            switch(context, setting, false, &format!("the flag {flag} is missing from /proc/cpuinfo"))
         }
         (other, _) => missing(other, PATH),
     }

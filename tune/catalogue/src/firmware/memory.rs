@@ -170,7 +170,7 @@ pub const SETTINGS: &[Setting] = &[
         both: Want::Value("Disabled"),
         judge: judges_memory::llc_as_node,
         sources: &[GUIDE, "HPE BIOS attribute registry: LastLevelCacheAsNUMANode"],
-        ..ROW
+        ..EPYC
     },
     Setting {
         id: "firmware.advanced_memory_protection_mode",

@@ -1,6 +1,6 @@
 //! Workload profile, startup, diagnostics, boot, advanced, thermal and debug menus.
 
-use super::{GUIDE, ROW, judges};
+use super::{DELL, GUIDE, LENOVO, ROW, judges};
 use lowlat_settings::{Impact, Needs, Risk, Setting, Want};
 
 const DYNAMIC_POWER_CAPPING: &[&str] = &[GUIDE, "HPE BIOS attribute registry: DynamicPowerCapping"];
@@ -134,6 +134,19 @@ pub const SETTINGS: &[Setting] = &[
             "kernel Documentation/virt/kvm/x86/timekeeping.rst",
         ],
         needs: Needs::X86,
+        ..ROW
+    },
+    Setting {
+        id: "firmware.pcie_aspm",
+        name: "PCI Express ASPM",
+        reason: "Lets links to devices sleep between transfers. The first packet after a pause waits for the \
+                 link of the NIC.",
+        cost: "More idle power.",
+        risk: Risk::Power,
+        impact: Impact::Medium,
+        trading: Want::Value("Disabled"),
+        effective: "lspci -vv shows \"ASPM Disabled\" in LnkCtl of the NICs.",
+        sources: &[DELL, LENOVO, "PCI Express base specification, section 5.4"],
         ..ROW
     },
     Setting {

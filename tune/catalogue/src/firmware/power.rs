@@ -1,7 +1,7 @@
 //! Power and performance menu, advanced power options.
 
-use super::{EPYC, GUIDE, ROW, judges};
-use lowlat_settings::{Impact, Risk, Setting, Want};
+use super::{CISCO, DELL, DELL_GUIDE, EPYC, GUIDE, HPE, INTEL, LENOVO, ROW, judges};
+use lowlat_settings::{Impact, Needs, Risk, Setting, Want};
 
 pub const SETTINGS: &[Setting] = &[
     Setting {
@@ -21,8 +21,8 @@ pub const SETTINGS: &[Setting] = &[
         ..ROW
     },
     Setting {
-        id: "firmware.minimum_processor_idle_power_core_cstate",
-        name: "Minimum Processor Idle Power Core C-State",
+        id: "firmware.core_c_states",
+        name: "Core C-states",
         reason: "The deepest idle state that the firmware offers. Deeper states take longer to leave, and \
                  the next message waits for it.",
         cost: "More idle power and heat. Idle cores no longer leave power for the boost of busy ones.",
@@ -40,6 +40,40 @@ pub const SETTINGS: &[Setting] = &[
             "kernel Documentation/admin-guide/pm/cpuidle.rst",
         ],
         ..ROW
+    },
+    Setting {
+        id: "firmware.c1e",
+        name: "C1E (Enhanced Halt State)",
+        reason: "Lowers clock and voltage of a core that halts. The core takes longer to leave the state, and \
+                 starts at the lower clock.",
+        cost: "More idle power.",
+        risk: Risk::Power,
+        impact: Impact::Medium,
+        trading: Want::Value("Disabled"),
+        sources: &[DELL_GUIDE, DELL, LENOVO],
+        ..INTEL
+    },
+    Setting {
+        id: "firmware.package_c_state",
+        name: "Package C-state limit",
+        reason: "Lets the parts that cores share, such as the last-level cache and the memory controller, \
+                 sleep when all cores idle. The first access afterwards waits for them.",
+        cost: "More idle power.",
+        risk: Risk::Power,
+        impact: Impact::Medium,
+        trading: Want::Value("No package C-state"),
+        sources: &[HPE, CISCO],
+        ..INTEL
+    },
+    Setting {
+        id: "firmware.monitor_mwait",
+        name: "MONITOR/MWAIT",
+        reason: "The instructions with which Linux enters C-states, and wakes an idle CPU without an interrupt. \
+                 Dell's guide for low latency disables them to keep the kernel from deep states. sysfs.cpuidle \
+                 does that and keeps the faster wake-up.",
+        trading: Want::OneOf(&["Enabled", "Auto"]),
+        sources: &[DELL_GUIDE, "kernel Documentation/admin-guide/pm/intel_idle.rst"],
+        ..INTEL
     },
     Setting {
         id: "firmware.data_fabric_cstate_enable",
@@ -67,8 +101,8 @@ pub const SETTINGS: &[Setting] = &[
         ..EPYC
     },
     Setting {
-        id: "firmware.amd_core_performance_boost",
-        name: "AMD Core Performance Boost",
+        id: "firmware.boost",
+        name: "Boost (Core Performance Boost, Turbo)",
         reason: "Boost runs a core above its base clock while power and temperature allow. Work finishes \
                  sooner, but each change of clock, and each core that wakes up elsewhere, changes how long \
                  it takes.",
@@ -82,7 +116,8 @@ pub const SETTINGS: &[Setting] = &[
                  both: the answer depends on the processor and on how many cores are busy.",
         judge: judges::boost,
         sources: &[GUIDE, "guide 57037 section 3.1", "kernel Documentation/admin-guide/pm/cpufreq.rst"],
-        ..EPYC
+        needs: Needs::X86,
+        ..ROW
     },
     Setting {
         id: "firmware.amd_fmax_boost_limit_control",
@@ -103,6 +138,49 @@ pub const SETTINGS: &[Setting] = &[
                  copying the value may slow the host down. It has no effect while boost is disabled.",
         sources: &[GUIDE, "guide 57037 section 3.1"],
         ..EPYC
+    },
+    Setting {
+        id: "firmware.energy_performance_bias",
+        name: "Energy/Performance Bias",
+        reason: "Tells the processor how far it may trade speed for power when it chooses clocks and idle \
+                 states. If the operating system controls it, the kernel writes it for each CPU.",
+        cost: "More power.",
+        risk: Risk::Power,
+        impact: Impact::Medium,
+        trading: Want::OneOf(&["Performance", "OS controlled"]),
+        effective: "/sys/devices/system/cpu/cpu*/power/energy_perf_bias reads 0.",
+        sources: &[HPE, DELL, "kernel Documentation/admin-guide/pm/intel_epb.rst"],
+        ..INTEL
+    },
+    Setting {
+        id: "firmware.uncore_frequency_scaling",
+        name: "Uncore Frequency Scaling",
+        reason: "Lets the clock of the mesh, the last-level cache and the memory controller follow the load. \
+                 Accesses are slower until it rises.",
+        cost: "More power for the mesh and less for the boost of cores.",
+        risk: Risk::Power,
+        impact: Impact::Medium,
+        trading: Want::Value("Maximum"),
+        effective: "min_freq_khz equals max_freq_khz below /sys/devices/system/cpu/intel_uncore_frequency.",
+        sources: &[
+            HPE,
+            DELL_GUIDE,
+            LENOVO,
+            "kernel Documentation/admin-guide/pm/intel_uncore_frequency_scaling.rst",
+        ],
+        ..INTEL
+    },
+    Setting {
+        id: "firmware.upi_link_power",
+        name: "UPI link power management",
+        reason: "Lets the links between two processors narrow or sleep when traffic is low. Accesses to the \
+                 other processor then wait for the change.",
+        cost: "More power in the links.",
+        risk: Risk::Power,
+        trading: Want::Value("Disabled"),
+        judge: judges::between_packages,
+        sources: &[HPE, DELL, LENOVO],
+        ..INTEL
     },
     Setting {
         id: "firmware.collaborative_power_control",

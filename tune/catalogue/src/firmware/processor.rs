@@ -1,28 +1,12 @@
 //! Processor, virtualization, prefetcher and I/O menus.
 
-use super::{EPYC, GUIDE, ROW, judges, judges_memory};
+use super::{CISCO, EPYC, GUIDE, HPE, INTEL, ROW, judges, judges_memory};
 use lowlat_settings::{
-    Context, Impact, Makers, Needs, Risk, Setting, Want,
+    Context, Impact, Needs, Risk, Setting, Want,
     change::{Proposal, WhyLeftOut},
 };
 
-/// The id of AMD's row. Roles accept its risk on processors of other makers too.
-const AMD_SMT: &str = "firmware.amd_smt_option";
-
-/// The switch of a core's second thread, which AMD and the others name differently.
-const SMT: Setting = Setting {
-    reason: "The two threads of a core share its execution units and its L1 and L2 caches. Work on one \
-             thread delays the other, and no scheduler setting prevents it.",
-    cost: "Half as many CPUs, and less throughput for work that is not latency-sensitive.",
-    risk: Risk::Power,
-    impact: Impact::High,
-    effective: "/sys/devices/system/cpu/smt/control reads notsupported, off or forceoff.",
-    both: Want::Value("Disabled"),
-    judge: judges::smt,
-    change: smt,
-    sources: &[GUIDE, "kernel Documentation/ABI/testing/sysfs-devices-system-cpu: smt/control"],
-    ..ROW
-};
+const INTEL_PREFETCHERS: &[&str] = &[HPE, CISCO];
 
 pub const SETTINGS: &[Setting] = &[
     Setting {
@@ -37,12 +21,20 @@ pub const SETTINGS: &[Setting] = &[
         sources: &[GUIDE, "kernel Documentation/arch/x86/cpuinfo.rst"],
         ..ROW
     },
-    Setting { id: AMD_SMT, name: "AMD SMT Option", needs: Needs::AMD, ..SMT },
     Setting {
-        id: "firmware.hyper_threading",
-        name: "Hyper-Threading",
-        needs: Needs { makers: Makers::NotAmd, ..Needs::ANY },
-        ..SMT
+        id: "firmware.smt",
+        name: "SMT (Hyper-Threading)",
+        reason: "The two threads of a core share its execution units and its L1 and L2 caches. Work on one \
+                 thread delays the other, and no scheduler setting prevents it.",
+        cost: "Half as many CPUs, and less throughput for work that is not latency-sensitive.",
+        risk: Risk::Power,
+        impact: Impact::High,
+        effective: "/sys/devices/system/cpu/smt/control reads notsupported, off or forceoff.",
+        both: Want::Value("Disabled"),
+        judge: judges::smt,
+        change: smt,
+        sources: &[GUIDE, CISCO, "kernel Documentation/ABI/testing/sysfs-devices-system-cpu: smt/control"],
+        ..ROW
     },
     Setting {
         id: "firmware.enabled_cores_per_processor",
@@ -87,8 +79,8 @@ pub const SETTINGS: &[Setting] = &[
         ..EPYC
     },
     Setting {
-        id: "firmware.amd_iommu",
-        name: "AMD(R) IOMMU",
+        id: "firmware.iommu",
+        name: "IOMMU (AMD-Vi, VT-d)",
         reason: "The IOMMU checks and translates each device's access to memory. In translating mode every \
                  mapping of a buffer costs time. With iommu=pt on the kernel's command line, devices that \
                  the kernel drives bypass translation. The cost then disappears, while the protection for \
@@ -105,21 +97,23 @@ pub const SETTINGS: &[Setting] = &[
         judge: judges::iommu,
         sources: &[
             GUIDE,
-            "kernel Documentation/admin-guide/kernel-parameters.txt: iommu=, amd_iommu=",
+            "kernel Documentation/admin-guide/kernel-parameters.txt: iommu=, amd_iommu=, intel_iommu=",
             "kernel Documentation/driver-api/vfio.rst",
         ],
-        ..EPYC
+        needs: Needs::X86,
+        ..ROW
     },
     Setting {
-        id: "firmware.amd_virtualization_technology",
-        name: "AMD Virtualization Technology",
+        id: "firmware.virtualization",
+        name: "Processor virtualization (AMD-V, VT-x)",
         reason: "Lets the host run virtual machines. It costs nothing while none runs. When it is off, \
                  nobody can start one on a trading host.",
         cost: "No virtual machines on this host.",
         guide: Want::Value("Disabled"),
-        effective: "the flag svm is missing from /proc/cpuinfo on recent kernels.",
+        effective: "the flag svm (AMD) or vmx (Intel) is missing from /proc/cpuinfo on recent kernels.",
         judge: judges::virtualization_flag,
-        ..EPYC
+        needs: Needs::X86,
+        ..ROW
     },
     Setting {
         id: "firmware.access_control_service",
@@ -179,6 +173,63 @@ pub const SETTINGS: &[Setting] = &[
         ..EPYC
     },
     Setting {
+        id: "firmware.hardware_prefetcher",
+        name: "Hardware Prefetcher",
+        reason: "Fetches the next lines of a stream into the L2 cache. Tables read in order arrive before they are \
+                 needed.",
+        trading: Want::Value("Enabled"),
+        judge: judges::prefetcher,
+        sources: INTEL_PREFETCHERS,
+        ..INTEL
+    },
+    Setting {
+        id: "firmware.adjacent_line_prefetcher",
+        name: "Adjacent Cache Line Prefetch",
+        reason: "Fetches lines in pairs. Data that spans two lines arrives with one miss. Two CPUs that write \
+                 neighbouring lines disturb each other, so keep their data 128 bytes apart.",
+        trading: Want::Value("Enabled"),
+        judge: judges::prefetcher,
+        sources: INTEL_PREFETCHERS,
+        ..INTEL
+    },
+    Setting {
+        id: "firmware.dcu_stream_prefetcher",
+        name: "DCU Streamer Prefetcher",
+        reason: "Fetches the next line into the L1 cache when loads ascend.",
+        trading: Want::Value("Enabled"),
+        judge: judges::prefetcher,
+        sources: INTEL_PREFETCHERS,
+        ..INTEL
+    },
+    Setting {
+        id: "firmware.dcu_ip_prefetcher",
+        name: "DCU IP Prefetcher",
+        reason: "Fetches into the L1 cache by the stride of a load instruction.",
+        trading: Want::Value("Enabled"),
+        judge: judges::prefetcher,
+        sources: INTEL_PREFETCHERS,
+        ..INTEL
+    },
+    Setting {
+        id: "firmware.xpt_prefetch",
+        name: "XPT Prefetch",
+        reason: "Starts a read from memory while the last-level cache is still searched.",
+        trading: Want::OneOf(&["Enabled", "Auto"]),
+        judge: judges::prefetcher,
+        sources: INTEL_PREFETCHERS,
+        ..INTEL
+    },
+    Setting {
+        id: "firmware.upi_prefetch",
+        name: "UPI Prefetch",
+        reason: "Starts a read from memory when a request arrives from the other processor. It matters only for \
+                 threads that use remote memory.",
+        trading: Want::OneOf(&["Enabled", "Auto"]),
+        judge: judges::prefetcher,
+        sources: INTEL_PREFETCHERS,
+        ..INTEL
+    },
+    Setting {
         id: "firmware.acpi_slit",
         name: "ACPI SLIT",
         reason: "The table of distances between NUMA nodes. Without it the kernel assumes that all other \
@@ -226,7 +277,7 @@ pub const SETTINGS: &[Setting] = &[
 
 /// The firmware's switch removes the second threads. The kernel's does the same, if the role names the row.
 fn smt(context: &Context<'_>, setting: &Setting) -> Proposal {
-    if [setting.id, AMD_SMT].iter().any(|id| context.role.accepts(id)) {
+    if context.role.accepts(setting.id) {
         return Proposal::default().token("nosmt", "");
     }
     Proposal::not(

@@ -125,7 +125,7 @@ fn a_file_with_every_key_is_not_planned_again() {
 
 #[test]
 fn second_threads_are_switched_off_where_the_role_names_them() {
-    let id = "firmware.amd_smt_option";
+    let id = "firmware.smt";
     let bench = || {
         Bench::guide().with(|bench| {
             let core = |id: u32| Group { id: i64::from(id), cpus: [id, id + 8].into_iter().collect() };

@@ -30,6 +30,18 @@ pub fn bios_change_text(change: &BiosChange, width: usize) -> String {
             });
             out.push('\n');
             add_rows(&mut out, &rows.collect::<Vec<_>>(), width);
+            if !request.follows.is_empty() {
+                let title = format!("{} with it", plural(request.follows.len(), "further change"));
+                out.push_str(&format!("\n{}\n", paint(YELLOW, &title)));
+                let rows = request.follows.iter().map(|row| {
+                    vec![
+                        cut(&clean(&row.attribute), VALUE_CHARS_MAX),
+                        value(&shown(&row.before)),
+                        format!("-> {}", value(&shown(&row.after))),
+                    ]
+                });
+                add_rows(&mut out, &rows.collect::<Vec<_>>(), width);
+            }
         }
     }
     add_waiting(&mut out, change, width);

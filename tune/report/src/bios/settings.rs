@@ -23,7 +23,8 @@ pub fn bios_text(audit: &BiosAudit, options: BiosTextOptions) -> String {
     let title = clean(&title(audit));
     let mut out: String = wrap(&title, width).iter().map(|line| format!("{}\n", paint(BOLD, line))).collect();
     let is_shown = |finding: &&BiosFinding| {
-        options.show_all || !matches!(finding.verdict, BiosVerdict::Good | BiosVerdict::NoOpinion)
+        options.show_all
+            || !matches!(finding.verdict, BiosVerdict::Good | BiosVerdict::NoEffect | BiosVerdict::NoOpinion)
     };
     let mut shown_rows = 0;
     for verdict in BiosVerdict::WORST_FIRST {
@@ -93,7 +94,8 @@ fn add_finding(out: &mut String, finding: &BiosFinding, width: usize) {
 
 /// Returns "ProcSMT = Enabled, after the restart Disabled; wanted Disabled".
 fn values(finding: &BiosFinding) -> String {
-    let wanted = finding.wanted.join(" or ");
+    let here = if finding.wanted_here.is_empty() { &finding.wanted } else { &finding.wanted_here };
+    let wanted = here.join(" or ");
     let (Some(attribute), Some(active)) = (&finding.attribute, &finding.active) else {
         return if wanted.is_empty() { String::new() } else { format!("wanted {wanted}") };
     };
@@ -131,7 +133,7 @@ fn style(verdict: BiosVerdict) -> Style {
         BiosVerdict::Overridden => YELLOW.bold(),
         BiosVerdict::Pending => BLUE,
         BiosVerdict::NotOffered | BiosVerdict::UnknownHere | BiosVerdict::NotJudged => YELLOW,
-        BiosVerdict::Good => GREEN,
+        BiosVerdict::Good | BiosVerdict::NoEffect => GREEN,
         BiosVerdict::NoOpinion => DIM,
     }
 }

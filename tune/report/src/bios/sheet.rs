@@ -13,25 +13,41 @@ const STYLE: &str = include_str!("sheet.css");
 const MARK: &str = "(!)";
 
 /// Returns the steps for using the sheet, in order.
-fn steps(profile: Profile) -> Vec<&'static str> {
-    let mut steps = vec![
-        "Write down every present value first. A change of the workload profile rewrites other settings, and \
-         going back to the old profile does not restore them.",
-        "Choose workload profile Low Latency, then Custom. No restart is needed between the two.",
-    ];
-    if profile == Profile::Guide57037 {
+fn steps(sheet: &BiosSheet) -> Vec<String> {
+    let mut steps: Vec<String> = Vec::new();
+    match &sheet.order {
+        Some(order) => steps.extend(order.iter().cloned()),
+        None => steps.extend([
+            "Write down every present value first. A change of the workload profile rewrites other settings, and \
+             going back to the old profile does not restore them."
+                .to_owned(),
+            "Choose workload profile Low Latency, then Custom. No restart is needed between the two.".to_owned(),
+        ]),
+    }
+    if sheet.profile == Profile::Guide57037 {
         steps.push(
             "You may stop after Low Latency: restart, tune the operating system and measure with `lowlat jitter`. \
-             Continue with Custom only if that is not quiet enough (guide 57037, section 3.2.1).",
+             Continue with Custom only if that is not quiet enough (guide 57037, section 3.2.1)."
+                .to_owned(),
         );
     }
-    steps.extend([
-        "Set each value below, from top to bottom. Decide on those marked (!) with the notes at the end.",
-        "Save, restart, and check that the start-up screen shows Workload Profile: Custom.",
-        "Run `lowlat audit`: its firmware rows show what the operating system sees of these settings.",
-    ]);
+    steps.push(
+        "Set each value below, from top to bottom. Decide on those marked (!) with the notes at the end."
+            .to_owned(),
+    );
+    steps.push(format!("Save with {}.", sheet.saves_with));
+    if sheet.order.is_none() {
+        steps.push("Restart, and check that the start-up screen shows Workload Profile: Custom.".to_owned());
+    }
+    steps.push(
+        "Run `lowlat audit`: its firmware rows show what the operating system sees of these settings."
+            .to_owned(),
+    );
     steps
 }
+
+/// Blanks for the person who sets the values.
+const SIGNED: [&str; 5] = ["Host", "Serial number", "Date", "Name", "Signature"];
 
 /// Formats the sheet as "setting = value", menu by menu; then the notes on marked settings.
 pub fn bios_sheet_text(sheet: &BiosSheet, server: &str, width: usize) -> String {
@@ -42,9 +58,9 @@ pub fn bios_sheet_text(sheet: &BiosSheet, server: &str, width: usize) -> String 
         add_painted(&mut out, YELLOW, &clean(caution), 0, width);
     }
     out.push('\n');
-    add_numbered(&mut out, &steps(sheet.profile), width);
+    add_numbered(&mut out, &steps(sheet), width);
     for menu in &sheet.menus {
-        out.push_str(&format!("\n{}\n", paint(BOLD, menu.title)));
+        out.push_str(&format!("\n{}\n", paint(BOLD, &clean(&menu.title))));
         for row in &menu.rows {
             add_row(&mut out, row, row.caution().is_some(), width);
         }
@@ -59,13 +75,19 @@ pub fn bios_sheet_text(sheet: &BiosSheet, server: &str, width: usize) -> String 
     }
     out.push('\n');
     add_painted(&mut out, DIM, &closing(sheet), 0, width);
+    out.push('\n');
+    for blank in SIGNED {
+        out.push_str(&format!("{blank:14} ______________________________\n"));
+    }
     out
 }
 
 /// Adds "setting = value", the further lines of a long one indented.
 fn add_row(out: &mut String, row: &SheetRow, is_marked: bool, width: usize) {
     let mark = if is_marked { format!(" {MARK}") } else { String::new() };
-    let text = format!("{} = {}{mark}", row.name, row.value());
+    let present = row.present.as_ref().filter(|present| !row.values.contains(present));
+    let present = present.map(|present| format!(", now {present}")).unwrap_or_default();
+    let text = clean(&format!("{} = {}{present}{mark}", row.name, row.value()));
     for (at, line) in wrap(&text, width.saturating_sub(4)).iter().enumerate() {
         let indent = if at == 0 { "  " } else { "    " };
         let line = match line.strip_suffix(MARK).filter(|_| is_marked) {
@@ -78,13 +100,21 @@ fn add_row(out: &mut String, row: &SheetRow, is_marked: bool, width: usize) {
 
 /// Builds the page, with room for the present values and a box to tick.
 pub fn bios_sheet_html(sheet: &BiosSheet, server: &str) -> String {
-    let lead = html! { "Menu names are those of HPE's BIOS/Platform Configuration (RBSU) for EPYC servers." };
+    let lead = match &sheet.order {
+        None => {
+            html! { "Menu names are those of HPE's BIOS/Platform Configuration (RBSU) for EPYC servers." }
+        }
+        Some(_) => {
+            html! { "Names and values are those of the server, as far as its attribute registry has them." }
+        }
+    };
     let body = html! {
         @if let Some(caution) = &sheet.caution { ul class="warnings" { li { (clean(caution)) } } }
-        ol class="steps" { @for step in steps(sheet.profile) { li { (code_in(step)) } } }
+        table class="sheet signed" { tbody { @for blank in SIGNED { tr { th scope="row" { (blank) } td class="blank" {} } } } }
+        ol class="steps" { @for step in steps(sheet) { li { (code_in(&clean(&step))) } } }
         @for menu in &sheet.menus {
             div class="card flush menu" {
-                div class="table-head" { h3 translate="no" { (menu.title) } }
+                div class="table-head" { h3 translate="no" { (clean(&menu.title)) } }
                 (data_table("", "sheet", &["Setting", "Set to", "Was", "Done"], &html! { @for row in &menu.rows { (table_row(row)) } }))
             }
         }
@@ -111,9 +141,9 @@ pub fn bios_sheet_html(sheet: &BiosSheet, server: &str) -> String {
 fn table_row(row: &SheetRow) -> Markup {
     html! {
         tr {
-            th scope="row" { (row.name) @if row.caution().is_some() { " " b class="mark" { (MARK) } } }
-            td { (row.value()) }
-            td class="blank" {}
+            th scope="row" { (clean(&row.name)) @if row.caution().is_some() { " " b class="mark" { (MARK) } } }
+            td { (clean(&row.value())) }
+            td class="blank" { @if let Some(present) = &row.present { (clean(present)) } }
             td class="tick" { span {} }
         }
     }
@@ -176,7 +206,7 @@ mod tests {
     fn the_page_has_a_row_for_every_setting_and_room_to_write() {
         let sheet = BiosSheet::of(Profile::Trading, None);
         let page = bios_sheet_html(&sheet, "a <server>");
-        assert_eq!(page.matches("<td class=\"blank\">").count(), sheet.rows().count());
+        assert_eq!(page.matches("<td class=\"blank\">").count(), sheet.rows().count() + SIGNED.len());
         assert!(page.contains("a &lt;server&gt;"));
         assert!(!page.contains("section 3.2.1"), "the guide's own advice");
     }

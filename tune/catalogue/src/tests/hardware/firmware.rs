@@ -1,4 +1,4 @@
-use super::{CATALOGUE, Case, Fixture, Profile, Reading, Verdict, check, cpus, good_host, known};
+use super::{CATALOGUE, Case, Fixture, Makers, Profile, Reading, Verdict, check, cpus, good_host, known};
 use Verdict::{Good, NotApplicable, Unknown, Wrong};
 use lowlat_host::{
     snapshot::IdleState,
@@ -7,7 +7,7 @@ use lowlat_host::{
 
 #[test]
 fn risky_values_of_the_guide_have_a_hazard_and_are_not_the_default() {
-    for id in ["memory_patrol_scrubbing", "amd_iommu", "amd_fmax_boost_limit", "memory_interleaving_mode"] {
+    for id in ["memory_patrol_scrubbing", "iommu", "amd_fmax_boost_limit", "memory_interleaving_mode"] {
         let setting = CATALOGUE.find(&format!("firmware.{id}")).unwrap();
         assert!(!setting.hazard.is_empty(), "{id}");
         let [trading, guide] = Profile::ALL.map(|profile| format!("{:?}", setting.want(profile)));
@@ -56,7 +56,7 @@ fn smt_topology(f: &mut Fixture) {
 #[test]
 fn smt_shows_in_the_kernels_control_and_in_the_cores() {
     check(
-        "firmware.amd_smt_option",
+        "firmware.smt",
         &[
             ("off in the firmware", |_| {}, Good),
             ("off by the kernel", |f| f.host.cpu.smt_control = known("forceoff"), Good),
@@ -76,7 +76,7 @@ fn smt_shows_in_the_kernels_control_and_in_the_cores() {
     );
 }
 
-/// Each maker's switch of the second thread is judged on that maker's processors, and AMD's rows on AMD's.
+/// AMD's rows are judged on AMD's processors, Intel's on Intel's, and concepts of both on all.
 #[test]
 fn rows_of_a_maker_need_its_processor() {
     let others: [(&str, Option<&str>); 4] = [
@@ -91,12 +91,17 @@ fn rows_of_a_maker_need_its_processor() {
         f.guide();
         f.host.kernel.machine = known(machine);
         f.host.cpu.vendor = vendor.map_or(Reading::Absent, known);
-        for setting in CATALOGUE.settings().filter(|setting| setting.name.contains("AMD")) {
+        for setting in CATALOGUE.settings().filter(|setting| setting.needs.makers == Makers::Amd) {
             assert_eq!(f.finding(setting.id).verdict, NotApplicable, "{} on {machine}", setting.id);
         }
         let is_server = machine == "x86_64" || machine == "aarch64";
         let theirs = if is_server { Wrong } else { NotApplicable };
-        assert_eq!(f.finding("firmware.hyper_threading").verdict, theirs, "{machine}");
+        assert_eq!(f.finding("firmware.smt").verdict, theirs, "{machine}");
+        let mut of_intel = good_host();
+        of_intel.host.kernel.machine = known(machine);
+        of_intel.host.cpu.vendor = vendor.map_or(Reading::Absent, known);
+        let is_intel = vendor == Some("GenuineIntel");
+        assert_eq!(of_intel.finding("firmware.c1e").verdict == NotApplicable, !is_intel, "{machine}");
         assert_eq!(f.host.kernel.unsupported().is_some(), !is_server, "{machine}");
         for row in
             CATALOGUE.settings().filter(|row| !is_server && row.layer == lowlat_settings::Layer::Firmware)
@@ -106,10 +111,10 @@ fn rows_of_a_maker_need_its_processor() {
     }
     let mut f = good_host();
     smt_topology(&mut f);
-    assert_eq!(f.finding("firmware.hyper_threading").verdict, NotApplicable);
+    assert_eq!(f.finding("firmware.c1e").verdict, NotApplicable, "an Intel row on AMD's processor");
     f.host.cpu.vendor = Reading::Denied;
-    assert_eq!(f.finding("firmware.amd_smt_option").verdict, Unknown, "not known to be another maker's");
-    assert_eq!(f.finding("firmware.hyper_threading").verdict, Wrong, "seen whoever made it");
+    assert_eq!(f.finding("firmware.c1e").verdict, Unknown, "not known to be another maker's");
+    assert_eq!(f.finding("firmware.smt").verdict, Wrong, "seen whoever made it");
 }
 
 fn nodes_of(f: &mut Fixture, lists: &[&str]) {
@@ -202,7 +207,7 @@ fn with_flag(f: &mut Fixture, flag: &str) {
 #[test]
 fn flags_show_virtualization_encryption_and_x2apic() {
     check(
-        "firmware.amd_virtualization_technology",
+        "firmware.virtualization",
         &[
             ("default profile", |_| {}, NotApplicable),
             ("on", Fixture::guide, Wrong),
@@ -254,7 +259,7 @@ fn flags_show_virtualization_encryption_and_x2apic() {
 #[test]
 fn the_profiles_disagree_on_the_iommu() {
     check(
-        "firmware.amd_iommu",
+        "firmware.iommu",
         &[
             ("on", |_| {}, Good),
             ("on, guide", Fixture::guide, Wrong),
@@ -276,12 +281,21 @@ fn the_profiles_disagree_on_the_iommu() {
                 Unknown,
             ),
             (
-                "of Intel",
+                "of Intel, which the kernel may leave off",
                 |f| {
                     f.host.firmware.iommu_count = known(0u32);
                     f.host.cpu.vendor = known("GenuineIntel");
                 },
-                NotApplicable,
+                Unknown,
+            ),
+            (
+                "of Intel",
+                |f| {
+                    f.host.firmware.iommu_count = known(0u32);
+                    f.host.cpu.vendor = known("GenuineIntel");
+                    f.command_line("intel_iommu=on");
+                },
+                Wrong,
             ),
             ("denied", |f| f.host.firmware.iommu_count = Reading::Denied, Unknown),
             ("aarch64", |f| f.host.kernel.machine = known("aarch64"), NotApplicable),
@@ -409,7 +423,7 @@ fn distances_and_device_nodes_show_the_firmwares_tables() {
 #[test]
 fn idle_states_and_boost_show_in_sysfs() {
     check(
-        "firmware.minimum_processor_idle_power_core_cstate",
+        "firmware.core_c_states",
         &[
             ("C1", |_| {}, Good),
             ("C1, guide", Fixture::guide, Wrong),
@@ -440,7 +454,7 @@ fn idle_states_and_boost_show_in_sysfs() {
         ],
     );
     check(
-        "firmware.amd_core_performance_boost",
+        "firmware.boost",
         &[
             ("default profile", |_| {}, NotApplicable),
             ("off", Fixture::guide, Good),

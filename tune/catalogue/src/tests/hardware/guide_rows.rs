@@ -10,7 +10,7 @@ const GUIDE_ROWS: &[(&str, &str, &str)] = &[
     ("UEFI POST Discovery Mode", "Auto", "uefi_post_discovery_mode"),
     ("Embedded Diagnostics", "Disabled", "embedded_diagnostics"),
     ("Processor x2APIC Support", "Auto", "processor_x2apic_support"),
-    ("AMD SMT Option", "Disabled", "amd_smt_option"),
+    ("AMD SMT Option", "Disabled", "smt"),
     ("Enabled Cores per Processor", "0", "enabled_cores_per_processor"),
     ("Determinism Control", "Manual", "determinism_control"),
     ("Performance Determinism", "Performance Deterministic", "performance_determinism"),
@@ -32,8 +32,8 @@ const GUIDE_ROWS: &[(&str, &str, &str)] = &[
     ("DRAM Controller Power Down", "Disabled", "dram_controller_power_down"),
     ("NUMA memory domains per socket", "One memory domain per socket", "numa_memory_domains_per_socket"),
     ("Last-Level Cache (LLC) As NUMA Node", "Disabled", "llc_as_numa_node"),
-    ("AMD(R) IOMMU", "Disabled", "amd_iommu"),
-    ("AMD Virtualization Technology", "Disabled", "amd_virtualization_technology"),
+    ("AMD(R) IOMMU", "Disabled", "iommu"),
+    ("AMD Virtualization Technology", "Disabled", "virtualization"),
     ("Access Control Service", "Enabled", "access_control_service"),
     ("SR-IOV", "Disabled", "sr_iov"),
     ("Minimum SEV ASID", "1", "minimum_sev_asid"),
@@ -42,10 +42,10 @@ const GUIDE_ROWS: &[(&str, &str, &str)] = &[
     ("UEFI Optimized Boot", "Enabled", "uefi_optimized_boot"),
     ("Boot Order Policy", "Retry Boot Order Indefinitely", "boot_order_policy"),
     ("Power Regulator", "Static High Performance Mode", "power_regulator"),
-    ("Minimum Processor Idle Power Core C-State", "No C-states", "minimum_processor_idle_power_core_cstate"),
+    ("Minimum Processor Idle Power Core C-State", "No C-states", "core_c_states"),
     ("Data Fabric C-State Enable", "Auto", "data_fabric_cstate_enable"),
     ("C-State Efficiency Mode", "Disabled", "cstate_efficiency_mode"),
-    ("AMD Core Performance Boost", "Disabled", "amd_core_performance_boost"),
+    ("AMD Core Performance Boost", "Disabled", "boost"),
     ("AMD Fmax Boost Limit Control", "Manual", "amd_fmax_boost_limit_control"),
     ("AMD Fmax Boost Limit", "3700", "amd_fmax_boost_limit"),
     ("Collaborative Power Control", "Disabled", "collaborative_power_control"),
@@ -78,12 +78,16 @@ const GUIDE_ROWS: &[(&str, &str, &str)] = &[
     ("Advanced Memory Protection Mode", "Advanced ECC Support", "advanced_memory_protection_mode"),
 ];
 
+/// Rows of the guide whose setting other makers name differently.
+const CONCEPTS: [&str; 5] = ["smt", "iommu", "virtualization", "core_c_states", "boost"];
+
 #[test]
 fn every_row_of_the_guide_has_an_id_and_the_guides_value() {
     for (name, value, id) in GUIDE_ROWS {
+        let is_concept = CONCEPTS.contains(id);
         let id = format!("firmware.{id}");
         let setting = CATALOGUE.find(&id).unwrap_or_else(|| panic!("no setting {id} for {name}"));
-        assert_eq!(setting.name, *name, "{id}");
+        assert_eq!(setting.name == *name, !is_concept, "{id}");
         let guide = setting.want(Profile::Guide57037);
         assert!(matches!(guide, Want::Value(guide) if guide == *value), "{id}: {guide:?}");
     }

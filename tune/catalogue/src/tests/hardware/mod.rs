@@ -18,7 +18,7 @@ use lowlat_host::{
     topology::{Cache, Group, Node},
 };
 use lowlat_settings::change::Proposal;
-use lowlat_settings::{Context, Finding, Verdict, judge_one};
+use lowlat_settings::{Context, Finding, Makers, Verdict, judge_one};
 
 pub(super) const GIB: u64 = 1 << 30;
 
