@@ -208,6 +208,10 @@ mod tests {
         assert!(found.len() > 500, "{}", found.len());
         let mut faults = Vec::new();
         for (long, words, kinds) in &found {
+            // A pinned certificate, not CPUs.
+            if long == "pin" && words.starts_with("lowlat bios") {
+                continue;
+            }
             let others = SYNONYMS.iter().find(|names| names[1..].contains(&long.as_str()));
             faults.extend(others.map(|names| format!("{words} --{long} is --{} elsewhere", names[0])));
             let is_alike = |other: &[String]| {

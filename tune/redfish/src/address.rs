@@ -80,8 +80,18 @@ impl Origin {
         format!("{}://{}:{}{path}", self.scheme, self.host, self.port)
     }
 
-    /// Path of a link that was found in `from`. A link to another host is an error.
+    /// Path of a link that was found in `from`. Behind a tunnel a service names its own address; a path into a service
+    /// is then asked here. Another link to another host is an error.
     pub(crate) fn path_of(&self, link: &str, from: &str) -> Result<String, RedfishError> {
+        self.path(link, from, true)
+    }
+
+    /// Path of a redirect, which must stay on this host.
+    pub(crate) fn path_of_redirect(&self, link: &str, from: &str) -> Result<String, RedfishError> {
+        self.path(link, from, false)
+    }
+
+    fn path(&self, link: &str, from: &str, is_tunnel_possible: bool) -> Result<String, RedfishError> {
         let off_host = || {
             let link = cut(link, 200);
             Kind::Unusable.error(format!(
@@ -99,11 +109,18 @@ impl Origin {
             return Ok(link.to_owned());
         }
         let uri: Uri = link.parse().map_err(|_| off_host())?;
+        let is_here =
+            |origin: &Self, path: &str| *origin == *self || (is_tunnel_possible && is_service(path));
         match (Self::of(&uri), uri.path_and_query()) {
-            (Some(origin), Some(path)) if origin == *self => Ok(path.as_str().to_owned()),
+            (Some(origin), Some(path)) if is_here(&origin, path.path()) => Ok(path.as_str().to_owned()),
             _ => Err(off_host()),
         }
     }
+}
+
+/// True for paths below the service root.
+fn is_service(path: &str) -> bool {
+    path.starts_with(ROOT)
 }
 
 /// The start of a foreign text, without characters that control a terminal.
@@ -159,9 +176,13 @@ mod tests {
         let path = |link| origin.path_of(link, "/redfish/v1/");
         assert_eq!(path("/redfish/v1/Systems#/Members/0").unwrap(), "/redfish/v1/Systems");
         assert_eq!(path("https://bmc:8443/redfish/v1/Systems?a=b").unwrap(), "/redfish/v1/Systems?a=b");
+        // Behind a tunnel. Nothing is sent to the host of the link.
+        let tunnelled = path("https://10.0.0.7/redfish/v1/SessionService/Sessions/3").unwrap();
+        assert_eq!(tunnelled, "/redfish/v1/SessionService/Sessions/3");
         let long = format!("/{}", "a".repeat(5000));
         for link in [
             "https://bmc/redfish",
+            "https://elsewhere/redfish/v10/x",
             "http://bmc:8443/redfish",
             "https://evil:8443/x",
             "//evil/x",

@@ -13,6 +13,8 @@ pub(crate) struct Answer {
     pub etag: Option<String>,
     pub location: Option<String>,
     pub retry_after: Option<String>,
+    /// Methods that the resource accepts.
+    pub allow: Option<String>,
     pub token: Option<Secret>,
     pub body: Vec<u8>,
 }

@@ -22,6 +22,10 @@ use ureq::{
     },
 };
 
+/// Repetitions of a request that a busy service put off.
+const RETRIES_MAX: usize = 3;
+/// Longest time that a busy service may ask for.
+const RETRY_WAIT_MAX: Duration = Duration::from_secs(10);
 /// Time limit for ending a session.
 const FAREWELL_TIME: Duration = Duration::from_secs(10);
 
@@ -96,7 +100,6 @@ impl Client {
     /// Reads the service root and logs in.
     pub fn open(options: Options) -> Result<Self, RedfishError> {
         let config = Agent::config_builder()
-            .tls_config(options.trust.tls(options.origin.is_plain())?)
             // Proxies of the environment must not see a controller's password.
             .proxy(None)
             .max_redirects(0)
@@ -105,9 +108,9 @@ impl Client {
             .max_response_header_size(64 << 10)
             .user_agent(concat!("lowlat/", env!("CARGO_PKG_VERSION")))
             .build();
-        let agent = match options.trust.pinned(options.origin.is_plain())? {
-            Some(pinned) => {
-                Agent::with_parts(config, TcpConnector::default().chain(pinned), DefaultResolver::default())
+        let agent = match options.trust.connector(options.origin.is_plain())? {
+            Some(tls) => {
+                Agent::with_parts(config, TcpConnector::default().chain(tls), DefaultResolver::default())
             }
             None => config.into(),
         };
@@ -139,7 +142,20 @@ impl Client {
     }
 
     pub(crate) fn get(&mut self, path: &str) -> Result<Answer, RedfishError> {
-        let answer = self.request(&Call::get(path))?;
+        let mut answer = self.request(&Call::get(path))?;
+        // A busy controller says when to ask again.
+        for _ in 0..RETRIES_MAX {
+            let asked = answer.retry_after.as_deref().and_then(|wait| wait.trim().parse().ok());
+            let asked = asked.map(Duration::from_secs).filter(|asked| *asked <= RETRY_WAIT_MAX);
+            let Some(asked) = asked.filter(|_| matches!(answer.status, 429 | 503)) else {
+                break;
+            };
+            if asked > self.time_left()? {
+                break;
+            }
+            self.wait(asked)?;
+            answer = self.request(&Call::get(path))?;
+        }
         if answer.is_success() { Ok(answer) } else { Err(self.refusal("GET", &answer)) }
     }
 
@@ -171,7 +187,7 @@ impl Client {
             let is_redirect = matches!(answer.status, 307 | 308)
                 || (matches!(answer.status, 301..=303) && call.method == Method::GET);
             match answer.location.as_deref().filter(|_| is_redirect) {
-                Some(location) => path = self.options.origin.path_of(location, &path)?,
+                Some(location) => path = self.options.origin.path_of_redirect(location, &path)?,
                 None => return Ok(answer),
             }
         }
@@ -300,6 +316,7 @@ impl Client {
             etag: text("etag"),
             location: text("location"),
             retry_after: text("retry-after"),
+            allow: text("allow"),
             token: text("x-auth-token").map(crate::Secret::new),
             body: bytes,
         })
@@ -327,6 +344,7 @@ impl Client {
         let path = &answer.path;
         match answer.status {
             401 if self.options.credentials.is_none() => RedfishError::needs_credentials(&service),
+            403 if answer.has_message("PasswordChangeRequired") => self.needs_new_password(),
             403 => {
                 let user = self.user();
                 let needs = if method == "GET" {
@@ -334,7 +352,7 @@ impl Client {
                 } else {
                     "change BIOS settings (ConfigureComponents)"
                 };
-                RedfishError::new(format!(
+                Kind::Refused.error(format!(
                     "{service} refused {method} {path} for user {user}{said}\nhint: give the user the privilege to {needs}"
                 ))
             }
@@ -350,7 +368,8 @@ impl Client {
                 RedfishError::new(format!("{service} is busy{said}\nhint: {next}"))
             }
             status => {
-                RedfishError::new(format!("{service} answered {method} {path} with status {status}{said}"))
+                let text = format!("{service} answered {method} {path} with status {status}{said}");
+                Kind::Refused.error(text)
             }
         }
     }

@@ -41,17 +41,23 @@ pub struct Saved {
     pub warnings: Vec<String>,
     /// Version (ETag) of the settings resource, if the service has one.
     pub(crate) settings_etag: Option<String>,
+    /// Path of the Bios resource, if it accepts changes itself.
+    writable_bios: Option<String>,
 }
 
 impl Saved {
     /// Interprets the answers as facts.
     pub fn facts(&self) -> Result<BiosFacts, BiosError> {
         let mut reader = BiosReader::default();
-        for (_, path, bytes) in &self.answers {
-            reader.add(path, bytes)?;
+        for (resource, path, bytes) in &self.answers {
+            match resource {
+                Resource::Registry => reader.add_registry(path, bytes),
+                _ => reader.add(path, bytes)?,
+            }
         }
         let mut facts = reader.finish()?;
         facts.warnings.splice(0..0, self.warnings.iter().cloned());
+        facts.settings_uri = facts.settings_uri.or_else(|| self.writable_bios.clone());
         Ok(facts)
     }
 
@@ -78,7 +84,7 @@ pub fn read(client: &mut Client, wanted: Option<&str>) -> Result<Saved, RedfishE
         match registry(client, name) {
             Ok(Some(answer)) => saved.keep(Resource::Registry, answer),
             Ok(None) => saved.warnings.push(format!("The service has no registry {:?}.", cut(name, 100))),
-            Err(error) if matches!(error.kind, Kind::NotFound | Kind::Unusable) => {
+            Err(error) if !matches!(error.kind, Kind::Interrupted | Kind::NoAnswer | Kind::TimedOut) => {
                 saved
                     .warnings
                     .push(format!("The attribute registry could not be read: {}.", error.without_hint()));
@@ -169,33 +175,39 @@ fn bios(
     if body.get("Attributes").is_none() {
         return Err(RedfishError::shape(&path, "Attributes"));
     }
+    let is_writable = answer.allow.as_deref().is_some_and(|methods| methods.contains("PATCH"));
+    saved.writable_bios = is_writable.then(|| path.clone());
     saved.keep(Resource::Bios, answer);
     Ok((path, body))
 }
 
-/// The pending settings: at the link in `@Redfish.Settings`, otherwise in iLO's usual place.
+/// The pending settings: at the link in `@Redfish.Settings`, otherwise in one of the usual places.
 fn settings(client: &mut Client, saved: &mut Saved, bios: &Value, at: &str) -> Result<(), RedfishError> {
+    let at = at.trim_end_matches('/');
     let named = link(bios, "/@Redfish.Settings/SettingsObject");
     let is_hpe = ["Hpe", "Hp"].iter().any(|oem| bios.pointer(&format!("/Oem/{oem}")).is_some());
-    let path = match named {
-        Some(link) => client.options.origin.path_of(link, at)?,
-        None if is_hpe => format!("{}/settings/", at.trim_end_matches('/')),
-        None => return Ok(()),
+    let places = match named {
+        Some(link) => vec![client.options.origin.path_of(link, at)?],
+        None if is_hpe => vec![format!("{at}/settings/")],
+        None => ["Settings", "SD", "Pending"].map(|place| format!("{at}/{place}")).to_vec(),
     };
-    if path.trim_end_matches('/') == at.trim_end_matches('/') {
-        return Ok(());
-    }
-    let answer = match client.get(&path) {
-        // A wrong guess is ignored; a dead link is reported.
-        Err(error) if error.kind == Kind::NotFound && named.is_none() => return Ok(()),
-        Err(error) if error.kind == Kind::NotFound => {
-            saved.warnings.push(format!("The pending settings could not be read: {}.", error.without_hint()));
-            return Ok(());
+    for path in places.iter().filter(|path| path.trim_end_matches('/') != at) {
+        match client.get(path) {
+            // A wrong guess is ignored; a dead link is reported.
+            Err(error) if matches!(error.kind, Kind::NotFound | Kind::Refused) => {
+                if named.is_some() {
+                    let why = error.without_hint();
+                    saved.warnings.push(format!("The pending settings could not be read: {why}."));
+                }
+            }
+            Err(error) => return Err(error),
+            Ok(answer) => {
+                saved.settings_etag = etag(&answer)?;
+                saved.keep(Resource::Settings, answer);
+                return Ok(());
+            }
         }
-        other => other?,
-    };
-    saved.settings_etag = etag(&answer)?;
-    saved.keep(Resource::Settings, answer);
+    }
     Ok(())
 }
 

@@ -18,6 +18,8 @@ pub struct RedfishError {
 pub(crate) enum Kind {
     /// The resource does not exist.
     NotFound,
+    /// The service refused the request, or failed.
+    Refused,
     /// A link leads to another service, or an answer lacks a required part.
     Unusable,
     /// The answer to one request took too long.

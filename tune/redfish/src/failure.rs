@@ -1,6 +1,10 @@
 //! Errors of the network as errors of this crate.
 
-use crate::{Origin, RedfishError, error::Kind, pinned::is_ca_as_server};
+use crate::{
+    Origin, RedfishError, certificate,
+    error::Kind,
+    pinned::{Refused, is_ca_as_server},
+};
 use rustls::CertificateError;
 use std::{io, time::Duration};
 
@@ -85,6 +89,11 @@ impl RequestContext<'_> {
 
     fn tls(&self, error: &rustls::Error) -> RedfishError {
         use rustls::Error as Tls;
+        let refused = match error {
+            Tls::Other(other) => other.0.downcast_ref::<Refused>(),
+            _ => None,
+        };
+        let error = refused.map_or(error, |refused| &refused.cause);
         let unknown = "its certificate is self-signed, or signed by a CA that this machine does not trust";
         let (cause, next) = match error {
             // A bad signature means another CA with the same name.
@@ -108,6 +117,10 @@ impl RequestContext<'_> {
                 "check that it belongs to the controller and name it with --ca FILE, or accept any certificate with \
                  --insecure",
             ),
+            Tls::InvalidCertificate(CertificateError::ApplicationVerificationFailure) => (
+                "its certificate has another fingerprint than --pin".to_owned(),
+                "check that this is the controller, and whether its certificate was renewed",
+            ),
             Tls::InvalidCertificate(other) => (
                 format!("its certificate is not accepted: {other}"),
                 "name its CA with --ca FILE, or accept any certificate with --insecure",
@@ -118,6 +131,14 @@ impl RequestContext<'_> {
             ),
             other => (other.to_string(), "check the controller's TLS settings (TLS 1.2 or 1.3 is required)"),
         };
-        RedfishError::new(format!("TLS with {} failed: {cause}\nhint: {next}", self.origin.shown()))
+        let service = self.origin.shown();
+        let Some(refused) = refused else {
+            return RedfishError::new(format!("TLS with {service} failed: {cause}\nhint: {next}"));
+        };
+        let fingerprint = certificate::shown(&refused.fingerprint);
+        RedfishError::new(format!(
+            "TLS with {service} failed: {cause}\nits fingerprint is {fingerprint}\nhint: {next}; or compare the \
+             fingerprint with the controller's own page and accept it with --pin {fingerprint}"
+        ))
     }
 }

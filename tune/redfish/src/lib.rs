@@ -13,6 +13,7 @@
 
 mod address;
 mod answer;
+mod certificate;
 mod client;
 mod crawl;
 mod credentials;

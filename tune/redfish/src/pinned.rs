@@ -1,19 +1,22 @@
-//! TLS with the certificates of `--ca`.
+//! TLS with a verifier of this crate's own.
 //!
 //! Many controllers sign their own certificate and mark it as a CA's, which no verifier accepts for a server.
 //! If the user named that very certificate, byte for byte, it is accepted for its names and validity period.
-//! Everything else is verified as usual, and the server must always prove that it has the key.
+//! Certificates of version 1, without names, with another name or expired are common as well. The user can accept
+//! one by its fingerprint. In each case the server must prove that it has the key. A refused certificate is
+//! reported with its fingerprint.
 
+use crate::certificate::{fingerprint, public_key};
 use rustls::{
-    CertificateError, ClientConfig, ClientConnection, DigitallySignedStruct, Error, RootCertStore,
-    SignatureScheme, StreamOwned,
+    CertificateError, ClientConfig, ClientConnection, DigitallySignedStruct, Error, OtherError,
+    RootCertStore, SignatureScheme, StreamOwned,
     client::{
         WebPkiServerVerifier,
         danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
         verify_server_name,
     },
-    crypto::CryptoProvider,
-    pki_types::{CertificateDer, ServerName, UnixTime},
+    crypto::{CryptoProvider, WebPkiSupportedAlgorithms},
+    pki_types::{CertificateDer, ServerName, SubjectPublicKeyInfoDer, UnixTime},
     server::ParsedCertificate,
 };
 use std::{
@@ -24,12 +27,90 @@ use std::{
 use ureq::unversioned::transport::{
     Buffers, ConnectionDetails, Connector, Either, LazyBuffers, NextTimeout, Transport, TransportAdapter,
 };
+use webpki::RawPublicKeyEntity;
 
-/// Accepts certificates signed by these, and these certificates themselves.
+/// The certificates that are accepted.
+#[derive(Debug)]
+pub(crate) enum Accepted {
+    /// Those signed by these, and these themselves.
+    Signed(Vec<CertificateDer<'static>>),
+    /// That with this SHA-256 fingerprint.
+    Fingerprint([u8; 32]),
+    All,
+}
+
 #[derive(Debug)]
 struct CertificateVerifier {
-    certificates: Vec<CertificateDer<'static>>,
-    usual: Arc<WebPkiServerVerifier>,
+    accepted: Accepted,
+    /// `None` if certificates are not judged by their issuer.
+    usual: Option<Arc<WebPkiServerVerifier>>,
+    algorithms: WebPkiSupportedAlgorithms,
+}
+
+/// A refused certificate: why, and its fingerprint.
+#[derive(Debug)]
+pub(crate) struct Refused {
+    pub cause: Error,
+    pub fingerprint: [u8; 32],
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.cause.fmt(f)
+    }
+}
+
+impl std::error::Error for Refused {}
+
+impl CertificateVerifier {
+    fn judge(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        ocsp: &[u8],
+        now: UnixTime,
+    ) -> Result<(), Error> {
+        let (named, usual) = match (&self.accepted, &self.usual) {
+            (Accepted::Fingerprint(wanted), _) if fingerprint(end_entity) != *wanted => {
+                return Err(CertificateError::ApplicationVerificationFailure.into());
+            }
+            (Accepted::Signed(named), Some(usual)) => (named, usual),
+            _ => return Ok(()),
+        };
+        match usual.verify_server_cert(end_entity, intermediates, name, ocsp, now) {
+            // webpki checks the validity period before this, and the name after it.
+            Err(error) if is_ca_as_server(&error) && named.iter().any(|one| one == end_entity) => {
+                verify_server_name(&ParsedCertificate::try_from(end_entity)?, name)
+            }
+            result => result.map(drop),
+        }
+    }
+
+    /// Checks a signature with the certificate's key. Unlike webpki's reader, this one accepts certificates of
+    /// version 1.
+    fn verify_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let bad = Error::InvalidCertificate(CertificateError::BadEncoding);
+        let key = public_key(certificate).map(SubjectPublicKeyInfoDer::from).ok_or_else(|| bad.clone())?;
+        let key = RawPublicKeyEntity::try_from(&key).map_err(|_| bad)?;
+        let mut algorithms = self
+            .algorithms
+            .mapping
+            .iter()
+            .filter(|(scheme, _)| *scheme == signature.scheme)
+            .flat_map(|(_, of)| *of);
+        let is_valid = |algorithm| key.verify_signature(algorithm, message, signature.signature()).is_ok();
+        if algorithms.any(|algorithm| is_valid(*algorithm)) {
+            Ok(HandshakeSignatureValid::assertion())
+        } else {
+            Err(Error::InvalidCertificate(CertificateError::BadSignature))
+        }
+    }
 }
 
 impl ServerCertVerifier for CertificateVerifier {
@@ -41,16 +122,10 @@ impl ServerCertVerifier for CertificateVerifier {
         ocsp: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        match self.usual.verify_server_cert(end_entity, intermediates, name, ocsp, now) {
-            // webpki checks the validity period before this, and the name after it.
-            Err(error)
-                if is_ca_as_server(&error) && self.certificates.iter().any(|one| one == end_entity) =>
-            {
-                verify_server_name(&ParsedCertificate::try_from(end_entity)?, name)?;
-                Ok(ServerCertVerified::assertion())
-            }
-            result => result,
-        }
+        let judged = self.judge(end_entity, intermediates, name, ocsp, now);
+        judged.map(|()| ServerCertVerified::assertion()).map_err(|cause| {
+            Error::Other(OtherError(Arc::new(Refused { cause, fingerprint: fingerprint(end_entity) })))
+        })
     }
 
     fn verify_tls12_signature(
@@ -59,7 +134,7 @@ impl ServerCertVerifier for CertificateVerifier {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.usual.verify_tls12_signature(message, certificate, signature)
+        self.verify_signature(message, certificate, signature)
     }
 
     fn verify_tls13_signature(
@@ -68,11 +143,21 @@ impl ServerCertVerifier for CertificateVerifier {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.usual.verify_tls13_signature(message, certificate, signature)
+        // TLS 1.3 has no signatures by RSA with PKCS #1 (RFC 8446, section 4.2.3).
+        if matches!(
+            signature.scheme,
+            SignatureScheme::RSA_PKCS1_SHA1
+                | SignatureScheme::RSA_PKCS1_SHA256
+                | SignatureScheme::RSA_PKCS1_SHA384
+                | SignatureScheme::RSA_PKCS1_SHA512
+        ) {
+            return Err(Error::InvalidCertificate(CertificateError::BadSignature));
+        }
+        self.verify_signature(message, certificate, signature)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.usual.supported_verify_schemes()
+        self.algorithms.supported_schemes()
     }
 }
 
@@ -88,21 +173,24 @@ pub(crate) struct Pinned {
 }
 
 impl Pinned {
-    /// Trusts these certificates, in DER.
-    pub fn new(
-        certificates: Vec<CertificateDer<'static>>,
-        provider: Arc<CryptoProvider>,
-    ) -> Result<Self, String> {
-        let mut roots = RootCertStore::empty();
-        roots.add_parsable_certificates(certificates.iter().cloned());
-        let usual = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider))
-            .build()
-            .map_err(|error| error.to_string())?;
+    pub fn new(accepted: Accepted, provider: Arc<CryptoProvider>) -> Result<Self, String> {
+        let usual = match &accepted {
+            Accepted::Signed(certificates) => {
+                let mut roots = RootCertStore::empty();
+                roots.add_parsable_certificates(certificates.iter().cloned());
+                let builder =
+                    WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider));
+                Some(builder.build().map_err(|error| error.to_string())?)
+            }
+            Accepted::Fingerprint(_) | Accepted::All => None,
+        };
+        let algorithms = provider.signature_verification_algorithms;
+        let verifier = CertificateVerifier { accepted, usual, algorithms };
         let config = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .map_err(|error| error.to_string())?
             .dangerous()
-            .with_custom_certificate_verifier(Arc::new(CertificateVerifier { certificates, usual }))
+            .with_custom_certificate_verifier(Arc::new(verifier))
             .with_no_client_auth();
         Ok(Self { config: Arc::new(config) })
     }

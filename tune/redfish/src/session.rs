@@ -78,6 +78,7 @@ impl Client {
                 let place = answer.location.as_deref().map(|link| self.options.origin.path_of(link, &path));
                 Login::Session { token, path: place.and_then(Result::ok), is_second }
             }
+            _ if answer.has_message("PasswordChangeRequired") => return Err(self.needs_new_password()),
             // The service rejects sessions, not the user.
             (200..300 | 404 | 405 | 501, _) => basic(&credentials),
             _ if answer.has_message("SessionLimitExceeded") => basic(&credentials),
@@ -123,6 +124,15 @@ impl Client {
             Some(Err(error)) => self.without_secrets(&error.to_string()),
         };
         Some(format!("cannot end the session ({why}); it ends when the service's idle timeout expires"))
+    }
+
+    /// A new or reset account, with which nothing can be done before its password is changed (DSP0266).
+    pub(crate) fn needs_new_password(&self) -> RedfishError {
+        let (service, user) = (self.options.origin.shown(), self.user());
+        RedfishError::new(format!(
+            "{service} requires a new password for user {user}\nhint: change it on the controller's own page, then run \
+             this again"
+        ))
     }
 
     fn bad_credentials(&self, answer: &Answer) -> RedfishError {

@@ -1,9 +1,12 @@
 //! Trust in the certificates of services.
 
-use crate::{RedfishError, pinned::Pinned};
+use crate::{
+    RedfishError, certificate,
+    pinned::{Accepted, Pinned},
+};
 use rustls::pki_types::CertificateDer;
 use std::{fs::File, io::Read, path::PathBuf, sync::Arc};
-use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
+use ureq::tls::{PemItem, parse_pem};
 
 const CA_BYTES_MAX: u64 = 1 << 20;
 
@@ -14,39 +17,42 @@ pub enum Trust {
     System,
     /// Those signed by a certificate in this PEM file, and these certificates themselves.
     CaFile(PathBuf),
+    /// The one with this SHA-256 fingerprint, whatever its names, its version and its age.
+    Fingerprint([u8; 32]),
     /// All: an attacker in between can read the credentials.
     Anybody,
 }
 
 impl Trust {
-    /// The verification. Without TLS, no certificates are loaded.
-    pub(crate) fn tls(&self, is_plain: bool) -> Result<TlsConfig, RedfishError> {
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let builder = TlsConfig::builder().unversioned_rustls_crypto_provider(provider);
-        Ok(match self {
-            _ if is_plain => builder,
-            Self::System => builder.root_certs(system_certificates()?),
-            // [`Trust::pinned`] verifies these.
-            Self::CaFile(_) => builder,
-            Self::Anybody => builder.disable_verification(true),
-        }
-        .build())
-    }
-
-    /// The connector that trusts the certificates of a file; `None` for other trust, or without TLS.
-    pub(crate) fn pinned(&self, is_plain: bool) -> Result<Option<Pinned>, RedfishError> {
-        let Self::CaFile(path) = self else { return Ok(None) };
+    /// The connector that accepts these certificates; `None` without TLS, so that none is loaded.
+    pub(crate) fn connector(&self, is_plain: bool) -> Result<Option<Pinned>, RedfishError> {
         if is_plain {
             return Ok(None);
         }
+        let accepted = match self {
+            Self::System => Accepted::Signed(system_certificates()?),
+            Self::CaFile(path) => Accepted::Signed(certificates(path)?),
+            Self::Fingerprint(fingerprint) => Accepted::Fingerprint(*fingerprint),
+            Self::Anybody => Accepted::All,
+        };
         let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let wrong = |why| RedfishError::file("--ca", path, why);
-        Pinned::new(certificates(path)?, provider).map(Some).map_err(wrong)
+        let wrong = |why| match self {
+            Self::CaFile(path) => RedfishError::file("--ca", path, why),
+            _ => RedfishError::new(format!("cannot verify any certificate: {why}")),
+        };
+        Pinned::new(accepted, provider).map(Some).map_err(wrong)
+    }
+
+    /// Parses a certificate's fingerprint: `sha256:` and 64 hexadecimal digits.
+    pub fn fingerprint(text: &str) -> Result<Self, String> {
+        certificate::parse(text)
+            .map(Self::Fingerprint)
+            .ok_or_else(|| "expected sha256: and 64 hexadecimal digits".into())
     }
 }
 
 /// Loads the distribution's certificates, or those of SSL_CERT_FILE and SSL_CERT_DIR, like OpenSSL.
-fn system_certificates() -> Result<RootCerts, RedfishError> {
+fn system_certificates() -> Result<Vec<CertificateDer<'static>>, RedfishError> {
     let found = rustls_native_certs::load_native_certs();
     if found.certs.is_empty() {
         let cause = found.errors.first().map(|error| format!(" ({error})")).unwrap_or_default();
@@ -55,7 +61,7 @@ fn system_certificates() -> Result<RootCerts, RedfishError> {
              ca-certificates), or name one with --ca FILE"
         )));
     }
-    Ok(found.certs.iter().map(|certificate| Certificate::from_der(certificate).to_owned()).into())
+    Ok(found.certs)
 }
 
 fn certificates(path: &std::path::Path) -> Result<Vec<CertificateDer<'static>>, RedfishError> {

@@ -408,3 +408,146 @@ fn junk_in_place_of_any_answer_causes_no_panic() {
         }
     }
 }
+
+/// The fingerprint that an error reports.
+fn fingerprint(error: &RedfishError) -> String {
+    let text = error.to_string();
+    let at = text.find("sha256:").unwrap_or_else(|| panic!("no fingerprint in {text}"));
+    text[at..at + 71].to_owned()
+}
+
+fn read_pinned(service: &Service, pin: &str) -> Result<Saved, RedfishError> {
+    read_with(Options { trust: Trust::fingerprint(pin).unwrap(), ..options(&service.url()) })
+}
+
+#[test]
+fn a_certificate_is_accepted_by_its_fingerprint_whatever_else_it_says() {
+    let elsewhere = Service::start_tls("bmc.example.org");
+    let old = Service::start_tls_expired_ca("127.0.0.1");
+    for service in [&elsewhere, &old] {
+        let refusal = read(service).unwrap_err();
+        let pin = fingerprint(&refusal);
+        all_of(&refusal.to_string(), &["does not trust", &format!("--pin {pin}")]);
+        assert_eq!(read_pinned(service, &pin).unwrap().answers.len(), 4);
+    }
+    let pin = fingerprint(&read(&old).unwrap_err());
+    let other = read_pinned(&elsewhere, &pin).unwrap_err();
+    all_of(
+        &other.to_string(),
+        &["another fingerprint than --pin", &fingerprint(&read(&elsewhere).unwrap_err())],
+    );
+    // The certificate alone proves nothing.
+    let thief = Service::start_tls_with_certificate_of(&old);
+    all_of(&read_pinned(&thief, &pin).unwrap_err().to_string(), &["TLS with"]);
+    assert!(thief.requests().is_empty());
+}
+
+/// Certificates of version 1, without extensions, as older controllers make them.
+#[test]
+fn certificates_of_version_1_are_accepted_by_fingerprint() {
+    let dir = tempfile::tempdir().unwrap();
+    let openssl = |arguments: &str| {
+        let run = std::process::Command::new("openssl").args(arguments.split(' ')).current_dir(&dir).output();
+        run.is_ok_and(|run| run.status.success())
+    };
+    for key in ["ec -pkeyopt ec_paramgen_curve:P-256", "rsa:2048"] {
+        let request = format!("req -newkey {key} -nodes -keyout key.pem -out req.pem -subj /CN=bmc");
+        if !(openssl(&request) && openssl("x509 -req -in req.pem -signkey key.pem -days 2 -out cert.pem")) {
+            eprintln!("skipped: certificates_of_version_1_are_accepted_by_fingerprint: openssl made none");
+            return;
+        }
+        let read = |name: &str| std::fs::read_to_string(dir.path().join(name)).unwrap();
+        let service = Service::start_tls_with_pem(&read("cert.pem"), &read("key.pem"));
+        let pin = fingerprint(&read_with(options(&service.url())).unwrap_err());
+        assert_eq!(read_pinned(&service, &pin).unwrap().answers.len(), 4, "{key}");
+        let thief = Service::start_tls_with_certificate_of(&service);
+        assert!(read_pinned(&thief, &pin).is_err());
+    }
+}
+
+/// Behind a tunnel the service names an address that this host cannot reach.
+#[test]
+fn absolute_links_into_the_service_are_asked_through_the_tunnel() {
+    let service = Service::start();
+    service.fault(|seen, state| {
+        if !seen.is("POST", SESSIONS) {
+            return None;
+        }
+        let mut reply = service::route(state, seen);
+        if let Reply::Whole { headers, .. } = &mut reply {
+            headers.retain(|(name, _)| name != "Location");
+        }
+        Some(reply.with("Location", "https://10.255.0.9/redfish/v1/SessionService/Sessions/s1"))
+    });
+    read(&service).unwrap();
+    assert_eq!(service.count("DELETE /redfish/v1/SessionService/Sessions/s1"), 1);
+}
+
+#[test]
+fn a_registry_that_is_refused_leaves_an_audit_without_choices() {
+    for reply in [
+        (|| error(403, "InsufficientPrivilege", "Not for you.")) as fn() -> Reply,
+        || error(500, "InternalError", "It broke."),
+        || Reply::text(200, b"<html>Login"),
+        || Reply::text(200, br#"{"RegistryEntries": {}}"#),
+    ] {
+        let service = Service::start();
+        service.fault(move |seen, _| seen.path.contains("RegistryStore").then(reply));
+        let facts = read(&service).unwrap().facts().unwrap();
+        assert!(facts.registry.is_none());
+        all_of(&facts.warnings.join(" "), &["registry", "accepted values are not checked"]);
+        assert!(BiosAudit::of(&facts, Profile::Trading).counts.judged > 40);
+    }
+}
+
+#[test]
+fn a_service_that_names_no_settings_resource_is_asked_in_the_usual_places() {
+    let with = |place: &'static str, allow: &'static str| {
+        let service = Service::start();
+        service.fault(move |seen, state| {
+            let bios = || {
+                let mut bios = service::fixture("hpe-ilo5-bios.json");
+                for member in ["@Redfish.Settings", "Oem"] {
+                    bios.as_object_mut().unwrap().remove(member);
+                }
+                bios["Attributes"] = state.active.clone().into();
+                bios
+            };
+            match seen.path.as_str() {
+                BIOS => Some(Reply::json(200, &bios()).with("Allow", allow)),
+                path if !place.is_empty() && path.ends_with(place) => {
+                    Some(Reply::json(200, &json!({"@odata.type": "#Bios.v1_0_0.Bios", "@odata.id": path})))
+                }
+                _ => None,
+            }
+        });
+        read(&service).unwrap().facts().unwrap()
+    };
+    let bios = BIOS.trim_end_matches('/');
+    let sd = with("/bios/SD", "GET");
+    assert_eq!(sd.settings_uri, Some(format!("{bios}/SD")));
+    assert_eq!(sd.pending.map(|pending| pending.len()), Some(0));
+    assert_eq!(with("nowhere", "GET, PATCH").settings_uri.as_deref(), Some(BIOS));
+    assert_eq!(with("nowhere", "GET").settings_uri, None);
+}
+
+#[test]
+fn a_busy_service_is_asked_again_when_it_says_so() {
+    let service = Service::start();
+    let mut left = 2;
+    service.fault(move |seen, _| {
+        let is_put_off = seen.is("GET", BIOS) && left > 0;
+        left -= i32::from(is_put_off);
+        is_put_off.then(|| error(503, "ServiceTemporarilyUnavailable", "Later.").with("Retry-After", "0"))
+    });
+    assert_eq!(read(&service).unwrap().answers.len(), 4);
+}
+
+#[test]
+fn a_password_that_must_be_changed_is_reported() {
+    let service = Service::start();
+    service.fault(|seen, _| {
+        seen.is("POST", SESSIONS).then(|| error(403, "PasswordChangeRequired", "Change it."))
+    });
+    all_of(&said(&service), &["requires a new password", USER]);
+}

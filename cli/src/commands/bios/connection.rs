@@ -3,6 +3,7 @@
 use crate::{arguments::duration_within, exit::Interrupted, output, results, signals};
 use anyhow::bail;
 use clap::Args;
+use lowlat_bios::without_secrets;
 use lowlat_host_run::output::{FileAccess, OutputDirectory, OutputError, OutputFile};
 use lowlat_redfish::{
     Client, Credentials, Options, Origin, RedfishError, RedfishLimits, Resource, Saved, Trust, ask_password,
@@ -30,6 +31,10 @@ pub struct Connection {
     /// Trust this CA certificate (PEM) instead of the system's
     #[arg(long, value_name = "FILE", requires = "redfish", conflicts_with = "insecure")]
     ca: Option<PathBuf>,
+    /// Accept only the certificate with this SHA-256 fingerprint, whatever its names and age
+    #[arg(long, value_name = "sha256:HEX", requires = "redfish", conflicts_with_all = ["ca", "insecure"],
+          value_parser = Trust::fingerprint)]
+    pin: Option<Trust>,
     /// Skip certificate verification and allow http://; anyone in between can read the password
     #[arg(long, requires = "redfish")]
     insecure: bool,
@@ -62,6 +67,7 @@ impl Connection {
             ("--user", self.user.is_some()),
             ("--credentials-file", self.credentials_file.is_some()),
             ("--ca", self.ca.is_some()),
+            ("--pin", self.pin.is_some()),
             ("--insecure", self.insecure),
             ("--save", self.save.is_some()),
         ];
@@ -86,10 +92,11 @@ impl Connection {
                 origin.shown()
             ));
         }
-        let trust = match &self.ca {
-            Some(path) => Trust::CaFile(path.clone()),
-            None if self.insecure => Trust::Anybody,
-            None => Trust::System,
+        let trust = match (&self.ca, &self.pin) {
+            (Some(path), _) => Trust::CaFile(path.clone()),
+            (None, Some(pin)) => pin.clone(),
+            (None, None) if self.insecure => Trust::Anybody,
+            (None, None) => Trust::System,
         };
         // Before the prompt: from here on, Ctrl-C also ends the session.
         let stop = signals::stop_flag()?;
@@ -117,7 +124,7 @@ impl Connection {
         let failed = |error: OutputError| results::in_words(&error, "name another directory with --save");
         let dir = OutputDirectory::create(dir).map_err(failed)?;
         let prepare = |resource: Resource| {
-            let file = dir.file(resource.file_name().as_ref(), FileAccess::Shared);
+            let file = dir.file(resource.file_name().as_ref(), FileAccess::Private);
             if file.exists() {
                 bail!(
                     "{} already exists from an earlier run\nhint: name another directory with --save",
@@ -139,7 +146,7 @@ impl Service<'_> {
         for (resource, file) in &self.files {
             let answer = saved.answers.iter().find(|(kind, ..)| kind == resource);
             if let Some((_, _, bytes)) = answer {
-                file.write_new(bytes)
+                file.write_new(&without_secrets(bytes))
                     .map_err(|error| results::in_words(&error, "name another directory with --save"))?;
                 output::talk(&format!("wrote {}", file.path().display()));
             }

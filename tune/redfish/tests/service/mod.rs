@@ -84,18 +84,23 @@ impl Service {
 
     /// Presents the certificate of another service without its key.
     pub fn start_tls_with_certificate_of(other: &Self) -> Self {
+        Self::start_tls_with_pem(&other.certificate, &rcgen::KeyPair::generate().unwrap().serialize_pem())
+    }
+
+    /// Presents a certificate as it is, without checking it.
+    pub fn start_tls_with_pem(certificate: &str, key: &str) -> Self {
         use rustls::pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject};
-        let certificate = CertificateDer::from_pem_slice(other.certificate.as_bytes()).unwrap();
-        let key = PrivateKeyDer::try_from(rcgen::KeyPair::generate().unwrap().serialize_der()).unwrap();
+        let der = CertificateDer::from_pem_slice(certificate.as_bytes()).unwrap();
+        let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).unwrap();
         let key = rustls::crypto::ring::sign::any_supported_type(&key).unwrap();
-        let shown = rustls::sign::CertifiedKey::new(vec![certificate], key);
+        let shown = rustls::sign::CertifiedKey::new(vec![der], key);
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let config = rustls::ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .unwrap()
             .with_no_client_auth()
             .with_cert_resolver(Arc::new(rustls::sign::SingleCertAndKey::from(shown)));
-        Self::listen(Some(Arc::new(config)), other.certificate.clone())
+        Self::listen(Some(Arc::new(config)), certificate.to_owned())
     }
 
     fn start_tls_with(params: &rcgen::CertificateParams) -> Self {
