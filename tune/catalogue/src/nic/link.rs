@@ -6,7 +6,7 @@ use lowlat_settings::{
     Context, Impact, Judgement, Needs, Risk, Setting, Want,
     change::{
         Proposal,
-        nic::{eee, fec, pause},
+        nic::{EEE, FEC, PAUSE},
     },
     judge::{self, each::One},
 };
@@ -25,15 +25,14 @@ pub(crate) const SETTINGS: &[Setting] = &[
         effective: "ethtool -a IF shows RX: off and TX: off.",
         trading: Want::Value("off"),
         judge: |context, setting| {
-            parameter::judge(context, setting, &pause::KIND, |_| "the driver has no pause frames")
-                .at("ethtool -a")
+            parameter::judge(context, setting, &PAUSE, |_| "the driver has no pause frames").at("ethtool -a")
         },
         sources: &[ETHTOOL],
         ..NIC
     },
     Setting {
         id: "nic.fec",
-        change: |context, setting| parameter::change(context, setting, &fec::KIND),
+        change: |context, setting| parameter::change(context, setting, &FEC),
         name: "encoding",
         reason: "Forward error correction collects a block before it passes packets on. BASE-R costs about 80 ns and RS \
                  about 250 ns at each hop.",
@@ -49,7 +48,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "nic.eee",
-        change: |context, setting| parameter::change(context, setting, &eee::KIND),
+        change: |context, setting| parameter::change(context, setting, &EEE),
         name: "eee",
         reason: "Energy-Efficient Ethernet puts an idle link to sleep. The next packet waits several microseconds until \
                  it is awake.",
@@ -58,7 +57,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         effective: "ethtool --show-eee IF shows EEE status: disabled.",
         trading: Want::Value("off"),
         judge: |context, setting| {
-            parameter::judge(context, setting, &eee::KIND, |_| "the driver has no Energy-Efficient Ethernet")
+            parameter::judge(context, setting, &EEE, |_| "the driver has no Energy-Efficient Ethernet")
                 .at("ethtool --show-eee")
         },
         sources: &[ETHTOOL, "IEEE 802.3az-2010"],
@@ -87,9 +86,9 @@ fn pause_frames(context: &Context<'_>, setting: &Setting) -> Proposal {
     let is_used = |nic: &&Nic| nic.pause.known().is_some_and(|now| now.autoneg && (now.rx || now.tx));
     let negotiating = judged_nics(context).into_iter().filter(is_used);
     let proposal = negotiating.fold(Proposal::default(), |proposal, nic| {
-        proposal.step(pause::KIND.of(&nic.name, "autoneg"), Reading::Known("on".to_owned()), "off")
+        proposal.step(PAUSE.of(&nic.name, "autoneg"), Reading::Known("on".to_owned()), "off")
     });
-    parameter::change_after(proposal, context, setting, &pause::KIND)
+    parameter::change_after(proposal, context, setting, &PAUSE)
 }
 
 fn error_correction(context: &Context<'_>, _: &Setting) -> Judgement {

@@ -3,7 +3,7 @@
 use super::{NIC, parameter};
 use lowlat_settings::{
     Context, Impact, Judgement, Setting, Want,
-    change::{Proposal, nic::coalescing},
+    change::{Proposal, nic},
 };
 
 const COALESCING: &str = "kernel Documentation/networking/ethtool-netlink.rst: COALESCE_GET";
@@ -76,7 +76,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
 ];
 
 fn is_coalescing(context: &Context<'_>, setting: &Setting) -> Judgement {
-    parameter::judge(context, setting, &coalescing::KIND, |nic| {
+    parameter::judge(context, setting, &nic::COALESCING, |nic| {
         if nic.coalescing.is_absent() {
             "the driver does not moderate interrupts"
         } else {
@@ -87,5 +87,5 @@ fn is_coalescing(context: &Context<'_>, setting: &Setting) -> Judgement {
 }
 
 fn set_coalescing(context: &Context<'_>, setting: &Setting) -> Proposal {
-    parameter::change(context, setting, &coalescing::KIND)
+    parameter::change(context, setting, &nic::COALESCING)
 }

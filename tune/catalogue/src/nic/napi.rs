@@ -7,7 +7,7 @@ use lowlat_host::{
 };
 use lowlat_settings::{
     Context, Impact, Judgement, Needs, Setting, Want,
-    change::{Proposal, Target, nic::napi},
+    change::{Proposal, Target, nic},
     judge::each::One,
 };
 
@@ -119,7 +119,7 @@ fn with_value(
     (field, name): (NapiField, &str),
     wanted: &str,
 ) -> Proposal {
-    let target = napi::KIND.of(&nic.name, format!("{}/{name}", instance.name));
+    let target = nic::NAPI.of(&nic.name, format!("{}/{name}", instance.name));
     proposal.step(target, Reading::from_option(instance.value(field)), wanted)
 }
 

@@ -4,7 +4,7 @@ use super::{NIC, each_nic, judged_nics};
 use lowlat_host::{Reading, snapshot::Nic};
 use lowlat_settings::{
     Context, Judgement, Setting, Want,
-    change::{Proposal, nic::onload},
+    change::{Proposal, nic::ONLOAD},
     judge::each::One,
 };
 
@@ -52,8 +52,7 @@ fn register(context: &Context<'_>, setting: &Setting) -> Proposal {
     for nic in judged_nics(context) {
         if context.role.is_using_onload && nic.onload_queues == Reading::Known(0) {
             let before = Reading::Known("0".to_owned());
-            proposal =
-                proposal.step(onload::KIND.of(&nic.name, setting.name), before, wanted(nic).to_string());
+            proposal = proposal.step(ONLOAD.of(&nic.name, setting.name), before, wanted(nic).to_string());
         }
     }
     proposal

@@ -9,7 +9,7 @@ use lowlat_settings::{
     Context, Impact, Judgement, Setting, Want,
     change::{
         Proposal, Target,
-        nic::{NicKind, channels, feature, steering},
+        nic::{self, NicKind},
     },
     judge::each::{One, isolated, list, none_isolated},
 };
@@ -59,7 +59,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "nic.lro",
-        change: |context, setting| parameter::change(context, setting, &feature::KIND),
+        change: |context, setting| parameter::change(context, setting, &nic::FEATURE),
         name: "rx-lro, rx-gro-hw",
         reason: "The NIC or its driver merges packets of one flow before they reach the stack. The first \
                  packet waits for the next, and their arrival times are lost.",
@@ -76,7 +76,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
 ];
 
 fn is_feature(context: &Context<'_>, setting: &Setting) -> Judgement {
-    parameter::judge(context, setting, &feature::KIND, |nic| {
+    parameter::judge(context, setting, &nic::FEATURE, |nic| {
         if nic.offloads.is_absent() { "the driver has no offloads" } else { "the driver has no such feature" }
     })
     .at("ethtool -k")
@@ -121,7 +121,7 @@ fn fewer_queues(context: &Context<'_>, _: &Setting) -> Proposal {
         let (name, count, others) =
             if now.combined > 0 { ("combined", now.combined, now.rx) } else { ("rx", now.rx, 0) };
         let wanted = house.saturating_sub(others).max(1);
-        let target = channels::KIND.of(&nic.name, name);
+        let target = nic::CHANNELS.of(&nic.name, name);
         proposal = proposal.step(target, Reading::Known(count.to_string()), wanted.to_string());
     }
     proposal
@@ -139,7 +139,7 @@ struct Steering {
 
 /// No isolated CPU receives for others.
 const RPS: Steering = Steering {
-    kind: &steering::RPS,
+    kind: &nic::RPS,
     queues: |nic| &nic.rps,
     is_fault: |context, cpus| !cpus.is_disjoint(&context.allocation.isolated),
     is_of_any_interface: true,
@@ -148,7 +148,7 @@ const RPS: Steering = Steering {
 
 /// No queue serves both sides.
 const XPS: Steering = Steering {
-    kind: &steering::XPS,
+    kind: &nic::XPS,
     queues: |nic| &nic.xps,
     is_fault: |context, cpus| {
         let allocation = &context.allocation;

@@ -7,7 +7,7 @@ use lowlat_host::{
 };
 use lowlat_settings::{
     Context, Judgement, Setting, Want,
-    change::{Proposal, nic::rings},
+    change::{Proposal, nic::RINGS},
     judge::each::One,
 };
 
@@ -79,8 +79,7 @@ fn largest_ring(context: &Context<'_>, setting: &Setting) -> Proposal {
     for nic in judged_nics(context) {
         if let Some(rings) = too_small(context.host, nic) {
             let before = Reading::Known(rings.rx.to_string());
-            proposal =
-                proposal.step(rings::KIND.of(&nic.name, setting.name), before, rings.rx_max.to_string());
+            proposal = proposal.step(RINGS.of(&nic.name, setting.name), before, rings.rx_max.to_string());
         }
     }
     proposal

@@ -4,7 +4,7 @@ use super::{NIC, each_nic, judged_nics, nic_irqs};
 use lowlat_host::{CpuSet, snapshot::Nic};
 use lowlat_settings::{
     Context, Judgement, Setting, Want,
-    change::{Proposal, WhyLeftOut, nic::rss},
+    change::{Proposal, WhyLeftOut, nic::RSS},
     judge::each::{One, isolated, none_isolated},
 };
 
@@ -77,8 +77,8 @@ fn fewer(context: &Context<'_>, setting: &Setting) -> Proposal {
             let text = "the first queue cannot be moved: isolcpus=managed_irq keeps it off isolated CPUs";
             proposal = proposal.but_not(WhyLeftOut::ByAnother, text);
         } else {
-            let target = rss::KIND.of(&nic.name, setting.name);
-            proposal = proposal.step(target, (rss::KIND.get)(nic, setting.name), first.to_string());
+            let target = RSS.of(&nic.name, setting.name);
+            proposal = proposal.step(target, (RSS.get)(nic, setting.name), first.to_string());
         }
     }
     proposal

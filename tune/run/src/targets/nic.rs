@@ -55,7 +55,7 @@ impl Target for Nics {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lowlat_settings::change::nic::{NicKind, channels, coalescing, feature, napi, rings};
+    use lowlat_settings::change::nic::{CHANNELS, COALESCING, FEATURE, NAPI, NicKind, RINGS};
     use lowlat_undo::{Comparison, OnFailure, PrivateDirectory, UndoLog, UndoStep};
     use std::process::Command;
 
@@ -102,9 +102,9 @@ mod tests {
             let dir = tempfile::tempdir().unwrap();
             let mut log = log(&dir);
             let targets = [
-                (spec(&channels::KIND, "lowlat0 rx"), "1"),
-                (spec(&coalescing::KIND, "lowlat2 rx-frames"), "16"),
-                (spec(&feature::KIND, "lowlat0 tx-checksum-ip-generic"), "off"),
+                (spec(&CHANNELS, "lowlat0 rx"), "1"),
+                (spec(&COALESCING, "lowlat2 rx-frames"), "16"),
+                (spec(&FEATURE, "lowlat0 tx-checksum-ip-generic"), "off"),
             ];
             let steps = targets.clone().map(|(target, new)| {
                 let old = log.present(&target).unwrap();
@@ -143,7 +143,7 @@ mod tests {
             let dir = tempfile::tempdir().unwrap();
             let mut log = log(&dir);
             let value = |text: &str| State::Value(text.into());
-            let gro = Setting::of(feature::KIND.ethtool().unwrap(), "rx-gro").unwrap();
+            let gro = Setting::of(FEATURE.ethtool().unwrap(), "rx-gro").unwrap();
             gro.set("lowlat0", &gro.value("on").unwrap()).unwrap();
             let wanted = [
                 ("napi-1/defer-hard-irqs", "100"),
@@ -152,7 +152,7 @@ mod tests {
                 ("napi-3/gro-flush-timeout", "5000"),
             ];
             let steps = wanted.map(|(name, new)| {
-                let target = spec(&napi::KIND, &format!("lowlat0 {name}"));
+                let target = spec(&NAPI, &format!("lowlat0 {name}"));
                 UndoStep { id: name.into(), old: log.present(&target).unwrap(), target, new: value(new) }
             });
             if steps.iter().any(|step| step.old == State::Absent) {
@@ -166,7 +166,7 @@ mod tests {
                     (value("0"), step.new.clone())
                 );
             }
-            let other = spec(&napi::KIND, "lowlat0 napi-0/gro-flush-timeout");
+            let other = spec(&NAPI, "lowlat0 napi-0/gro-flush-timeout");
             assert_eq!(log.present(&other).unwrap(), value("0"), "the other instances keep theirs");
             assert!(log.rollback_where(|_| true).is_complete());
             for step in &steps {
@@ -183,7 +183,7 @@ mod tests {
         let is_run = in_namespace(|| {
             let dir = tempfile::tempdir().unwrap();
             let mut log = log(&dir);
-            let frames = spec(&coalescing::KIND, "lowlat2 rx-frames");
+            let frames = spec(&COALESCING, "lowlat2 rx-frames");
             let step = |id: &str, target: TargetSpec, old: State, new: &str| UndoStep {
                 id: id.into(),
                 target,
@@ -191,12 +191,12 @@ mod tests {
                 new: State::Value(new.into()),
             };
             let first = step("a", frames.clone(), State::Value("0".into()), "8");
-            let none = step("b", spec(&coalescing::KIND, "lowlat0 rx-usecs"), State::Absent, "0");
+            let none = step("b", spec(&COALESCING, "lowlat0 rx-usecs"), State::Absent, "0");
             let error = log.apply("p", &[first, none], OnFailure::RollBack).unwrap_err().to_string();
             let expected = "lowlat0 rx-usecs: cannot set: Operation not supported";
             assert!(error.contains(expected) && error.contains("leave this step out"), "{error}");
             assert_eq!(log.present(&frames).unwrap(), State::Value("0".into()));
-            assert_eq!(log.present(&spec(&feature::KIND, "none0 rx-lro")).unwrap(), State::Absent);
+            assert_eq!(log.present(&spec(&FEATURE, "none0 rx-lro")).unwrap(), State::Absent);
         });
         if !is_run {
             eprintln!("skipped: may not make a network namespace with interfaces, or there is no ip command");
@@ -210,7 +210,7 @@ mod tests {
         let is_run = in_namespace(|| {
             let dir = tempfile::tempdir().unwrap();
             let mut log = log(&dir);
-            let ring = spec(&rings::KIND, "lowlat2 rx");
+            let ring = spec(&RINGS, "lowlat2 rx");
             assert_eq!(log.present(&ring).unwrap(), State::Absent);
             let new = State::Value("512".into());
             let step = UndoStep { id: "a".into(), target: ring, old: State::Absent, new };
@@ -220,10 +220,9 @@ mod tests {
         if !is_run {
             eprintln!("skipped: may not make a network namespace with interfaces, or there is no ip command");
         }
-        let (target, writer) = (Nics(rings::KIND.ethtool().unwrap()), Writer::live().unwrap());
+        let (target, writer) = (Nics(RINGS.ethtool().unwrap()), Writer::live().unwrap());
         let names = std::fs::read_dir("/sys/class/net").into_iter().flatten();
-        let specs =
-            names.map(|name| spec(&rings::KIND, &format!("{} rx", name.unwrap().file_name().display())));
+        let specs = names.map(|name| spec(&RINGS, &format!("{} rx", name.unwrap().file_name().display())));
         let read = |spec: &TargetSpec| target.read(&writer, spec).unwrap_or(State::Absent);
         let Some(ring) = specs.into_iter().find(|spec| read(spec) != State::Absent) else {
             eprintln!("skipped: no interface of this machine reports ring sizes");
@@ -247,12 +246,11 @@ mod tests {
     fn bad_names_and_values_are_told() {
         let writer = Writer::live().unwrap();
         for name in ["", "eth0", " rx", "eth0 rx-usecs", "eth0 rx tx"] {
-            let spec = TargetSpec { name: name.into(), ..spec(&channels::KIND, "") };
-            let error = Nics(channels::KIND.ethtool().unwrap()).read(&writer, &spec).unwrap_err().to_string();
+            let spec = TargetSpec { name: name.into(), ..spec(&CHANNELS, "") };
+            let error = Nics(CHANNELS.ethtool().unwrap()).read(&writer, &spec).unwrap_err().to_string();
             assert!(error.contains("expected an interface and rx, tx, other or combined"), "{error}");
         }
-        let (features, feature) =
-            (Nics(feature::KIND.ethtool().unwrap()), spec(&feature::KIND, "none0 rx-lro"));
+        let (features, feature) = (Nics(FEATURE.ethtool().unwrap()), spec(&FEATURE, "none0 rx-lro"));
         let error = features.write(&writer, &feature, &State::Value("0".into())).unwrap_err().to_string();
         assert!(error.contains("found \"0\", expected \"on\" or \"off\""), "{error}");
         assert!(matches!(features.write(&writer, &feature, &State::Absent), Err(HostError::Unfit(_))));

@@ -257,14 +257,14 @@ fn interfaces_answer_for_queues_waits_features_and_masks() {
         ..Nic::default()
     };
     let case = Case::new(Bench::trading().with(|bench| bench.host.nics = vec![nic()]))
-        .change(nic::channels::KIND.of("eth0", "combined"), "32", "2")
-        .change(nic::coalescing::KIND.of("eth0", "rx-usecs"), "50", "0")
-        .change(nic::coalescing::KIND.of("eth0", "adaptive-rx"), "on", "off")
-        .change(nic::rings::KIND.of("eth0", "rx"), "256", "4096")
-        .change(nic::steering::RPS.of("eth0", "rx-0"), "0-15", "0,8")
-        .change(nic::steering::RPS.of("eth0", "rx-9"), "0-15", "0,8")
-        .change(nic::feature::KIND.of("eth0", "rx-lro"), "on", "off")
-        .change(nic::feature::KIND.of("ens1", "rx-lro"), "on", "off");
+        .change(nic::CHANNELS.of("eth0", "combined"), "32", "2")
+        .change(nic::COALESCING.of("eth0", "rx-usecs"), "50", "0")
+        .change(nic::COALESCING.of("eth0", "adaptive-rx"), "on", "off")
+        .change(nic::RINGS.of("eth0", "rx"), "256", "4096")
+        .change(nic::RPS.of("eth0", "rx-0"), "0-15", "0,8")
+        .change(nic::RPS.of("eth0", "rx-9"), "0-15", "0,8")
+        .change(nic::FEATURE.of("eth0", "rx-lro"), "on", "off")
+        .change(nic::FEATURE.of("ens1", "rx-lro"), "on", "off");
     case.says("eth0 combined queues", Standing::Overridden, &["16", "nmcli"]);
     case.says("eth0 rx ring", Standing::Overridden, &["512", "nmcli"]);
     case.says("eth0 rx-usecs", Standing::Held, &[]);

@@ -117,7 +117,7 @@ fn nonsense_gives_a_verification_without_a_panic() {
             .change(Target::KernelThreadScheduling { comm: name(), pid: 0 }, text, text)
             .change(Target::WorkqueueCpus { name: Some(name()) }, text, text)
             .change(Target::Service { unit: name() }, text, text)
-            .change(nic::steering::XPS.of(name(), name()), text, text)
+            .change(nic::XPS.of(name(), name()), text, text)
             .change(Target::FileKey { path: name(), key: name() }, text, text)
             .change(Target::OwnedFile { path: name() }, text, text)
             .with(|case| {

@@ -48,7 +48,7 @@ fn a_ring_that_lost_packets_is_planned_set_and_restored() {
         "ens2: 256 of 4096 | 17 packets were lost because no descriptor was free"
     );
     let plan = desk.plan();
-    let ring = nic::rings::KIND.of("ens2", "rx");
+    let ring = nic::RINGS.of("ens2", "rx");
     let planned = plan.changes.iter().find(|change| change.target == ring).expect("the ring");
     assert_eq!((planned.before.text(), planned.after.as_str()), ("256", "4096"));
     let preparation = apply(&host, &plan, Part::RunTime);
@@ -70,8 +70,8 @@ fn a_unit_or_an_interface_that_is_gone_is_left() {
     let nic = "ens9".to_owned();
     let plan = plan_of(vec![
         (Target::Service { unit: "never.service".to_owned() }, "inactive, disabled"),
-        (nic::feature::KIND.of(nic.clone(), "rx-lro"), "off"),
-        (nic::channels::KIND.of(nic, "combined"), "2"),
+        (nic::FEATURE.of(nic.clone(), "rx-lro"), "off"),
+        (nic::CHANNELS.of(nic, "combined"), "2"),
     ]);
     let preparation = prepare(&plan, &host.snapshot(), &host.log(), Part::RunTime).unwrap();
     let left: Vec<&str> = preparation.left.iter().map(|left| left.reason.as_str()).collect();

@@ -121,8 +121,8 @@ fn masks_of_more_than_64_cpus_have_the_kernel_s_words() {
         (Target::DefaultIrqAffinity, "0,64,127"),
         (Target::WorkqueueCpus { name: None }, "0,64"),
         (Target::WorkqueueCpus { name: Some("writeback".to_owned()) }, "64,71"),
-        (nic::steering::RPS.of(nic.clone(), queue("rx-0")), ""),
-        (nic::steering::XPS.of(nic, queue("tx-0")), "64"),
+        (nic::RPS.of(nic.clone(), queue("rx-0")), ""),
+        (nic::XPS.of(nic, queue("tx-0")), "64"),
     ]);
     let preparation = run_time(&host, &plan);
     let values: Vec<String> = shown(&preparation).into_iter().map(|(_, value)| value).collect();
@@ -151,10 +151,10 @@ fn what_cannot_be_read_is_left_with_path_and_text() {
         (Target::DefaultIrqAffinity, "0"),
         (sysctl("vm.swappiness"), "10"),
         (file("/sys/../etc/shadow"), "1"),
-        (nic::steering::RPS.of("../..", "rx-0"), "0"),
-        (nic::steering::RPS.of("e9", "rx-0"), "0"),
+        (nic::RPS.of("../..", "rx-0"), "0"),
+        (nic::RPS.of("e9", "rx-0"), "0"),
         (Target::WorkqueueCpus { name: None }, "1-"),
-        (nic::coalescing::KIND.of("e9", "rx-usecs"), "0"),
+        (nic::COALESCING.of("e9", "rx-usecs"), "0"),
     ]);
     let preparation = run_time(&host, &plan);
     assert_eq!(preparation.steps, []);

@@ -177,42 +177,38 @@ fn a_virtual_interface_answers_over_netlink_and_ioctl() {
 
 #[test]
 fn values_are_read_by_what_the_setting_takes() {
-    let channels = setting(&nic::channels::KIND, "combined").unwrap();
+    let channels = setting(&nic::CHANNELS, "combined").unwrap();
     assert_eq!(channels.value("8\n").unwrap(), Value::Number(8));
-    let adaptive = setting(&nic::coalescing::KIND, "adaptive-rx").unwrap();
+    let adaptive = setting(&nic::COALESCING, "adaptive-rx").unwrap();
     assert_eq!(adaptive.value("on").unwrap().to_string(), "on");
     for (setting, text) in [(&channels, "on"), (&channels, "-1"), (&channels, ""), (&adaptive, "1")] {
         let error = setting.value(text).unwrap_err().to_string();
         assert!(error.starts_with(&format!("found {text:?}, expected ")), "{error}");
     }
-    assert!(
-        setting(&nic::channels::KIND, "rx-usecs").is_none() && setting(&nic::coalescing::KIND, "").is_none()
-    );
-    assert!(
-        setting(&nic::feature::KIND, "").is_none() && setting(&nic::feature::KIND, &"x".repeat(32)).is_none()
-    );
-    assert!(setting(&nic::feature::KIND, "rx lro").is_none());
+    assert!(setting(&nic::CHANNELS, "rx-usecs").is_none() && setting(&nic::COALESCING, "").is_none());
+    assert!(setting(&nic::FEATURE, "").is_none() && setting(&nic::FEATURE, &"x".repeat(32)).is_none());
+    assert!(setting(&nic::FEATURE, "rx lro").is_none());
 }
 
 #[test]
 fn a_virtual_interface_is_changed_over_netlink_and_ioctl() {
     let is_run = in_namespace_with_veth(|| {
         let (on, off) = (Value::Switch(true), Value::Switch(false));
-        let checksum = setting(&nic::feature::KIND, "tx-checksum-ip-generic").unwrap();
+        let checksum = setting(&nic::FEATURE, "tx-checksum-ip-generic").unwrap();
         assert_eq!(checksum.get("lowlat0").unwrap(), Some(on.clone()));
         checksum.set("lowlat0", &off).unwrap();
         assert_eq!(checksum.get("lowlat0").unwrap(), Some(off.clone()));
         ioctl::set_feature("lowlat0", "tx-checksum-ip-generic", true).unwrap();
         assert_eq!(checksum.get("lowlat0").unwrap(), Some(on.clone()));
         // Software segmentation needs scatter-gather: without it the kernel ignores the request.
-        setting(&nic::feature::KIND, "tx-scatter-gather").unwrap().set("lowlat0", &off).unwrap();
+        setting(&nic::FEATURE, "tx-scatter-gather").unwrap().set("lowlat0", &off).unwrap();
         let error =
-            setting(&nic::feature::KIND, "tx-generic-segmentation").unwrap().set("lowlat0", &on).unwrap_err();
+            setting(&nic::FEATURE, "tx-generic-segmentation").unwrap().set("lowlat0", &on).unwrap_err();
         assert!(
             error.to_string().starts_with("the driver accepted the change but left the value off: "),
             "{error}"
         );
-        let rx = setting(&nic::channels::KIND, "rx").unwrap();
+        let rx = setting(&nic::CHANNELS, "rx").unwrap();
         match rx.get("lowlat0").unwrap() {
             Some(Value::Number(count @ 2..)) => {
                 rx.set("lowlat0", &Value::Number(count - 1)).unwrap();
@@ -229,7 +225,7 @@ fn a_virtual_interface_is_changed_over_netlink_and_ioctl() {
             }
             other => eprintln!("skipped: this kernel's veth cannot change its queues ({other:?})"),
         }
-        let usecs = setting(&nic::coalescing::KIND, "rx-usecs").unwrap();
+        let usecs = setting(&nic::COALESCING, "rx-usecs").unwrap();
         assert_eq!(usecs.get("lowlat0").unwrap(), None);
         let error = usecs.set("lowlat0", &Value::Number(0)).unwrap_err().to_string();
         assert!(error.contains("the driver does not support this setting"), "{error}");
@@ -254,13 +250,13 @@ fn a_tap_interface_has_its_coalescing_changed() {
             eprintln!("skipped: cannot make a tap interface: {}", String::from_utf8_lossy(&made.stderr));
             return;
         }
-        let frames = setting(&nic::coalescing::KIND, "rx-frames").unwrap();
+        let frames = setting(&nic::COALESCING, "rx-frames").unwrap();
         assert_eq!(frames.get("lowlat2").unwrap(), Some(Value::Number(0)));
         frames.set("lowlat2", &Value::Number(8)).unwrap();
         assert_eq!(frames.get("lowlat2").unwrap(), Some(Value::Number(8)));
         ioctl::set_word("lowlat2", ioctl::command::COALESCING, 2, 4).unwrap();
         assert_eq!(frames.get("lowlat2").unwrap(), Some(Value::Number(4)));
-        let error = setting(&nic::coalescing::KIND, "adaptive-rx")
+        let error = setting(&nic::COALESCING, "adaptive-rx")
             .unwrap()
             .set("lowlat2", &Value::Switch(true))
             .unwrap_err();
@@ -300,7 +296,7 @@ fn each_value_of_a_napi_instance_is_changed_on_a_virtual_interface() {
         for arguments in ["link set lowlat0 up", "link set lowlat1 up", "addr add 10.9.8.7/24 dev lowlat0"] {
             assert!(Command::new("ip").args(arguments.split(' ')).status().unwrap().success(), "{arguments}");
         }
-        let gro = setting(&nic::feature::KIND, "rx-gro").unwrap();
+        let gro = setting(&nic::FEATURE, "rx-gro").unwrap();
         gro.set("lowlat0", &Value::Switch(true)).unwrap();
         let answers = napi::ask("lowlat0");
         let Reading::Known(napis) = &answers.napis else {
@@ -312,17 +308,17 @@ fn each_value_of_a_napi_instance_is_changed_on_a_virtual_interface() {
         let names: Vec<&str> = napis.iter().map(|napi| napi.name.as_str()).collect();
         assert_eq!(names, ["napi-0", "napi-1", "napi-2", "napi-3"]);
         assert!(answers.xdp_features.known().unwrap().contains(&"basic".to_owned()), "{answers:?}");
-        let timeout = setting(&nic::napi::KIND, "napi-2/gro-flush-timeout").unwrap();
+        let timeout = setting(&nic::NAPI, "napi-2/gro-flush-timeout").unwrap();
         assert_eq!(timeout.get("lowlat0").unwrap(), Some(Value::Number(0)));
         if let Err(error) = timeout.set("lowlat0", &Value::Number(20_000)) {
             eprintln!("skipped: this kernel does not change one NAPI instance (6.13): {error}");
             return;
         }
         assert_eq!(timeout.get("lowlat0").unwrap(), Some(Value::Number(20_000)));
-        let other = setting(&nic::napi::KIND, "napi-1/gro-flush-timeout").unwrap();
+        let other = setting(&nic::NAPI, "napi-1/gro-flush-timeout").unwrap();
         assert_eq!(other.get("lowlat0").unwrap(), Some(Value::Number(0)), "only one instance changed");
         for name in ["napi-0/defer-hard-irqs", "napi-0/irq-suspend-timeout"] {
-            let value = setting(&nic::napi::KIND, name).unwrap();
+            let value = setting(&nic::NAPI, name).unwrap();
             value.set("lowlat0", &Value::Number(100)).unwrap();
             assert_eq!(value.get("lowlat0").unwrap(), Some(Value::Number(100)), "{name}");
         }
@@ -331,7 +327,7 @@ fn each_value_of_a_napi_instance_is_changed_on_a_virtual_interface() {
         assert_eq!((first.interface.as_str(), first.irq_suspend_timeout_ns), ("lowlat0", Some(100)));
         assert_eq!(second.irq_suspend_timeout_ns, Some(0));
         assert!(!napi::napi_instance(u32::MAX).is_known());
-        let none = setting(&nic::napi::KIND, "napi-9/defer-hard-irqs").unwrap();
+        let none = setting(&nic::NAPI, "napi-9/defer-hard-irqs").unwrap();
         assert_eq!(none.get("lowlat0").unwrap(), None);
         let entries = crate::netlink::list_addresses().unwrap();
         assert!(entries.iter().any(|entry| entry.windows(4).any(|bytes| bytes == [10, 9, 8, 7])));

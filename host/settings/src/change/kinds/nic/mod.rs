@@ -1,21 +1,14 @@
-//! Parameters of network interfaces. Each kind is a [`NicKind`]: data, in one file, registered by a line in [`KINDS`].
-//! A new kind needs its file, its module below, and its line.
+//! Parameters of network interfaces. Each kind is a [`NicKind`]: data in `table.rs`, registered in [`KINDS`].
 
-pub mod channels;
-pub mod coalescing;
-pub mod eee;
-pub mod feature;
-pub mod fec;
-pub mod napi;
-pub mod onload;
-pub mod pause;
-pub mod rings;
-pub mod rss;
-pub mod steering;
+mod table;
+
+pub use table::{
+    CHANNELS, COALESCING, EEE, FEATURE, FEC, NAPI, ONLOAD, PAUSE, RINGS, RPS, RSS, XPS, equal_queues,
+};
 
 use crate::change::{
     Kind, KindFacts, Mechanism, MissingValue, Part, Rival, Target,
-    grammar::{Grammar, INTERFACE},
+    grammar::{Grammar, INTERFACE, WORD},
     kind::{Ethtool, list, put_list},
 };
 use lowlat_host::{
@@ -26,20 +19,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 use std::{cmp::Ordering, fmt};
 
 /// All kinds of changes to an interface.
-pub const KINDS: &[&NicKind] = &[
-    &channels::KIND,
-    &coalescing::KIND,
-    &eee::KIND,
-    &feature::KIND,
-    &fec::KIND,
-    &napi::KIND,
-    &onload::KIND,
-    &pause::KIND,
-    &rings::KIND,
-    &steering::RPS,
-    &rss::KIND,
-    &steering::XPS,
-];
+pub const KINDS: &[&NicKind] =
+    &[&CHANNELS, &COALESCING, &EEE, &FEATURE, &FEC, &NAPI, &ONLOAD, &PAUSE, &RINGS, &RPS, &RSS, &XPS];
 
 /// A kind of change to an interface, such as its ring sizes.
 pub struct NicKind {
@@ -68,6 +49,18 @@ pub enum By {
 }
 
 impl NicKind {
+    /// What most kinds have: no noun, no option of TuneD.
+    const BLANK: Self = Self {
+        tag: "",
+        noun: "",
+        grammar: [&WORD, &WORD],
+        get: |_, _| Reading::Absent,
+        put: |_, _, _| {},
+        by: By::QueueMask(""),
+        part: Part::RunTime,
+        tuned: "",
+    };
+
     /// A parameter of an interface as the target of a change.
     pub fn of(&'static self, nic: impl Into<String>, name: impl Into<String>) -> Target {
         Target::Nic(NicTarget { kind: self, nic: nic.into(), name: name.into() })
@@ -155,7 +148,7 @@ fn on_off(is_on: bool) -> String {
     if is_on { "on".to_owned() } else { "off".to_owned() }
 }
 
-fn mask(queues: &[QueueMask], name: &str) -> Reading<String> {
+fn text_of_mask(queues: &[QueueMask], name: &str) -> Reading<String> {
     let found = queues.iter().find(|mask| mask.queue == name);
     found.map_or(Reading::Absent, |mask| list(&mask.cpus))
 }

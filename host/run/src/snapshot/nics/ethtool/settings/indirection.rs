@@ -31,7 +31,7 @@ pub(super) fn set(interface: &str, to: &Value) -> Result<(), Errno> {
 }
 
 fn value(table: &[u32]) -> Value {
-    match lowlat_settings::change::nic::rss::equal(table) {
+    match lowlat_settings::change::nic::equal_queues(table) {
         Some(queues) => Value::Number(queues.into()),
         None => Value::Text(table.iter().map(u32::to_string).collect::<Vec<_>>().join(",")),
     }
