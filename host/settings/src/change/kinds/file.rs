@@ -1,9 +1,9 @@
-//! A file of /sys, /proc or debugfs that contains a value.
+//! Files: values of /sys, /proc and debugfs, keys below /proc/sys, lines and files in /etc.
 
 use crate::{
     change::{
-        Kind, KindFacts, Mechanism, Rival,
-        grammar::{PATH, WORD},
+        Kind, KindFacts, Mechanism, Part, Rival,
+        grammar::{NUMBERS, PATH, SYSCTL, TEXT, WORD},
         kind::watch,
     },
     judge::chosen_word,
@@ -11,9 +11,10 @@ use crate::{
 };
 use lowlat_host::{
     CpuSet, HostSnapshot, Reading,
-    snapshot::{CpuFreq, glob_matches},
+    snapshot::{CpuFreq, glob_matches, sysctl_path},
 };
 
+/// A file of /sys, /proc or debugfs that contains a value.
 pub(super) struct File<'a> {
     pub(super) path: &'a str,
 }
@@ -153,4 +154,79 @@ fn policy<'a>(host: &'a HostSnapshot, path: &str) -> Option<&'a CpuFreq> {
 fn policies<'a>(host: &'a mut HostSnapshot, path: &str) -> impl Iterator<Item = &'a mut CpuFreq> {
     let cpu = part(path, 5).strip_prefix("cpu").and_then(|number| number.parse().ok());
     host.cpu.frequency.iter_mut().filter(move |policy| cpu.is_some_and(|cpu| policy.cpus.contains(cpu)))
+}
+
+/// A key below /proc/sys.
+pub(super) struct Sysctl<'a> {
+    pub(super) key: &'a str,
+}
+
+impl Kind for Sysctl<'_> {
+    fn facts(&self) -> KindFacts<'_> {
+        let path = sysctl_path(self.key);
+        KindFacts {
+            separator: " = ",
+            rivals: vec![Rival::Sysctl(self.key.to_owned())],
+            how_to_find: watch(&path),
+            ..KindFacts::of(self.key, Mechanism::Value { path }, &[(&SYSCTL, self.key)], &NUMBERS)
+        }
+    }
+
+    fn present(&self, host: &HostSnapshot) -> Reading<String> {
+        host.sysctl(self.key).map(|text| chosen_word(text.trim()).to_owned())
+    }
+
+    fn put(&self, host: &mut HostSnapshot, value: &str) {
+        host.files.insert(sysctl_path(self.key), Reading::Known(value.to_owned()));
+    }
+
+    /// Reverse path filtering uses the larger of an interface's value and the one for all
+    /// (Documentation/networking/ip-sysctl.rst).
+    fn without_effect(&self, host: &HostSnapshot, observed: &str, after: &str) -> Option<String> {
+        let name = self.key.strip_prefix("net.ipv4.conf.")?.strip_suffix(".rp_filter")?;
+        if matches!(name, "all" | "default") || !same_meaning(observed, after) {
+            return None;
+        }
+        let all = host.sysctl("net.ipv4.conf.all.rp_filter");
+        let (all, planned): (u32, u32) = (all.text().trim().parse().ok()?, after.trim().parse().ok()?);
+        (all > planned).then(|| {
+            format!(
+                "net.ipv4.conf.all.rp_filter is {all}, and the kernel uses the larger of the two for {name}"
+            )
+        })
+    }
+}
+
+/// One `key=value` line of a file of another package that supports no drop-ins.
+pub(super) struct FileKey<'a> {
+    pub(super) path: &'a str,
+    pub(super) key: &'a str,
+}
+
+impl Kind for FileKey<'_> {
+    fn facts(&self) -> KindFacts<'_> {
+        let mechanism = Mechanism::FileKey { path: self.path, key: self.key };
+        let names = [(&PATH, self.path), (&WORD, self.key)];
+        KindFacts {
+            separator: " = ",
+            part: Part::Files,
+            how_to_find: watch(self.path),
+            ..KindFacts::of(format!("{} {}", self.path, self.key), mechanism, &names, &WORD)
+        }
+    }
+}
+
+/// A whole file that lowlat owns.
+pub(super) struct OwnedFile<'a> {
+    pub(super) path: &'a str,
+}
+
+impl Kind for OwnedFile<'_> {
+    fn facts(&self) -> KindFacts<'_> {
+        KindFacts {
+            part: Part::Files,
+            how_to_find: watch(self.path),
+            ..KindFacts::of(self.path, Mechanism::OwnedFile { path: self.path }, &[(&PATH, self.path)], &TEXT)
+        }
+    }
 }

@@ -1,12 +1,13 @@
-//! The CPUs of one interrupt, as a CPU list.
+//! Affinities of interrupts, as CPU lists.
 
 use crate::change::{
-    Kind, KindFacts, Lasting, Mechanism,
+    Kind, KindFacts, Lasting, Mechanism, Rival,
     grammar::{CPU_LIST, HANDLER},
     kind::{list, put_list, watch},
 };
 use lowlat_host::{HostSnapshot, Reading};
 
+/// The affinity of an interrupt.
 pub(super) struct IrqAffinity<'a> {
     pub(super) irq: u32,
     pub(super) actions: &'a [String],
@@ -43,5 +44,29 @@ impl Kind for IrqAffinity<'_> {
             is_unique: self.actions.iter().any(|action| action.contains(|c: char| c.is_ascii_digit())),
             is_on: |host, name| host.interrupts.irqs.iter().any(|irq| irq.actions.join(",") == name),
         })
+    }
+}
+
+const PATH: &str = "/proc/irq/default_smp_affinity";
+
+/// The default affinity of new interrupts.
+pub(super) struct DefaultIrqAffinity;
+
+impl Kind for DefaultIrqAffinity {
+    fn facts(&self) -> KindFacts<'_> {
+        let mechanism = Mechanism::Mask { path: PATH.to_owned() };
+        KindFacts {
+            rivals: vec![Rival::Interrupts],
+            how_to_find: watch(PATH),
+            ..KindFacts::of("default IRQ affinity", mechanism, &[], &CPU_LIST)
+        }
+    }
+
+    fn present(&self, host: &HostSnapshot) -> Reading<String> {
+        list(&host.interrupts.default_affinity)
+    }
+
+    fn put(&self, host: &mut HostSnapshot, value: &str) {
+        put_list(&mut host.interrupts.default_affinity, value);
     }
 }
