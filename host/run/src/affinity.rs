@@ -19,14 +19,11 @@ pub enum AffinityError {
     #[error("cannot run on {cpus:#}: {source}; the CPUs must be online and inside this process's cpuset")]
     Set { cpus: CpuSet, source: io::Error },
     /// The kernel accepted only part of the mask.
+    /// - `granted`: the CPUs that the kernel granted.
     #[error(
         "the kernel allows only {granted:#} of {cpus}; the CPUs must be online and inside this process's cpuset"
     )]
-    Partial {
-        cpus: CpuSet,
-        /// The CPUs that the kernel granted.
-        granted: CpuSet,
-    },
+    Partial { cpus: CpuSet, granted: CpuSet },
     /// The mask of the thread cannot be read.
     #[error("cannot read the CPU affinity of this thread: {0}")]
     Get(io::Error),

@@ -29,17 +29,13 @@ pub enum StudyError {
     )]
     Histogram { cpu: CpuId, source: HistogramError },
     /// The histogram of one CPU has another number of interruptions than its record.
+    /// - `count`: the count in the record.
+    /// - `held`: the count in the histogram.
     #[error(
         "cannot read the jitter record of CPU {cpu}: it counts {count} interruptions but its histogram \
          contains {held}\nhint: measure again, or restore the document"
     )]
-    CountDiffers {
-        cpu: CpuId,
-        /// The count in the record.
-        count: u64,
-        /// The count in the histogram.
-        held: u64,
-    },
+    CountDiffers { cpu: CpuId, count: u64, held: u64 },
 }
 
 /// The results of a jitter record.

@@ -140,11 +140,9 @@ pub enum TraceStep {
     /// An activity starts, on top of whatever ran.
     Enter(Activity),
     /// [`Activity::CallFunction`] starts.
-    Called {
-        function: u64,
-        /// Address of the request, which identifies its sender; 0 if unknown, or if this CPU requested it itself.
-        request: u64,
-    },
+    /// - `request`: address of the request, which identifies its sender; 0 if unknown, or if this CPU requested it
+    ///   itself.
+    Called { function: u64, request: u64 },
     /// The activity ends. Some exit events do not name what their entry named: they have a softirq's number
     /// but not a timer's function. Such an event ends the innermost activity of that kind, and the value is
     /// 0.

@@ -54,17 +54,12 @@ pub enum CompareError {
     #[error("side {side}: cannot start {program}: {source}\nhint: install it, or name its path")]
     Start { side: String, program: String, source: io::Error },
     /// A program printed no result.
+    /// - `source`: error found in its output.
+    /// - `said`: last line of its standard error, in brackets; empty if it printed none.
     #[error(
         "side {side}: cannot measure: {source}{said}\nhint: start the server of {tool}, and run the command alone once"
     )]
-    Output {
-        side: String,
-        tool: Tool,
-        /// Error found in its output.
-        source: ToolError,
-        /// Last line of its standard error, in brackets; empty if it printed none.
-        said: String,
-    },
+    Output { side: String, tool: Tool, source: ToolError, said: String },
     /// The counter cannot be used.
     #[error(transparent)]
     Clock(#[from] ClockError),

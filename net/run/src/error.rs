@@ -18,14 +18,11 @@ pub enum PingpongError {
     #[error("cannot find {name}: {source}\nhint: name the server by its address")]
     Name { name: String, source: io::Error },
     /// A link-local address without an interface, or with one that is missing.
+    /// - `choices`: the address with each interface that it can have.
     #[error(
         "cannot connect to {address}: a link-local address needs an interface of this host\nhint: write {choices}"
     )]
-    NoInterface {
-        address: Ipv6Addr,
-        /// The address with each interface that it can have.
-        choices: String,
-    },
+    NoInterface { address: Ipv6Addr, choices: String },
     /// The server cannot be reached.
     #[error("cannot connect to {address}: {source}\nhint: start `lowlat net server` there")]
     Connect { address: String, source: io::Error },
@@ -37,12 +34,9 @@ pub enum PingpongError {
     #[error("cannot listen on {address}: {source}\nhint: choose another address with --listen")]
     Listen { address: String, source: io::Error },
     /// A socket or its waiting mode cannot be set up.
+    /// - `what`: transport, or muxer and waiting mode.
     #[error("cannot set up {what}: {source}\nhint: choose another transport, muxer or waiting mode")]
-    SetUp {
-        /// Transport, or muxer and waiting mode.
-        what: String,
-        source: io::Error,
-    },
+    SetUp { what: String, source: io::Error },
     /// A CPU cannot be used.
     #[error("cannot use CPU {0}: offline or outside of this process's cpuset\nhint: choose another CPU")]
     Cpu(u32),

@@ -101,18 +101,11 @@ pub enum Wires {
     /// Sockets: one for both directions, except with multicast.
     Sockets { receive: Arc<OwnedFd>, send: Arc<OwnedFd> },
     /// Two pipes, one for each direction.
-    Pipes {
-        receive: Arc<OwnedFd>,
-        send: Arc<OwnedFd>,
-        /// The other side of `receive`, to wake the thread that reads it.
-        wake: Arc<OwnedFd>,
-    },
-    Xdp {
-        /// A socket of the kernel that keeps the port.
-        udp: Arc<OwnedFd>,
-        /// The sockets, until a link takes them.
-        port: Arc<Mutex<Option<Box<xdp::Port>>>>,
-    },
+    /// - `wake`: the other side of `receive`, to wake the thread that reads it.
+    Pipes { receive: Arc<OwnedFd>, send: Arc<OwnedFd>, wake: Arc<OwnedFd> },
+    /// - `udp`: A socket of the kernel that keeps the port.
+    /// - `port`: the sockets, until a link takes them.
+    Xdp { udp: Arc<OwnedFd>, port: Arc<Mutex<Option<Box<xdp::Port>>>> },
 }
 
 impl Wires {

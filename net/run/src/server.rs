@@ -51,19 +51,11 @@ pub struct ServerOptions {
 pub enum ServerEvent {
     /// It listens on an address.
     Listens(SocketAddr),
-    Started {
-        peer: String,
-        /// Transport, muxer and waiting mode.
-        what: String,
-        /// CPU of the answering thread.
-        cpu: Option<CpuId>,
-    },
-    Ended {
-        peer: String,
-        answered: u64,
-        /// Error that ended it early.
-        error: Option<String>,
-    },
+    /// - `what`: transport, muxer and waiting mode.
+    /// - `cpu`: CPU of the answering thread.
+    Started { peer: String, what: String, cpu: Option<CpuId> },
+    /// `error`: error that ended it early.
+    Ended { peer: String, answered: u64, error: Option<String> },
     /// A connection was refused or closed.
     Refused { peer: String, why: String },
 }

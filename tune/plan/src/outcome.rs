@@ -165,18 +165,18 @@ pub enum StateText {
     Value {
         text: String,
     },
+    /// - `text`: its text, or the start of a long one.
+    /// - `attributes`: owner, group, mode: "0:0 0644".
     File {
-        /// Its text, or the start of a long one.
         text: String,
         is_cut: bool,
-        /// Owner, group, mode: "0:0 0644".
         attributes: String,
     },
+    /// - `digest`: first 16 digits of its SHA-256.
+    /// - `attributes`: owner, group, mode.
     Binary {
         bytes: u64,
-        /// First 16 digits of its SHA-256.
         digest: String,
-        /// Owner, group, mode.
         attributes: String,
     },
     Link {
@@ -245,12 +245,9 @@ pub enum Confirmation {
     /// The plan needs none, or is confirmed.
     NotNeeded,
     /// The plan is rolled back unless it is confirmed.
-    Waiting {
-        /// Seconds after each boot within which it must be confirmed.
-        within_s: u64,
-        /// Seconds left in this boot; none if the timer is not running or cannot be read.
-        left_s: Option<u64>,
-    },
+    /// - `within_s`: seconds after each boot within which it must be confirmed.
+    /// - `left_s`: seconds left in this boot; none if the timer is not running or cannot be read.
+    Waiting { within_s: u64, left_s: Option<u64> },
 }
 
 /// A systemd unit that lowlat wrote.

@@ -101,24 +101,16 @@ struct Refused {
 #[derive(Debug, Error)]
 pub enum StateError {
     /// The system reported an error.
+    /// - `doing`: the attempted operation, as a verb: "read".
     #[error("cannot {doing} {path}: {source}{}", hint(.source))]
-    Io {
-        /// The attempted operation, as a verb: "read".
-        doing: &'static str,
-        path: String,
-        source: io::Error,
-    },
+    Io { doing: &'static str, path: String, source: io::Error },
     /// A file has unexpected content.
+    /// - `raw`: the first characters of the file.
     #[error(
         "cannot parse {path}: {source}; found {raw:?}, expected a document of lowlat\nhint: restore it from a \
          backup, or run `lowlat tune rollback --dry-run`, which only needs the undo log"
     )]
-    Format {
-        path: String,
-        source: serde_json::Error,
-        /// The first characters of the file.
-        raw: String,
-    },
+    Format { path: String, source: serde_json::Error, raw: String },
     /// A file is missing, or lowlat did not create it.
     #[error("{0}")]
     Other(String),

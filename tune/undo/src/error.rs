@@ -9,48 +9,30 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 pub enum HostError {
     /// The system denied an operation or reported an error.
+    /// - `doing`: the failed operation: "rename", "fsync".
+    /// - `path`: the file, as the host names it.
     #[error("{path}: cannot {doing}: {source}{}", advice(.source))]
-    Io {
-        /// The failed operation: "rename", "fsync".
-        doing: &'static str,
-        /// The file, as the host names it.
-        path: String,
-        source: io::Error,
-    },
+    Io { doing: &'static str, path: String, source: io::Error },
     /// The kernel rejected a value that was written to one of its attributes.
+    /// - `path`: the attribute, as the host names it.
     #[error("{path}: the kernel rejected the value: {source}{}", advice_of_kernel(.source))]
-    Attribute {
-        /// The attribute, as the host names it.
-        path: String,
-        source: io::Error,
-    },
+    Attribute { path: String, source: io::Error },
     /// The change had no effect but returned no error number: another value was read back, or a service
     /// rejected it.
+    /// - `path`: name of the target, not always a path.
+    /// - `what`: the result: "wrote "7", read back "0"".
     #[error("{path}: {what}")]
-    Refused {
-        /// Name of the target, not always a path.
-        path: String,
-        /// The result: "wrote "7", read back "0"".
-        what: String,
-    },
+    Refused { path: String, what: String },
     /// The name is taken by something that is not replaced: a directory, a device, a pipe.
+    /// - `found`: object at the path: "a directory".
     #[error("{path} is {found}, expected {expected}; move it away, or leave this step out")]
-    Kind {
-        path: String,
-        /// Object at the path: "a directory".
-        found: &'static str,
-        expected: &'static str,
-    },
+    Kind { path: String, found: &'static str, expected: &'static str },
     /// More bytes than the log stores.
+    /// - `path`: the oversized file, or the log's whole store.
     #[error(
         "{path}: {bytes} bytes or more, and the undo log stores at most {bytes_max}; leave this step out"
     )]
-    TooLarge {
-        /// The oversized file, or the log's whole store.
-        path: String,
-        bytes: u64,
-        bytes_max: u64,
-    },
+    TooLarge { path: String, bytes: u64, bytes_max: u64 },
     /// A kind of target in the log that this version does not know.
     #[error(
         "the undo log names a target of kind {kind:?}, which this version does not know; use the version that wrote it"
@@ -156,13 +138,10 @@ pub enum UndoError {
     #[error(transparent)]
     Host(#[from] HostError),
     /// Another process is using the log.
+    /// - `path`: path of the log's lock file.
+    /// - `holder`: process number and name, as the holder wrote it.
     #[error("cannot use {path}: {holder} is using it\nhint: wait until that process ends, or stop it")]
-    Locked {
-        /// Path of the log's lock file.
-        path: String,
-        /// Process number and name, as the holder wrote it.
-        holder: String,
-    },
+    Locked { path: String, holder: String },
     /// The same plan was started with other steps, or a file was changed since.
     #[error(
         "cannot resume plan {plan}: its step {step} differs from the undo log, or its file was changed since\nhint: \
@@ -173,13 +152,9 @@ pub enum UndoError {
     #[error("{0}")]
     Refused(String),
     /// A step failed. The earlier ones were rolled back as the report says.
+    /// - `rolled_back`: result for the earlier steps.
     #[error("step {step} failed: {reason}; {rolled_back}")]
-    Step {
-        step: String,
-        reason: String,
-        /// Result for the earlier steps.
-        rolled_back: Box<RollbackReport>,
-    },
+    Step { step: String, reason: String, rolled_back: Box<RollbackReport> },
 }
 
 impl UndoError {

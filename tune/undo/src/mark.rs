@@ -26,24 +26,17 @@ pub struct LogMark {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum LogMismatch {
     /// There is no record at all.
+    /// - `expected`: records that the mark counts.
     #[error("all {expected} records are missing")]
-    Missing {
-        /// Records that the mark counts.
-        expected: u64,
-    },
+    Missing { expected: u64 },
     /// Records are missing at the end.
+    /// - `found`: number of records in the log.
+    /// - `expected`: records that the mark counts.
     #[error("it has {found} of {expected} records")]
-    Shorter {
-        /// Number of records in the log.
-        found: u64,
-        /// Records that the mark counts.
-        expected: u64,
-    },
+    Shorter { found: u64, expected: u64 },
+    /// `expected`: records that the mark counts.
     #[error("its first {expected} records are not the ones that lowlat wrote")]
-    Different {
-        /// Records that the mark counts.
-        expected: u64,
-    },
+    Different { expected: u64 },
 }
 
 /// The digest after every record of a log.

@@ -42,12 +42,8 @@ pub enum Event {
     },
     /// The step has changed the host, and the wanted state was read back.
     Done { step: String, read_back: LoggedState },
-    Failed {
-        step: String,
-        reason: String,
-        /// The remaining state, if the old state could not be restored at once.
-        present: Option<LoggedState>,
-    },
+    /// `present`: the remaining state, if the old state could not be restored at once.
+    Failed { step: String, reason: String, present: Option<LoggedState> },
     /// The host has the state from before the step.
     Undone { step: String },
     /// A restart of the host reverted the change; nothing was touched.
@@ -55,12 +51,9 @@ pub enum Event {
     /// The plan is no longer in progress.
     End,
     /// The first record of a compacted log: the end of the log that it replaces.
-    Compacted {
-        /// [`LogMark::sequence`](super::LogMark::sequence) of that log.
-        sequence: u64,
-        /// [`LogMark::digest`](super::LogMark::digest) of it.
-        digest: String,
-    },
+    /// - `sequence`: [`LogMark::sequence`](super::LogMark::sequence) of that log.
+    /// - `digest`: [`LogMark::digest`](super::LogMark::digest) of it.
+    Compacted { sequence: u64, digest: String },
 }
 
 /// The target of a step, described so that another process can roll it back.
@@ -114,11 +107,11 @@ pub enum LoggedState {
         /// Extended attributes, with values in hexadecimal.
         xattrs: BTreeMap<String, String>,
     },
+    /// `mtime`: modification time of the link itself.
     Link {
         to: String,
         uid: u32,
         gid: u32,
-        /// Modification time of the link itself.
         mtime: Option<FileTime>,
     },
 }

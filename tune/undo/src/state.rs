@@ -47,13 +47,13 @@ pub enum State {
     /// A value as text, without the newline that the kernel adds.
     Value(String),
     File(FileState),
+    /// - `to`: target, as written in the link.
+    /// - `uid`: owner, as a user ID.
+    /// - `mtime`: the link's own time. `None` in a wanted state means the time of writing.
     Link {
-        /// Target, as written in the link.
         to: String,
-        /// Owner, as a user ID.
         uid: u32,
         gid: u32,
-        /// The link's own time. `None` in a wanted state means the time of writing.
         mtime: Option<FileTime>,
     },
 }

@@ -14,24 +14,16 @@ const ROWS_MAX: usize = CPU_ID_MAX as usize + 1;
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum LatencyMatrixError {
     /// A cell is not a time.
+    /// - `line`: line number, counted from 1.
+    /// - `column`: column number, counted from 1.
     #[error("line {line}, column {column}: found {found:?}, expected a time in ns, or nothing")]
-    Cell {
-        /// Line number, counted from 1.
-        line: usize,
-        /// Column number, counted from 1.
-        column: usize,
-        found: String,
-    },
+    Cell { line: usize, column: usize, found: String },
     /// The matrix is not square.
+    /// - `line`: line number, counted from 1.
+    /// - `found`: number of columns in the line.
+    /// - `expected`: number of lines in the matrix.
     #[error("line {line} has {found} columns, expected {expected}, as many as there are lines")]
-    Columns {
-        /// Line number, counted from 1.
-        line: usize,
-        /// Number of columns in the line.
-        found: usize,
-        /// Number of lines in the matrix.
-        expected: usize,
-    },
+    Columns { line: usize, found: usize, expected: usize },
     /// The matrix has no pair of CPUs.
     #[error("it has no time between two CPUs")]
     Empty,

@@ -7,10 +7,10 @@ use lowlat_host::{CpuId, CpuSet};
 pub enum Tree {
     Cpu(CpuId),
     /// Groups of which any two members are `level` apart.
+    /// - `level`: level of latency between the children.
+    /// - `children`: the children, at least two.
     Group {
-        /// Level of latency between the children.
         level: usize,
-        /// The children, at least two.
         children: Vec<Tree>,
     },
 }

@@ -33,11 +33,8 @@ pub struct Workload {
 
 pub enum Kind {
     /// Processes that lowlat itself forks.
-    Processes {
-        per_copy: usize,
-        /// Makes the objects and memory that they work on.
-        make: fn(Scale<'_>) -> Result<Box<dyn WorkloadJob>, WorkloadError>,
-    },
+    /// - `make`: makes the objects and memory that they work on.
+    Processes { per_copy: usize, make: fn(Scale<'_>) -> Result<Box<dyn WorkloadJob>, WorkloadError> },
     /// Another program, such as nginx.
     Program {
         /// Its programs, with the packages that contain them.

@@ -26,13 +26,9 @@ pub enum OutputCause {
     #[error("it is a link to {to}, and lowlat does not write through links")]
     Link { to: String },
     /// A directory in the path is a link of another user that leads to a directory of a third user.
+    /// - `owner`: user ID of the link's owner.
     #[error("\"{name}\" in the path is a link of user {owner} to {to}, where another user owns the files")]
-    ForeignLink {
-        name: String,
-        to: String,
-        /// User ID of the link's owner.
-        owner: u32,
-    },
+    ForeignLink { name: String, to: String, owner: u32 },
     /// The name is not a file, a pipe or a character device.
     #[error("it is not a file, a pipe or a character device")]
     NotAFile,

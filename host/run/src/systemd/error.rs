@@ -6,14 +6,12 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 pub enum SystemdError {
     /// systemd is not running, or not reachable.
+    /// - `tried`: the attempted ways, with the system's errors.
     #[error(
         "cannot reach systemd ({tried}): lowlat needs it to manage this host's services, and most containers \
          have none; leave services out of the plan, or run lowlat on the host itself"
     )]
-    Absent {
-        /// The attempted ways, with the system's errors.
-        tried: String,
-    },
+    Absent { tried: String },
     /// This user has no permission.
     #[error("systemd denied this user the request to {doing}: {said}; run as root")]
     Denied { doing: String, said: String },
@@ -23,26 +21,18 @@ pub enum SystemdError {
              try again"
     )]
     Unheard { doing: String, why: String },
+    /// `said`: the error text, with the name of the error.
     #[error("systemd refused to {doing}: {said}")]
-    Refused {
-        doing: String,
-        /// The error text, with the name of the error.
-        said: String,
-    },
+    Refused { doing: String, said: String },
     /// systemd's job for the unit failed.
+    /// - `doing`: the job: "start", "stop", "restart".
+    /// - `result`: result of the job in systemd's terms: "failed", "timeout", "dependency".
+    /// - `state`: current state of the unit; empty if it could not be read.
     #[error(
         "systemd could not {doing} {unit}: its job ended with {result:?}, expected \"done\"{}; read \
          journalctl -u {unit}", now(.state)
     )]
-    Job {
-        /// The job: "start", "stop", "restart".
-        doing: &'static str,
-        unit: String,
-        /// Result of the job in systemd's terms: "failed", "timeout", "dependency".
-        result: String,
-        /// Current state of the unit; empty if it could not be read.
-        state: String,
-    },
+    Job { doing: &'static str, unit: String, result: String, state: String },
     /// The request would close the only connection to systemd.
     #[error(
         "{unit} is the bus that lowlat uses to reach systemd ({why}), so lowlat could not start it again \

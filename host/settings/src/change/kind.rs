@@ -164,36 +164,36 @@ pub enum Mechanism<'a> {
         cpus: &'a CpuSet,
     },
     /// The affinity of an interrupt.
+    /// - `number`: number when the plan was made.
+    /// - `actions`: names of the handlers.
     Interrupt {
-        /// Number when the plan was made.
         number: u32,
-        /// Names of the handlers.
         actions: &'a [String],
     },
     /// The affinity of a kernel thread.
+    /// - `pid`: process id when the plan was made.
     ThreadAffinity {
         comm: &'a str,
-        /// Process id when the plan was made.
         pid: u32,
     },
     /// The affinity of process 1, and of the processes that have the same one.
     UserProcesses,
     /// The policy and priority of a kernel thread.
+    /// - `pid`: process id when the plan was made.
     ThreadScheduling {
         comm: &'a str,
-        /// Process id when the plan was made.
         pid: u32,
     },
+    /// `slice`: the systemd slice whose group forms it.
     CpusetPartition {
-        /// The systemd slice whose group forms it.
         slice: &'a str,
     },
+    /// `group`: name of the group; "default" is the one of all other CPUs.
     CacheGroup {
-        /// Name of the group; "default" is the one of all other CPUs.
         group: &'a str,
     },
+    /// `name`: full name, such as "chronyd.service".
     Unit {
-        /// Full name, such as "chronyd.service".
         name: &'a str,
     },
     TunedProfile,
@@ -255,13 +255,9 @@ pub enum Rival {
     /// Programs and files that write to this file.
     Path(String),
     /// TuneD's `[net]` plugin: the option for the interface, a list of alternating parameters and values.
-    TunedNet {
-        nic: String,
-        /// Option, such as "channels".
-        option: &'static str,
-        /// Parameter, such as "combined".
-        name: String,
-    },
+    /// - `option`: option, such as "channels".
+    /// - `name`: parameter, such as "combined".
+    TunedNet { nic: String, option: &'static str, name: String },
     /// Programs that move interrupts.
     Interrupts,
     /// Programs and files that give CPUs to all processes.
@@ -285,15 +281,10 @@ pub struct Ethtool {
 #[derive(Debug, PartialEq, Eq)]
 pub enum Wire {
     /// One netlink message, or one structure of the older ioctl, with a field for each parameter.
-    Fields {
-        /// Number of the request that reads them (linux/ethtool_netlink.h).
-        get: u8,
-        /// Number of the request that sets them.
-        set: u8,
-        /// Number of the ioctl that reads them (linux/ethtool.h).
-        ioctl: u32,
-        fields: &'static [Field],
-    },
+    /// - `get`: number of the request that reads them (linux/ethtool_netlink.h).
+    /// - `set`: number of the request that sets them.
+    /// - `ioctl`: number of the ioctl that reads them (linux/ethtool.h).
+    Fields { get: u8, set: u8, ioctl: u32, fields: &'static [Field] },
     /// The bitset of features, by name.
     Features,
     /// Encodings of forward error correction.

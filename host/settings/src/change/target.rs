@@ -34,77 +34,48 @@ pub struct Change {
 )]
 pub enum Target {
     /// The kernel's command line, all parameters at once.
-    CommandLine {
-        /// The parameters that differ, in the order of the new line.
-        tokens: Vec<BootToken>,
-    },
+    /// - `tokens`: the parameters that differ, in the order of the new line.
+    CommandLine { tokens: Vec<BootToken> },
     /// A key below /proc/sys.
-    Sysctl {
-        /// Key with dots, such as "kernel.numa_balancing".
-        key: String,
-    },
+    /// - `key`: key with dots, such as "kernel.numa_balancing".
+    Sysctl { key: String },
     /// A file of /sys, /proc or debugfs that contains a value.
-    File {
-        /// Its path below the root.
-        path: String,
-    },
+    /// - `path`: its path below the root.
+    File { path: String },
     /// An idle state of some CPUs: "enabled" or "disabled". It is identified by name, because its number
     /// differs between CPUs.
-    IdleState {
-        /// Name by the driver, such as "C6".
-        name: String,
-        cpus: CpuSet,
-    },
+    /// - `name`: name by the driver, such as "C6".
+    IdleState { name: String, cpus: CpuSet },
     /// Pages reserved in the pool of one node.
-    HugePages {
-        /// NUMA node; none for the pool of the host.
-        node: Option<u32>,
-        size_bytes: u64,
-    },
+    /// - `node`: NUMA node; none for the pool of the host.
+    HugePages { node: Option<u32>, size_bytes: u64 },
     /// The CPUs of one interrupt, as a CPU list.
-    IrqAffinity {
-        irq: u32,
-        /// Names of its handlers, by which it is found after a reboot.
-        actions: Vec<String>,
-    },
+    /// - `actions`: names of its handlers, by which it is found after a reboot.
+    IrqAffinity { irq: u32, actions: Vec<String> },
     /// The default CPUs of new interrupts, as a CPU list.
     DefaultIrqAffinity,
     /// The CPUs of a kernel thread, as a CPU list.
-    KernelThreadAffinity {
-        /// Name, by which it is found after a reboot.
-        comm: String,
-        /// Process id when the plan was made.
-        pid: u32,
-    },
+    /// - `comm`: name, by which it is found after a reboot.
+    /// - `pid`: process id when the plan was made.
+    KernelThreadAffinity { comm: String, pid: u32 },
     /// The CPUs of process 1 and of the running processes that have the same ones, as a CPU list.
     UserProcesses,
     /// Policy and priority of a kernel thread: "SCHED_FIFO 2".
-    KernelThreadScheduling {
-        /// Name, by which it is found after a reboot.
-        comm: String,
-        /// Process id when the plan was made.
-        pid: u32,
-    },
+    /// - `comm`: name, by which it is found after a reboot.
+    /// - `pid`: process id when the plan was made.
+    KernelThreadScheduling { comm: String, pid: u32 },
     /// The CPUs of a workqueue's workers, as a CPU list.
-    WorkqueueCpus {
-        /// The queue; none for all unbound work.
-        name: Option<String>,
-    },
+    /// - `name`: the queue; none for all unbound work.
+    WorkqueueCpus { name: Option<String> },
     /// The CPUs of an isolated cpuset partition, as a CPU list, or "none".
-    CpusetPartition {
-        /// The systemd slice whose group forms it: "lowlat.slice".
-        slice: String,
-    },
+    /// - `slice`: the systemd slice whose group forms it: "lowlat.slice".
+    CpusetPartition { slice: String },
     /// Contents of a group of resctrl: "cpus=1-3 L3:0=ff0 MB:0=100", or "none".
-    CacheGroup {
-        /// Name of the group; "default" is the one of all other CPUs.
-        group: String,
-    },
+    /// - `group`: name of the group; "default" is the one of all other CPUs.
+    CacheGroup { group: String },
     /// Run state and enablement of a systemd unit: "active, enabled".
-    Service {
-        /// Full name, such as "chronyd.service".
-        unit: String,
-    },
+    /// - `unit`: full name, such as "chronyd.service".
+    Service { unit: String },
     /// TuneD's active profile and its mode: "virtual-guest auto", "lowlat manual".
     TunedProfile,
     /// One `key=value` line of a file of another package that supports no drop-ins.

@@ -13,11 +13,8 @@ pub enum ParameterInForce {
     /// The parameter is in force. Contains the observed state.
     Yes(String),
     /// The parameter is not in force.
-    No {
-        observed: String,
-        /// The reason why the parameter has no effect.
-        because: String,
-    },
+    /// - `because`: the reason why the parameter has no effect.
+    No { observed: String, because: String },
     /// The kernel does not show its effect, or the reading has no value.
     Unseen,
 }

@@ -53,25 +53,15 @@ impl Level {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SendStep<'a> {
     /// A function is queued for another CPU.
-    Queues {
-        cpu: u32,
-        function: u64,
-        /// Address of the request, which its execution has as well.
-        request: u64,
-        /// Address in the kernel that requested it.
-        callsite: u64,
-    },
+    /// - `request`: address of the request, which its execution has as well.
+    /// - `callsite`: address in the kernel that requested it.
+    Queues { cpu: u32, function: u64, request: u64, callsite: u64 },
     /// An interrupt is about to be sent.
-    Sends {
-        /// The CPUs that it interrupts.
-        targets: Targets<'a>,
-        /// Kind of the interrupt on arrival; `None` if it is not a known one.
-        channel: Option<Channel>,
-        /// Address in the kernel that requested it; 0 if unknown.
-        callsite: u64,
-        /// Address of the function that handles it; 0 if it has none.
-        callback: u64,
-    },
+    /// - `targets`: the CPUs that it interrupts.
+    /// - `channel`: kind of the interrupt on arrival; `None` if it is not a known one.
+    /// - `callsite`: address in the kernel that requested it; 0 if unknown.
+    /// - `callback`: address of the function that handles it; 0 if it has none.
+    Sends { targets: Targets<'a>, channel: Option<Channel>, callsite: u64, callback: u64 },
     /// A thread, by its ID, is woken or gets another CPU.
     Wakes(i32),
     /// The kernel's stack at the last [`SendStep::Sends`] or [`SendStep::Wakes`] of this level, innermost first.
@@ -79,10 +69,8 @@ pub enum SendStep<'a> {
     /// A thread ends; its name.
     Ends(&'a [u8]),
     /// Events are missing between this moment and the one before.
-    Lost {
-        /// Time of the last event before the loss; 0 if there is none.
-        since: u64,
-    },
+    /// - `since`: time of the last event before the loss; 0 if there is none.
+    Lost { since: u64 },
 }
 
 /// Kinds of interrupts between CPUs.

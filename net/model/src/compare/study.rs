@@ -26,17 +26,13 @@ pub struct CompareStudy {
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Obstacle {
     /// The control moved ([`control_moved`]).
-    ControlMoved {
-        /// Ratio of the slowest to the fastest control.
-        ratio: f64,
-    },
+    /// - `ratio`: ratio of the slowest to the fastest control.
+    ControlMoved { ratio: f64 },
     /// The runs were not measured in turn.
     NotInTurn,
     /// Fewer rounds than an interval needs.
-    TooFewRounds {
-        /// Rounds in which every side has a run.
-        rounds: u32,
-    },
+    /// - `rounds`: rounds in which every side has a run.
+    TooFewRounds { rounds: u32 },
     /// The sides have no size in common.
     NoCommonSize,
 }
@@ -103,10 +99,8 @@ pub enum Verdict {
     /// The interval contains 1. This does not prove that the sides are equal.
     NoDifferenceShown,
     /// The difference is smaller than the steps of a program's output.
-    BelowSteps {
-        /// Step of the coarser output, in nanoseconds.
-        step_ns: f64,
-    },
+    /// - `step_ns`: step of the coarser output, in nanoseconds.
+    BelowSteps { step_ns: f64 },
     /// No winner may be named.
     NotJudged,
 }

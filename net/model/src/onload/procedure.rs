@@ -99,16 +99,13 @@ pub struct Procedure {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Refusal {
     /// The card carries the session of the user.
+    /// - `doing`: such as "unload the driver".
+    /// - `interface`: the interface of the card.
     #[error(
         "cannot {doing}: your ssh session runs over {interface}, which would lose its link\nhint: log in over another \
          interface, or use --force on the console"
     )]
-    SessionOverCard {
-        /// Such as "unload the driver".
-        doing: &'static str,
-        /// The interface of the card.
-        interface: String,
-    },
+    SessionOverCard { doing: &'static str, interface: String },
     /// Onload cannot be unloaded while programs use it.
     #[error("cannot unload Onload: {0} run on it\nhint: end them first")]
     InUse(String),

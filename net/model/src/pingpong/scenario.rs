@@ -211,22 +211,13 @@ pub enum ScenarioError {
     #[error("{transport} does not carry messages of {bytes} bytes\nhint: name sizes from {min} to {max}")]
     Size { transport: Transport, bytes: u32, min: u32, max: u32 },
     /// A limit is zero or too high.
+    /// - `what`: name of the limit: "the warm-up in ms".
     #[error("{what} is {value}\nhint: choose a value from {min} to {max}")]
-    Limit {
-        /// Name of the limit: "the warm-up in ms".
-        what: &'static str,
-        value: f64,
-        min: f64,
-        max: f64,
-    },
+    Limit { what: &'static str, value: f64, min: f64, max: f64 },
     /// The waiting mode needs another muxer.
+    /// - `hint`: arguments that work: "--muxer epoll".
     #[error("waiting mode {waiting} does not work with muxer {muxer}\nhint: use {hint}")]
-    Mode {
-        waiting: Waiting,
-        muxer: Muxer,
-        /// Arguments that work: "--muxer epoll".
-        hint: &'static str,
-    },
+    Mode { waiting: Waiting, muxer: Muxer, hint: &'static str },
     /// AF_XDP has its own way to wait.
     #[error(
         "xdp does not work with muxer {0} and waiting mode {1}\nhint: use muxer none with block, busy-poll or spin"

@@ -21,21 +21,15 @@ pub enum SfntError {
     #[error("no line has the columns \"size mean min median max %ile stddev iter\"")]
     NoColumns,
     /// A row is not eight numbers.
+    /// - `line`: number of the line, from 1.
+    /// - `text`: quoted start of the line.
     #[error("line {line} is not a row of eight whole numbers, none negative: \"{text}\"")]
-    Row {
-        /// Number of the line, from 1.
-        line: usize,
-        /// Quoted start of the line.
-        text: String,
-    },
+    Row { line: usize, text: String },
     /// The figures of a row contradict each other, or it has no heads of columns.
+    /// - `line`: number of the line, from 1.
+    /// - `why`: problem, such as "it has no iterations".
     #[error("line {line} is not sound: {why}")]
-    Unsound {
-        /// Number of the line, from 1.
-        line: usize,
-        /// Problem, such as "it has no iterations".
-        why: &'static str,
-    },
+    Unsound { line: usize, why: &'static str },
 }
 
 /// Parses the output of one or more runs. Columns may be separated by any white space, as in tables copied from web

@@ -20,10 +20,8 @@ pub enum Break {
     /// This many messages were lost.
     Lost(u64),
     /// The sender did not keep up.
-    Slow {
-        /// The rate that it reached.
-        sent_per_s: f64,
-    },
+    /// - `sent_per_s`: the rate that it reached.
+    Slow { sent_per_s: f64 },
     /// Latency was above the limit.
     Late { p99_ns: u64 },
     /// Too few latencies for the p99 that has a limit.

@@ -82,12 +82,9 @@ pub enum ToolError {
     #[error("it is no output of {}", Tool::names())]
     Unknown,
     /// Something is missing or damaged.
+    /// - `why`: problem, such as "has no times".
     #[error("the output of {tool} {why}")]
-    Damaged {
-        tool: Tool,
-        /// Problem, such as "has no times".
-        why: String,
-    },
+    Damaged { tool: Tool, why: String },
 }
 
 impl Tool {

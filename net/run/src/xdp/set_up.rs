@@ -79,23 +79,14 @@ pub enum XdpError {
     )]
     Queue(String),
     /// The driver lacks the mode that was asked for.
+    /// - `hint`: value of `--xdp-mode` that may work.
     #[error("cannot use AF_XDP on {interface} in mode {mode}: {source}\nhint: use --xdp-mode {hint}")]
-    Mode {
-        interface: String,
-        mode: XdpMode,
-        source: io::Error,
-        /// Value of `--xdp-mode` that may work.
-        hint: &'static str,
-    },
+    Mode { interface: String, mode: XdpMode, source: io::Error, hint: &'static str },
+    /// `what`: name of the failed step.
     #[error(
         "cannot use AF_XDP on {interface}: {what}: {source}\nhint: check that the kernel has AF_XDP and is Linux 5.9 or newer"
     )]
-    Step {
-        interface: String,
-        /// Name of the failed step.
-        what: &'static str,
-        source: io::Error,
-    },
+    Step { interface: String, what: &'static str, source: io::Error },
     /// The carrier did not return.
     #[error("cannot use AF_XDP on {0}: it has no carrier\nhint: check the cable and the peer's port")]
     Carrier(String),

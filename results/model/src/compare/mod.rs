@@ -43,28 +43,21 @@ pub enum ComparisonError {
     )]
     NoRun(SideName),
     /// A document without a jitter measurement.
+    /// - `started_at`: start of the run of that document.
     #[error(
         "cannot compare: a document from {side} the change ({started_at}, `lowlat {command}`) contains no jitter \
          measurement\nhint: name one written by `lowlat jitter` or `lowlat assess`"
     )]
-    NoMeasurement {
-        side: SideName,
-        /// Start of the run of that document.
-        started_at: String,
-        command: String,
-    },
+    NoMeasurement { side: SideName, started_at: String, command: String },
     /// The runs are of different kinds.
     #[error(
         "cannot compare: one run measured wake-ups, and another interruptions, or wake-ups at another interval\nhint: name runs with the same --wake-every"
     )]
     Wakes,
     /// The record of a side is damaged.
+    /// - `side`: the side of the damaged record.
     #[error("{side} the change: {source}")]
-    Study {
-        /// The side of the damaged record.
-        side: SideName,
-        source: StudyError,
-    },
+    Study { side: SideName, source: StudyError },
 }
 
 /// The two sides of a comparison.

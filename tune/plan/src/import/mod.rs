@@ -156,10 +156,8 @@ pub enum Effect {
     /// All settings have their wanted values.
     Agrees { settings: Vec<String> },
     /// At least one setting differs from its wanted value.
-    Differs {
-        /// The settings with other values than wanted.
-        settings: Vec<Wrong>,
-    },
+    /// - `settings`: the settings with other values than wanted.
+    Differs { settings: Vec<Wrong> },
     /// No setting of the catalogue depends on it.
     Unjudged,
 }

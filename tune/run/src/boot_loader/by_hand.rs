@@ -10,12 +10,8 @@ use lowlat_settings::change::BootToken;
 #[derive(Debug)]
 pub(super) enum ByHand {
     /// Another boot loader, and the file that shows it.
-    Other {
-        row: &'static Other,
-        file: String,
-        /// Reads the entries that another program writes.
-        reader: Option<Box<dyn BootLoader>>,
-    },
+    /// - `reader`: reads the entries that another program writes.
+    Other { row: &'static Other, file: String, reader: Option<Box<dyn BootLoader>> },
     /// The firmware boots an image that contains the command line.
     Image { image: String },
     /// No boot loader was found.

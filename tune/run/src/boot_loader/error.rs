@@ -12,24 +12,18 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 pub enum BootLoaderError {
     /// A container shares its host's kernel.
+    /// - `found`: the file or fact that shows the container.
     #[error(
         "this is a container ({found}), and the command line belongs to the host's kernel; run lowlat on the \
          host"
     )]
-    Container {
-        /// The file or fact that shows the container.
-        found: String,
-    },
+    Container { found: String },
     #[error("cannot read {path}: permission denied; run as root")]
     Denied { path: String },
     /// A file has unexpected content.
+    /// - `fault`: the content found, and the one expected.
     #[error("{path}: {fault}; {advice}")]
-    File {
-        path: String,
-        /// The content found, and the one expected.
-        fault: String,
-        advice: String,
-    },
+    File { path: String, fault: String, advice: String },
     /// The command line is set elsewhere, or a change of it would not work.
     #[error("{0}")]
     Refused(String),

@@ -64,12 +64,9 @@ impl fmt::Display for Value {
 #[derive(Debug, Error)]
 pub enum EthtoolError {
     /// The kernel or the driver rejected it.
+    /// - `advice`: the driver's explanation, and what to do.
     #[error("{errno}{}", .advice)]
-    Refused {
-        errno: Errno,
-        /// The driver's explanation, and what to do.
-        advice: String,
-    },
+    Refused { errno: Errno, advice: String },
     /// It was accepted but had no effect.
     #[error(
         "the driver accepted the change but left the value {found}: the feature is fixed, or another one \
