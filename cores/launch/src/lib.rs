@@ -11,7 +11,6 @@ mod choose;
 mod evidence;
 mod launch;
 mod placement;
-mod request;
 mod scope;
 mod shell;
 #[cfg(test)]
@@ -23,9 +22,9 @@ pub use evidence::{
     Acceleration, DumpedSocket, KernelSocket, Library, OnloadSocket, ProcessEvidence, Proof, SocketEnds,
     dumped_sockets,
 };
+pub use launch::{CpuChoice, MemoryPolicy, Mode, Request};
 pub use launch::{Launch, Refusal, Surroundings};
 pub use placement::{Place, order};
-pub use request::{CpuChoice, MemoryPolicy, Mode, Request};
 pub use scope::SocketScope;
 pub use shell::shell_lines;
 pub use threads::{Pins, Thread, ThreadMap, Update};

@@ -7,7 +7,7 @@ mod bios;
 mod plan;
 
 pub use audit::{
-    explain::explain,
+    explain,
     terminal::{AuditTableOptions, audit_table, catalogue_table},
 };
 pub use bios::{
@@ -18,8 +18,7 @@ pub use bios::{
 pub use plan::{
     apply::{apply_text, not_here_text, rollback_text, status_text},
     import::import_text,
-    profiles::{ProfileLine, profiles_text},
-    standing::{Assessed, PlanState, Standing, standing_text},
+    standing::{Assessed, PlanState, ProfileLine, Standing, profiles_text, standing_text},
     text::plan_text,
     verification::{VerificationTextOptions, verification_lines, verification_text},
 };

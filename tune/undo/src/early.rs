@@ -20,7 +20,7 @@
 //! On XFS and older kernels, freezing the file system and thawing it at once has the same effect
 //! (ioctl_fsfreeze(2), xfs_freeze(8)). A helper process thaws it if this process is killed in between.
 
-use super::{HostError, faults::Faults, place::Place};
+use super::{HostError, place::Place, target::Faults};
 use rustix::{
     fs,
     io::Errno,

@@ -1,6 +1,6 @@
 //! Replaces what exists at a place, so that at any moment either the old or the new exists as a whole.
 
-use super::{FileState, FileTime, HostError, early::Early, faults::Faults, place::Place, store::hash_of};
+use super::{FileState, FileTime, HostError, early::Early, place::Place, store::hash_of, target::Faults};
 use rustix::{
     fs::{self, AtFlags, Gid, Mode, OFlags, Timespec, Timestamps, UTIME_OMIT, Uid, XattrFlags},
     io::Errno,

@@ -1,6 +1,6 @@
 //! File contents, stored by their hash beside the log.
 
-use super::{FILE_BYTES_MAX, HostError, PrivateDirectory, State, faults::Faults};
+use super::{FILE_BYTES_MAX, HostError, PrivateDirectory, State, target::Faults};
 use rustix::io::Errno;
 use sha2::{Digest, Sha256};
 use std::fmt::Write;

@@ -1,6 +1,6 @@
 //! Crashes and failing system calls at chosen operations, for tests.
 
-use super::faults::{Fault, FaultPlan, Faults};
+use super::target::{Fault, FaultPlan, Faults};
 use std::{
     io,
     sync::{

@@ -2,9 +2,9 @@
 
 use super::{
     FILE_BYTES_MAX, FileState, FileTime, HostError, State, VALUE_BYTES_MAX,
-    faults::Faults,
     place::{self, Place},
     replace, state,
+    target::Faults,
 };
 use rustix::{
     fs::{self, AtFlags, FileType, Mode, OFlags},

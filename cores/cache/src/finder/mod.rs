@@ -9,13 +9,12 @@ mod judge;
 pub mod names;
 mod quarter;
 mod samples;
-mod suspects;
 
 pub use fields::{AccessRate, Field, User, fields};
+pub use judge::Suspect;
 pub use judge::{SharedLine, Sharing};
 pub use quarter::Quarter;
 pub use samples::{Candidate, PAGE_BYTES, Samples, WORD_BYTES, turn};
-pub use suspects::Suspect;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,6 +1,5 @@
 //! Workloads: runs processes and programs under different placements, policies and idle settings.
 
-mod error;
 mod fork;
 mod pace;
 mod programs;
@@ -10,7 +9,6 @@ mod shared;
 mod team;
 mod work;
 
-pub use error::WorkloadError;
 pub use pace::Pace;
 pub use run::{Order, WorkloadSite, run};
 
@@ -19,6 +17,7 @@ use lowlat_workload::Cell;
 use programs::Task;
 use std::{io, sync::atomic::AtomicBool};
 use team::Outcome;
+use thiserror::Error;
 
 /// Something that can be measured.
 pub struct Workload {
@@ -121,3 +120,15 @@ impl Workload {
 
 #[cfg(test)]
 mod tests;
+
+/// Reason why a run has no figures, as a sentence without its full stop.
+#[derive(Debug, Error)]
+#[error("{0}")]
+pub struct WorkloadError(pub String);
+
+impl WorkloadError {
+    /// The system's error of a step such as "start a process".
+    pub fn cannot(doing: &str) -> impl Fn(io::Error) -> Self {
+        move |source| Self(format!("cannot {doing}: {source}"))
+    }
+}

@@ -1,8 +1,7 @@
 //! Rounds of cells in random order.
 
 use super::{
-    Kind, Scale, Workload,
-    error::WorkloadError,
+    Kind, Scale, Workload, WorkloadError,
     pace::Times,
     programs::Task,
     team::{Frame, Outcome, run as run_team},

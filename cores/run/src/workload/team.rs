@@ -1,8 +1,7 @@
 //! The processes of one run.
 
 use super::{
-    WorkloadJob,
-    error::WorkloadError,
+    WorkloadError, WorkloadJob,
     fork::{Forked, fork},
     pace::{Pace, ResultSlot, StartGate, Times, class_ns},
     shared::Shared,

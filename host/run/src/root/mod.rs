@@ -5,7 +5,6 @@ mod directory;
 mod limits;
 pub(crate) mod manifest;
 mod ownership;
-mod polled;
 mod recording;
 #[cfg(any(test, feature = "testing"))]
 mod testing;
@@ -16,7 +15,7 @@ pub(crate) use archive::{DENIED_LIST, FAILED_LIST, NAMES_LIST, VALUELESS_LIST};
 
 use lowlat_host::{CpuSet, Reading, snapshot::component_matches};
 pub use ownership::Ownership;
-pub use polled::PolledFile;
+pub use ownership::PolledFile;
 pub(crate) use recording::{Outcome, Recording};
 use std::{
     collections::BTreeMap,

@@ -6,7 +6,6 @@
 
 pub(crate) mod connection;
 mod error;
-mod jobs;
 mod own_socket;
 #[cfg(test)]
 mod tests;
@@ -110,7 +109,7 @@ impl Systemd {
     ) -> Result<(), SystemdError> {
         let name = unit.to_owned();
         let result = self.talk(CHANGE, format!("{doing} {unit}"), async move |connection| {
-            jobs::run(&connection, method, &name, mode).await
+            unit::run(&connection, method, &name, mode).await
         })?;
         // A job that had nothing to do is "skipped".
         if matches!(result.as_str(), "done" | "skipped") {

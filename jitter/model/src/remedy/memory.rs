@@ -98,3 +98,83 @@ pub(super) fn vmstat(case: &Case<'_>) -> Advice {
         _ => Advice::Act(format!("sysctl -w {KEY}=10, and in /etc/sysctl.d to keep it")),
     }
 }
+
+/// Advice to isolate the CPUs, or `when_isolated` if they are.
+pub(super) fn isolate(case: &Case<'_>, why: &str, when_isolated: &str) -> Advice {
+    if case.is_isolated() {
+        return Advice::Act(format!("{why}, although {} {} isolated: {when_isolated}", case.on(), case.is()));
+    }
+    Advice::Act(format!(
+        "{why}: boot with {}, or put {} into an isolated cpuset partition, so that no other thread runs \
+         there",
+        case.isolcpus(),
+        case.on()
+    ))
+}
+
+/// Another CPU woke a thread on this one.
+pub(super) const RESCHEDULE: [&str; 2] = [
+    "another CPU woke a thread that may run here",
+    "the threads in this list are pinned here by their own affinity, so move them",
+];
+/// Load balancing by the scheduler.
+pub(super) const BALANCE: [&str; 2] = [
+    "the scheduler balances load here",
+    "a cpuset with cpuset.sched_load_balance may still contain them (control groups version 1)",
+];
+/// Work of the block layer: a request completes on the CPU that submitted it.
+pub(super) const BLOCK: [&str; 2] = [
+    "a disk request completes here, usually one that was submitted here",
+    "submit no disk requests on these CPUs (log and record from threads on housekeeping CPUs)",
+];
+/// A soft high-resolution timer, and other timers without a separate rule.
+pub(super) const OTHER_TIMER: [&str; 2] = [
+    "{function} was armed by code that ran here",
+    "a system call or an interrupt on these CPUs arms it; the timeline shows which",
+];
+
+/// Time without a kernel event while steal time or the SMI count increased.
+pub(super) fn firmware_or_hypervisor(case: &Case<'_>) -> Advice {
+    if case.is_virtual() {
+        return case.elsewhere(
+            "readiness.steal",
+            "nothing inside a virtual machine can remove it: use dedicated physical CPUs, or a physical host",
+        );
+    }
+    let what = match case.context.host.virtualization.is_virtual {
+        Reading::Known(false) => "the firmware took the CPU (system-management interrupts)",
+        _ => "firmware or a hypervisor took the CPU",
+    };
+    power_capping(case, what)
+}
+
+pub(super) fn unexplained(case: &Case<'_>) -> Advice {
+    if case.is_virtual() {
+        return case.elsewhere(
+            "readiness.virtual_machine",
+            "probably the hypervisor, which nothing inside a virtual machine can change: use a physical host",
+        );
+    }
+    power_capping(
+        case,
+        "no event and no counter explains it, which leaves firmware (its interrupts are counted on Intel \
+         processors only) and clock changes",
+    )
+}
+
+fn power_capping(case: &Case<'_>, what: &str) -> Advice {
+    let cpu = &case.context.host.cpu;
+    let by_firmware = cpu.frequency.iter().any(|policy| policy.driver.text() == "pcc-cpufreq");
+    if by_firmware {
+        return Advice::Elsewhere(
+            "firmware.collaborative_power_control",
+            format!(
+                "{what}: switch Collaborative Power Control off, through which pcc-cpufreq asks the firmware"
+            ),
+        );
+    }
+    Advice::Act(format!(
+        "{what}: switch off power capping, then USB emulation and the firmware's reporting of corrected \
+         errors, one at a time, and measure after each"
+    ))
+}

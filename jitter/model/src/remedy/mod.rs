@@ -5,9 +5,7 @@
 
 mod calls;
 mod case;
-mod hardware;
 mod interrupts;
-mod isolation;
 mod memory;
 mod rules;
 #[cfg(test)]
@@ -56,7 +54,7 @@ pub fn remedy(
     } else {
         match rule.act {
             RuleAct::Say(text) => hit.say(text),
-            RuleAct::Isolate([why, when_isolated]) => isolation::isolate(&hit, &hit.fill(why), when_isolated),
+            RuleAct::Isolate([why, when_isolated]) => memory::isolate(&hit, &hit.fill(why), when_isolated),
             RuleAct::By(act) => act(&hit),
         }
     };

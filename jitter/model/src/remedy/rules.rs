@@ -5,7 +5,7 @@
 //! Documentation/core-api/irq/irq-affinity.rst, Documentation/core-api/workqueue.rst.
 
 use super::case::Case;
-use super::{Advice, Rule, RuleAct, calls, hardware, interrupts, isolation, memory, threads, ticks};
+use super::{Advice, Rule, RuleAct, calls, interrupts, memory, threads, ticks};
 use crate::CauseKind::{
     self, CallFunction, FirmwareOrHypervisor, Held, Hrtimer, Irq, Nmi, PageFault, Signal, Softirq, Tasklet,
     Thread, Timer, Unexplained, Vector, Work,
@@ -78,7 +78,7 @@ pub(super) const RULES: &[Rule] = &[
     placed(Irq, &[], "irq.affinity").by(interrupts::device),
     // Interrupts of the processor itself.
     placed(Vector, &["*timer*"], "boot.nohz_full").by(ticks::tick),
-    placed(Vector, &["*reschedul*"], "boot.isolcpus").isolate(isolation::RESCHEDULE),
+    placed(Vector, &["*reschedul*"], "boot.isolcpus").isolate(memory::RESCHEDULE),
     anywhere(Vector, &["irq work*", "irq_work*"], "boot.nohz_full").by(calls::irq_work),
     anywhere(Vector, &["*thermal*"], "firmware.thermal_configuration").say(
         "a processor reached its temperature limit: increase the cooling, and check for blocked airflow",
@@ -111,7 +111,7 @@ pub(super) const RULES: &[Rule] = &[
     anywhere(Hrtimer, PERF, PROGRAM).say(STOP_PERF),
     placed(Hrtimer, &["idle_inject_timer_fn"], "firmware.thermal_configuration").say(COOLING),
     placed(Hrtimer, &["apic_timer_fn", "kvm_*"], "service.libvirt").say(GUEST),
-    placed(Hrtimer, &[], "boot.isolcpus").isolate(isolation::OTHER_TIMER),
+    placed(Hrtimer, &[], "boot.isolcpus").isolate(memory::OTHER_TIMER),
     // Functions of the timer wheel.
     anywhere(Timer, &["mce_timer_fn"], "sysfs.machinecheck.check_interval").by(calls::machine_check),
     anywhere(Timer, &["clocksource_watchdog"], "boot.tsc").by(ticks::clock_watchdog),
@@ -136,9 +136,9 @@ pub(super) const RULES: &[Rule] = &[
     ),
     anywhere(CallFunction, &["rcu_exp_*"], "boot.rcupdate.rcu_normal_after_boot").by(ticks::rcu_expedited),
     placed(CallFunction, &["rcu_barrier*"], "boot.rcu_nocbs").by(ticks::rcu_callbacks),
-    placed(CallFunction, &["sched_ttwu_pending"], "boot.isolcpus").isolate(isolation::RESCHEDULE),
-    placed(CallFunction, &["nohz_csd_func"], "boot.isolcpus").isolate(isolation::BALANCE),
-    placed(CallFunction, &["*blk_mq_complete*"], "boot.isolcpus").isolate(isolation::BLOCK),
+    placed(CallFunction, &["sched_ttwu_pending"], "boot.isolcpus").isolate(memory::RESCHEDULE),
+    placed(CallFunction, &["nohz_csd_func"], "boot.isolcpus").isolate(memory::BALANCE),
+    placed(CallFunction, &["*blk_mq_complete*"], "boot.isolcpus").isolate(memory::BLOCK),
     anywhere(CallFunction, CLOCK_STEPS, "service.clock_discipline").say(
         "the host's clock was stepped, which affects every CPU: configure the clock service to slew, \
          and to step only when it starts",
@@ -160,9 +160,9 @@ pub(super) const RULES: &[Rule] = &[
         "packets sent from {on} complete here: send from other CPUs or through a kernel-bypass stack, \
          and give isolated CPUs separate transmit queues (xps_cpus)",
     ),
-    placed(Softirq, &["block"], "boot.isolcpus").isolate(isolation::BLOCK),
-    placed(Softirq, &["sched"], "boot.isolcpus").isolate(isolation::BALANCE),
-    placed(Softirq, &["hrtimer"], "boot.isolcpus").isolate(isolation::OTHER_TIMER),
+    placed(Softirq, &["block"], "boot.isolcpus").isolate(memory::BLOCK),
+    placed(Softirq, &["sched"], "boot.isolcpus").isolate(memory::BALANCE),
+    placed(Softirq, &["hrtimer"], "boot.isolcpus").isolate(memory::OTHER_TIMER),
     placed(Softirq, &["rcu"], "boot.rcu_nocbs").by(ticks::rcu_callbacks),
     placed(Softirq, &[], "irq.affinity").say(FOLLOWS_DEVICE),
     placed(Tasklet, &[], "irq.affinity").say(FOLLOWS_DEVICE),
@@ -224,6 +224,6 @@ pub(super) const RULES: &[Rule] = &[
          {label} there and receive it in a thread on {housekeeping} (pthread_sigmask, sigwait or \
          signalfd)",
     ),
-    anywhere(FirmwareOrHypervisor, &[], POWER_CAPPING).by(hardware::firmware_or_hypervisor),
-    anywhere(Unexplained, &[], POWER_CAPPING).by(hardware::unexplained),
+    anywhere(FirmwareOrHypervisor, &[], POWER_CAPPING).by(memory::firmware_or_hypervisor),
+    anywhere(Unexplained, &[], POWER_CAPPING).by(memory::unexplained),
 ];

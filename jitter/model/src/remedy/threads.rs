@@ -1,6 +1,6 @@
 //! Threads that took the CPU.
 
-use super::{Advice, case::Case, isolation::isolate};
+use super::{Advice, case::Case, memory::isolate};
 use crate::CauseKind;
 
 /// A thread of a process, or a kernel thread without a separate rule.

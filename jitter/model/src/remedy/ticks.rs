@@ -1,6 +1,6 @@
 //! Ticks, timers and RCU.
 
-use super::{Advice, by_program, case::Case, isolation::isolate};
+use super::{Advice, by_program, case::Case, memory::isolate};
 use crate::{CauseKind, CauseStudy, attribution::DEADLINE};
 use lowlat_host::{CpuId, kernel_version::KernelVersion};
 use lowlat_settings::change::servers;

@@ -1,6 +1,7 @@
 //! An instance of lowlat in tracefs: its name, its files, its removal.
 
-use super::{TraceError, Tracefs, leftovers::start_time, place::MAKE};
+use super::{TraceError, Tracefs, place::MAKE};
+use lowlat_host_run::{Root, task_stat::TaskStat};
 use std::{
     fs::{self, File, OpenOptions},
     io,
@@ -148,4 +149,105 @@ pub(super) fn remove_directory(tracefs: &Tracefs, directory: &str, attempts: u32
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// An instance whose process no longer exists.
+#[derive(Debug)]
+pub struct Leftover {
+    /// Name of its directory below `instances/`.
+    pub name: String,
+    /// Reason why it still exists; `None` if it has been removed.
+    pub problem: Option<TraceError>,
+}
+
+/// Removes lowlat's instances whose process is dead, and reports them. Instances of a running lowlat are
+/// kept: they are identified by the process's number and start time, and the kernel does not remove an
+/// instance in use.
+pub fn remove_leftovers(tracefs: &Tracefs) -> Vec<Leftover> {
+    let is_leftover = |name: &String| {
+        owner(name).is_some_and(|(pid, started)| start_time(pid).is_none_or(|present| present != started))
+    };
+    let names = tracefs.list("instances").into_iter().filter(is_leftover);
+    let remove = |name: String| {
+        let directory = format!("instances/{name}");
+        let answer = remove_directory(tracefs, &directory, 1);
+        let problem = answer.err().map(|source| TraceError::not_removed(&tracefs.shown(&directory), &source));
+        Leftover { name, problem }
+    };
+    names.map(remove).collect()
+}
+
+/// The process that created an instance, by its number and start time; `None` if it is not lowlat's.
+fn owner(name: &str) -> Option<(u32, u64)> {
+    let mut parts = name.strip_prefix(PREFIX)?.split('-');
+    Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
+}
+
+/// Start time of a process, in clock ticks since boot; `None` if it does not exist, or is dead and not yet
+/// waited for.
+pub(super) fn start_time(pid: u32) -> Option<u64> {
+    let stat = TaskStat::read(&Root::live(), &format!("/proc/{pid}/stat")).into_known()?;
+    stat.usage.filter(|_| !stat.is_dead()).map(|usage| usage.start_ticks)
+}
+
+/// Maximum number of instances inspected.
+const INSTANCES_MAX: usize = 256;
+
+/// Lists the other traces that are active on this host, one phrase each: `top level: tracer "function" is on`. Ignores
+/// the instance `own`.
+pub(super) fn other_tracers(tracefs: &Tracefs, own: &str) -> Vec<String> {
+    let mut facts = activity(tracefs, "", "top level");
+    for name in tracefs.list("instances").iter().filter(|name| *name != own).take(INSTANCES_MAX) {
+        facts.extend(activity(tracefs, &format!("instances/{name}/"), &format!("instance \"{name}\"")));
+    }
+    facts
+}
+
+/// Describes one trace by its tracer and events. A trace that is switched off (`tracing_on`) still costs time if its
+/// events or tracer are on, because their code still runs.
+fn activity(tracefs: &Tracefs, prefix: &str, label: &str) -> Vec<String> {
+    let text = |file: &str| tracefs.text(&format!("{prefix}{file}")).unwrap_or_default();
+    let mut facts = Vec::new();
+    let tracer = text("current_tracer");
+    if !matches!(tracer.as_str(), "" | "nop") {
+        facts.push(format!("{label}: tracer \"{tracer}\" is on"));
+    }
+    let events = text("set_event");
+    let mut names = events.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+    if let Some(first) = names.next() {
+        let facts_of = match names.count() {
+            0 => format!("{label}: event {first} is on"),
+            more => format!("{label}: {} events are on, starting with {first}", more + 1),
+        };
+        facts.push(facts_of);
+    }
+    facts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_tell_their_owner() {
+        assert_eq!(owner("lowlat-12-3456-0"), Some((12, 3456)));
+        for name in [
+            "lowlat-",
+            "lowlat-12",
+            "lowlat-x-1-0",
+            "lowlat--1",
+            "other-12-3456-0",
+            "lowlat-12-99999999999999999999",
+        ] {
+            assert_eq!(owner(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_process_has_one_start_time() {
+        let own = start_time(std::process::id());
+        assert!(own.is_some_and(|ticks| ticks > 0));
+        assert_eq!(own, start_time(std::process::id()));
+        assert_eq!(start_time(u32::MAX), None);
+    }
 }

@@ -12,8 +12,6 @@
 
 mod error;
 mod instance;
-mod leftovers;
-mod others;
 mod pipe;
 mod place;
 mod senders;
@@ -24,7 +22,7 @@ mod tests;
 
 pub use error::TraceError;
 pub use instance::remove_own;
-pub use leftovers::{Leftover, remove_leftovers};
+pub use instance::{Leftover, remove_leftovers};
 pub use pipe::{CpuPipe, Drained, PipeStats};
 pub use place::Tracefs;
 pub use senders::SendTracing;

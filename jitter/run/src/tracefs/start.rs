@@ -3,8 +3,8 @@
 use super::{
     CpuPipe, PipeStats, TraceError, Tracefs,
     error::WITHOUT,
+    instance::other_tracers,
     instance::{Instance, SharedFile},
-    others::other_tracers,
     place::write_whole,
 };
 use lowlat_host::{CpuId, CpuSet, Unparsable};

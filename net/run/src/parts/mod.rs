@@ -3,7 +3,7 @@
 mod causes;
 mod tracer;
 
-use super::stamps::hardware;
+use super::stamps;
 use lowlat_host::CpuId;
 use lowlat_host_run::Root;
 use lowlat_jitter_run::clock::TickScale;
@@ -83,7 +83,7 @@ impl<'a> PartsRun<'a> {
         (self.client, self.server) = (with(self.client, client), with(self.server, server));
         if !std::mem::replace(&mut self.is_set_up, true) {
             self.tracer = self.set_up();
-            self.facts.notes.push(hardware::sentence(napi_id));
+            self.facts.notes.push(stamps::sentence(napi_id));
             let is_traced = self.tracer.is_some();
             self.facts.is_traced = [is_traced, is_traced && self.is_same_host];
         }

@@ -1,18 +1,19 @@
 //! Time stamps of the measured messages by the kernel (SO_TIMESTAMPING; Documentation/networking/timestamping.rst).
 
 mod calls;
-pub mod hardware;
-mod hold;
-
-pub use hold::hold;
 
 use super::calls::Wait;
 use calls::{At, ErrorQueue, Sent};
+use lowlat_host_run::snapshot::napi_instance;
 use lowlat_net::pingpong::parts::Stamps;
 use std::{
-    io,
-    os::fd::{AsFd, OwnedFd},
-    sync::Arc,
+    ffi::c_char,
+    io, mem,
+    net::UdpSocket,
+    os::fd::{AsFd, AsRawFd, OwnedFd},
+    sync::{Arc, Mutex, PoisonError},
+    thread,
+    time::Duration,
 };
 
 /// Time stamps of one batch. The socket stamps from the start of the batch to its end.
@@ -55,7 +56,7 @@ impl Stamper {
 
     /// A row with the time when the last packet arrived, once.
     pub fn take_arrival(&mut self) -> Stamps {
-        let At { ns: arrived_ns, nic_ns: arrived_at_nic_ns } = std::mem::take(&mut self.arrived);
+        let At { ns: arrived_ns, nic_ns: arrived_at_nic_ns } = mem::take(&mut self.arrived);
         Stamps { arrived_ns, arrived_at_nic_ns, ..Stamps::default() }
     }
 
@@ -109,10 +110,101 @@ pub fn now_ns() -> u64 {
     lowlat_jitter_run::clock::nanoseconds(rustix::time::ClockId::Realtime)
 }
 
+/// Reads the time stamping of a NIC (linux/sockios.h) and switches nothing on. Its type differs between C libraries.
+#[cfg(target_env = "musl")]
+const SIOCGHWTSTAMP: libc::c_int = 0x89b1;
+#[cfg(not(target_env = "musl"))]
+const SIOCGHWTSTAMP: libc::c_ulong = 0x89b1;
+
+/// The kernel's `struct hwtstamp_config`.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Config {
+    flags: i32,
+    tx_type: i32,
+    rx_filter: i32,
+}
+
+/// Says in a sentence whether the NIC of a queue stamps packets in hardware.
+pub fn sentence(napi_id: Option<u32>) -> String {
+    let interface = napi_id.filter(|id| *id > 0).and_then(|id| napi_instance(id).into_known());
+    let Some(interface) = interface.map(|found| found.interface) else {
+        return "Hardware time stamps: not available, since no queue of a NIC is known.".to_owned();
+    };
+    match config(&interface) {
+        Ok(config) if config.tx_type > 0 && config.rx_filter > 0 => {
+            format!(
+                "Hardware time stamps of {interface} are on; the wire is between the NICs if the other end has them too."
+            )
+        }
+        Ok(_) => format!(
+            "Hardware time stamps are off on {interface}, so the NICs count as wire: `hwstamp_ctl -i {interface} -t 1 -r 1` \
+             switches them on."
+        ),
+        Err(_) => format!("Hardware time stamps: not available on {interface}, so the NICs count as wire."),
+    }
+}
+
+fn config(interface: &str) -> io::Result<Config> {
+    let socket = UdpSocket::bind("0.0.0.0:0").or_else(|_| UdpSocket::bind("[::]:0"))?;
+    let mut config = Config::default();
+    // SAFETY: an ifreq is plain data, for which all zeros are valid.
+    let mut request: libc::ifreq = unsafe { mem::zeroed() };
+    // The last byte stays zero, so the name ends.
+    for (to, from) in request.ifr_name.iter_mut().zip(interface.bytes().take(libc::IF_NAMESIZE - 1)) {
+        *to = c_char::from_ne_bytes([from]);
+    }
+    request.ifr_ifru.ifru_data = (&raw mut config).cast();
+    // SAFETY: the request names an interface and points to a configuration laid out as the kernel's; both are alive and
+    // writable during the call. The descriptor is open.
+    let read = unsafe { libc::ioctl(socket.as_raw_fd(), SIOCGHWTSTAMP, &raw mut request) };
+    if read == 0 { Ok(config) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Packets sent until one is stamped, and the time between them.
+const TRIES: u32 = 50;
+const PAUSE: Duration = Duration::from_millis(2);
+
+/// The socket of this process, from its first run with time stamps on.
+static HELD: Mutex<Option<OwnedFd>> = Mutex::new(None);
+
+/// Keeps the kernel's time stamping on until this process ends. The first socket that stamps, and the last one that
+/// closes, make the kernel rewrite its code and interrupt every CPU; with one that is held, the measured sockets can
+/// start and stop stamping without that.
+///
+/// # Errors
+/// If the kernel refuses the socket or its option.
+pub fn hold() -> io::Result<()> {
+    let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
+    if held.is_none() {
+        let socket = UdpSocket::bind("127.0.0.1:0").or_else(|_| UdpSocket::bind("[::1]:0"))?;
+        calls::set_stamps(socket.as_fd(), true)?;
+        wait_for_stamps(&socket);
+        *held = Some(socket.into());
+    }
+    Ok(())
+}
+
+/// Waits until packets are stamped: the kernel rewrites its code on another thread.
+fn wait_for_stamps(socket: &UdpSocket) {
+    for _ in 0..TRIES {
+        let is_stamped = || -> io::Result<bool> {
+            socket.send_to(&[0], socket.local_addr()?)?;
+            let (_, arrived) = calls::receive(socket.as_fd(), &mut [0], Wait::Not)?;
+            Ok(arrived.ns.is_some())
+        };
+        // A namespace whose `lo` is down has no packets to look at.
+        if is_stamped().unwrap_or(false) {
+            return;
+        }
+        thread::sleep(PAUSE);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::net::UdpSocket;
+    use std::{net::UdpSocket, os::fd::AsRawFd};
 
     #[test]
     fn departures_find_the_rows_of_their_messages() {
@@ -172,5 +264,22 @@ mod tests {
         let mut count = 0;
         ErrorQueue::new().drain(a.as_fd(), |_| count += 1);
         assert_eq!(count, 0);
+    }
+
+    #[test]
+    fn interfaces_without_hardware_stamps_say_so() {
+        assert!(config("lo").is_err() && config("no-such-interface-at-all").is_err());
+        assert!(sentence(None).starts_with("Hardware time stamps: not available"));
+    }
+
+    #[test]
+    fn one_socket_is_held_however_many_runs_ask() {
+        let held = || {
+            hold().unwrap();
+            HELD.lock().unwrap().as_ref().map(AsRawFd::as_raw_fd)
+        };
+        let first = held();
+        assert!(first.is_some());
+        assert_eq!(held(), first);
     }
 }

@@ -1,7 +1,9 @@
 //! Interrupts: the CPUs on which they actually fire, not the requested ones.
 
-use super::judge::{Scene, UnjudgedTarget, unreadable};
-use super::{Row, Standing, culprit};
+use super::{
+    Row, Standing, culprit,
+    judge::{Scene, UnjudgedTarget, unreadable},
+};
 use lowlat_host::{CpuId, CpuSet, Reading, snapshot::Irq};
 use lowlat_settings::change::{Change, Target};
 
@@ -120,4 +122,25 @@ pub(super) fn row(scene: &Scene<'_>, at: usize, change: &Change, number: u32, ac
             look(&now.affinity, false).row(Standing::Unreadable, note)
         }
     }
+}
+
+/// One row for the CPUs on which the state is disabled as planned, one for the others.
+pub(super) fn rows(scene: &Scene<'_>, at: usize, change: &Change, name: &str, cpus: &CpuSet) -> Vec<Row> {
+    let look = |cpus: &CpuSet, observed: &str, is_planned: bool| {
+        let (what, observed) =
+            (format!("idle state {name} on {cpus:#}"), Reading::Known(observed.to_owned()));
+        let claims = culprit::idle_states(scene.evidence);
+        UnjudgedTarget { is_planned, claims, ..UnjudgedTarget::of(at, change, what, observed) }
+    };
+    let state = scene.host.cpu.idle_states.iter().find(|state| state.name == name);
+    let Some(state) = state else {
+        let row = look(cpus, "disabled", true);
+        return vec![row.row(Standing::Held, "no CPU has this state any more, so none can enter it")];
+    };
+    let wants_off = change.after != "enabled";
+    let enabled = cpus.intersection(&state.cpus_enabled);
+    let (off, on) = ((cpus.difference(&enabled), "disabled"), (enabled, "enabled"));
+    let (good, bad) = if wants_off { (off, on) } else { (on, off) };
+    let parts = [(good, true), (bad, false)].into_iter().filter(|((cpus, _), _)| !cpus.is_empty());
+    parts.map(|((cpus, word), is_planned)| look(&cpus, word, is_planned).judge(scene)).collect()
 }

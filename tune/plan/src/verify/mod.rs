@@ -21,7 +21,6 @@ mod culprit;
 mod document;
 mod evidence;
 mod headline;
-mod idle;
 mod irq;
 mod judge;
 mod kthread;
@@ -118,7 +117,7 @@ fn of_change(scene: &Scene<'_>, at: usize, change: &Change) -> Vec<Row> {
         | Mechanism::UserProcesses => {
             vec![value::row(scene, at, change, kind.as_ref())]
         }
-        Mechanism::IdleState { name, cpus } => idle::rows(scene, at, change, name, cpus),
+        Mechanism::IdleState { name, cpus } => irq::rows(scene, at, change, name, cpus),
         Mechanism::Interrupt { number, actions } => vec![irq::row(scene, at, change, number, actions)],
         Mechanism::ThreadAffinity { comm, pid } => vec![kthread::affinity_row(scene, at, change, comm, pid)],
         Mechanism::ThreadScheduling { comm, pid } => {

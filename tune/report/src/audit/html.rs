@@ -1,7 +1,7 @@
 //! Every setting by layer, worst first; each row opens to its full explanation.
 
-use crate::audit::explain::story;
 use crate::audit::grouping::{LayerGroup, by_layer, layer_title, listed};
+use crate::audit::story;
 use crate::audit::verdict_class;
 use lowlat_settings::{Finding, Verdict, audit::Audit};
 use lowlat_text::page::section as page_section;

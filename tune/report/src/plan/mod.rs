@@ -4,7 +4,6 @@ pub mod apply;
 #[cfg(test)]
 mod apply_tests;
 pub mod import;
-pub mod profiles;
 pub mod standing;
 pub mod text;
 pub mod three_way;

@@ -4,13 +4,13 @@
 mod boot_sources;
 mod environment;
 mod sysfs_files;
-mod tuned;
 
-use lowlat_host::{Reading, snapshot::sysctl_path};
+use lowlat_host::{HostSnapshot, Reading, snapshot::sysctl_path};
 use lowlat_host_run::{Root, snapshot};
 use lowlat_plan::{
     Plan,
-    verify::{Evidence, module_path},
+    import::tuned::{MergedProfile, Tree},
+    verify::{Evidence, TunedOption, module_path},
 };
 use lowlat_settings::change::Target;
 use std::collections::BTreeMap;
@@ -22,7 +22,7 @@ const PLACES: [&str; 6] = ["/etc/", "/run/", "/usr/", "/sys/", "/proc/sys/", "/p
 /// Reads what is needed to compare `plan` with the host.
 pub fn read(root: &Root, plan: &Plan) -> Evidence {
     let mut evidence = Evidence {
-        tuned: tuned::options(root),
+        tuned: options(root),
         boot: boot_sources::read(root),
         sysfs_files: sysfs_files::read(root),
         sysctl_conf: snapshot::sysctl_conf(root),
@@ -72,3 +72,39 @@ fn file(root: &Root, files: &mut BTreeMap<String, Reading<String>>, path: &str) 
 
 #[cfg(test)]
 mod tests;
+
+/// TuneD's files. Others could contain secrets, and a profile may name any.
+struct Files<'a>(&'a Root);
+
+impl Tree for Files<'_> {
+    fn read(&self, path: &str) -> Reading<String> {
+        let is_allowed =
+            ["/etc/tuned/", "/usr/lib/tuned/", "/proc/cpuinfo"].iter().any(|folder| path.starts_with(folder));
+        if is_allowed && !path.contains("..") { self.0.read(path) } else { Reading::Absent }
+    }
+
+    fn glob(&self, _: &str) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+/// Every option that the active profile sets.
+fn options(root: &Root) -> Vec<TunedOption> {
+    let active = root.read("/etc/tuned/active_profile");
+    let names: Vec<&str> = active.text().split_whitespace().collect();
+    let (files, host) = (Files(root), HostSnapshot::default());
+    let Ok(profile) = MergedProfile::load(&names, &files, &host) else { return Vec::new() };
+    let expand = |text: &str| profile.expand(text).unwrap_or_else(|_| text.to_owned());
+    let mut options = Vec::new();
+    for unit in profile.units.iter().filter(|unit| profile.applies(unit) != Ok(false)) {
+        options.extend(unit.entries.iter().map(|entry| TunedOption {
+            path: entry.path.clone(),
+            line: entry.line,
+            plugin: unit.plugin.clone(),
+            devices: expand(&unit.devices),
+            key: entry.key.clone(),
+            value: expand(entry.value.trim_matches('"')),
+        }));
+    }
+    options
+}

@@ -39,11 +39,11 @@ fn plan(targets: Vec<Target>) -> Plan {
 }
 
 fn tuned_options(tree: &TestTree) -> Vec<String> {
-    let shown = |option: &lowlat_plan::verify::TunedOption| {
+    let shown = |option: &TunedOption| {
         let file = option.path.rsplit('/').nth(1).unwrap_or_default().to_owned();
         format!("{file}:{} [{}] {}={}", option.line, option.plugin, option.key, option.value)
     };
-    tuned::options(&tree.root()).iter().map(shown).collect()
+    options(&tree.root()).iter().map(shown).collect()
 }
 
 #[test]

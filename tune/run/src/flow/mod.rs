@@ -16,13 +16,11 @@
 //!
 //! A flow acts on a [`Site`]. Tests give it a directory, and replace service manager, programs and targets.
 
-mod adopt;
 mod apply;
 mod at_boot;
 mod check;
 mod confirm;
 mod error;
-mod later_kernels;
 mod log_check;
 mod manager;
 mod persist;
@@ -32,18 +30,17 @@ mod rollback;
 mod site;
 mod stage;
 mod status;
-mod three_way;
 
 #[cfg(test)]
 mod tests;
 
-pub use adopt::{Adopted, adopt};
 pub use at_boot::{Again, apply_again};
 pub use check::hindrances;
 pub use confirm::{Confirmed, confirm};
 pub use error::FlowError;
 pub use log_check::log_doubt;
 pub use manager::{Manager, Systemctl};
+pub use ready::{Adopted, adopt};
 pub use ready::{ApplyOptions, PlanFrom, Ready};
 pub use rollback::{RollbackRequest, RollbackScope, rollback, rollback_unconfirmed};
 pub use site::{Detect, Prepare, Site};

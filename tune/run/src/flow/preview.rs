@@ -1,13 +1,15 @@
 //! Previews of rollbacks.
 
-use super::log_check::{Doubt, add_stray_units, doubt, not_restored, remaining};
-use super::rollback::{RollbackRequest, RollbackScope, StepKey, chosen, empty, is_of_boot, key};
-use super::stage::ApplyStage;
-use super::three_way::three_ways;
-use super::{FlowError, Site};
+use super::{
+    FlowError, Site,
+    log_check::{Doubt, add_stray_units, doubt, not_restored, remaining},
+    rollback::{RollbackRequest, RollbackScope, StepKey, chosen, empty, is_of_boot, key},
+    stage::ApplyStage,
+};
 use crate::Wrote;
-use lowlat_plan::outcome::{NotRestored, Restored, RollbackOutcome};
-use lowlat_undo::{Conflict, Left, Restoration, State, UndoLog};
+use lowlat_host::digest;
+use lowlat_plan::outcome::{NotRestored, Restored, RollbackOutcome, StateText, ThreeWay};
+use lowlat_undo::{Conflict, FileState, Left, Restoration, State, UndoLog};
 use std::collections::BTreeSet;
 
 pub(super) fn look(
@@ -111,4 +113,51 @@ pub(super) fn excuse(site: &Site, log: &UndoLog, conflict: &Conflict) -> Excuse 
 fn is_irqbalance_active(site: &Site) -> bool {
     let manager = site.manager.as_ref();
     manager.is_some_and(|manager| matches!(manager.active_since_us("irqbalance.service"), Ok(Some(_))))
+}
+
+/// Maximum number of characters of a file in a conflict.
+const TEXT_CHARS_MAX: usize = 64 << 10;
+
+/// The conflicts of a rollback, one for each target. With several steps on one target: the state before the
+/// first step, the one that the last step wrote, and the present one. `conflicts` start with the last step.
+pub(super) fn three_ways<'a>(conflicts: impl Iterator<Item = &'a Conflict>) -> Vec<ThreeWay> {
+    let mut all: Vec<ThreeWay> = Vec::new();
+    for conflict in conflicts {
+        let before = text_of(&conflict.old);
+        match all.iter_mut().find(|known| known.name == conflict.name) {
+            Some(known) => known.before = before,
+            None => all.push(ThreeWay {
+                name: conflict.name.clone(),
+                plan: conflict.plan.clone(),
+                before,
+                by_lowlat: text_of(&conflict.ours),
+                now: text_of(&conflict.present),
+            }),
+        }
+    }
+    all
+}
+
+fn text_of(state: &State) -> StateText {
+    match state {
+        State::Absent => StateText::Absent,
+        State::Value(text) => StateText::Value { text: text.trim_end().to_owned() },
+        State::Link { to, .. } => StateText::Link { to: to.clone() },
+        State::File(file) => text_of_file(file),
+    }
+}
+
+fn text_of_file(file: &FileState) -> StateText {
+    let attributes = format!("{}:{} {:04o}", file.uid, file.gid, file.mode);
+    match std::str::from_utf8(&file.bytes) {
+        Ok(text) if !text.contains('\0') => {
+            let cut: String = text.chars().take(TEXT_CHARS_MAX).collect();
+            StateText::File { is_cut: cut.len() < text.len(), text: cut, attributes }
+        }
+        _ => StateText::Binary {
+            bytes: u64::try_from(file.bytes.len()).unwrap_or(u64::MAX),
+            digest: digest(&String::from_utf8_lossy(&file.bytes)),
+            attributes,
+        },
+    }
 }

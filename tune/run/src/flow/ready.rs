@@ -1,12 +1,18 @@
 //! Prepares an apply before the user is asked. Nothing is written here.
 
-use super::error::{differing_marks, list};
-use super::stage::{ApplyStage, plan_of};
-use super::{FlowError, Site, check, persist};
-use crate::InForce;
-use crate::boot_loader::BootLoader;
-use crate::units::{self, Unit, Watch};
+use super::{
+    FlowError, Site, check,
+    error::{differing_marks, list},
+    log_check, persist,
+    stage::{ApplyStage, plan_of},
+};
+use crate::{
+    InForce,
+    boot_loader::BootLoader,
+    units::{self, Unit, Watch},
+};
 use lowlat_host::HostSnapshot;
+use lowlat_host_run::snapshot::machine_id_digest;
 use lowlat_plan::{HostMark, Plan};
 use lowlat_settings::change::{Part, Target};
 use lowlat_undo::UndoLog;
@@ -321,4 +327,35 @@ fn run_time_only(mut plan: Plan) -> Plan {
         }
     }
     plan
+}
+
+/// The result of an adoption.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Adopted {
+    /// No plan is in force.
+    NothingInForce,
+    /// The plan in force was made for this host.
+    Already,
+    /// The plan counts as made for this host from now on.
+    Now,
+}
+
+/// Marks the plan in force as made for this host. Its changes are not applied: that happens at boot.
+pub fn adopt(site: &Site) -> Result<Adopted, FlowError> {
+    if site.state.in_force()?.is_none() {
+        return Ok(Adopted::NothingInForce);
+    }
+    // Read again under the log's lock: a rollback may have held it.
+    let log = site.open_log()?;
+    let Some((in_force, mut plan)) = site.state.in_force()? else { return Ok(Adopted::NothingInForce) };
+    log_check::refuse(site, &log)?;
+    let marks =
+        HostMark { machine_id_digest: machine_id_digest(&site.root), ..HostMark::of(&site.snapshot()) };
+    if !plan.host.is_other_machine(&marks) {
+        return Ok(Adopted::Already);
+    }
+    plan.host = marks;
+    site.state.put_in_force(&in_force, &plan)?;
+    site.seal(&log)?;
+    Ok(Adopted::Now)
 }

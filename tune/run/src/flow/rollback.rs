@@ -2,10 +2,10 @@
 
 use super::apply::{file_steps, put_back};
 use super::log_check::{Doubt, add_stray_units, doubt, not_restored, remaining};
+use super::preview::three_ways;
 use super::preview::{Excuse, excuse, look, unrecorded};
 use super::stage::{ApplyStage, is_run_time, plan_of};
-use super::three_way::three_ways;
-use super::{FlowError, Site, at_boot, later_kernels, persist};
+use super::{FlowError, Site, at_boot, persist};
 use crate::{InForce, units};
 use lowlat_plan::outcome::{NotRestored, Restored, RollbackOutcome};
 use lowlat_undo::{Conflict, Entry, Left, OnFailure, RollbackReport, UndoLog};
@@ -169,7 +169,7 @@ fn rollback_with(
     drop(log);
     if let Some((_, plan)) = taken_back {
         let is_known = |path: &str| before.iter().any(|entry| entry.target.name == path);
-        outcome.notes.extend(later_kernels::notes(site, &plan, is_known));
+        outcome.notes.extend(persist::notes_on_later_kernels(site, &plan, is_known));
     }
     tell_units(site, &mut outcome, &untold);
     if matches!(&request.scope, RollbackScope::To(id) if outcome.in_force.as_ref() == Some(id)) {

@@ -4,7 +4,7 @@ use super::{
     Gathering,
     gathering::cpu_list,
     mask,
-    numbered::{Paired, numbered, paired},
+    value::{Paired, numbered, paired},
 };
 use lowlat_host::{Reading, snapshot::Irq};
 use lowlat_plan::Plan;

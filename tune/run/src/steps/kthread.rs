@@ -3,7 +3,7 @@
 use super::{
     Gathering,
     gathering::cpu_list,
-    numbered::{Paired, numbered, paired},
+    value::{Paired, numbered, paired},
 };
 use crate::targets::kthread::KernelThreads;
 use lowlat_host::snapshot::KernelThread;

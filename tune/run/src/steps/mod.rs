@@ -15,7 +15,6 @@ mod idle;
 mod irq;
 mod kthread;
 mod mask;
-mod numbered;
 mod owned_file;
 #[cfg(test)]
 mod tests;

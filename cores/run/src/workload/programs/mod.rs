@@ -5,7 +5,7 @@ pub mod start;
 pub mod stress_ng;
 pub mod unixbench;
 
-use super::{error::WorkloadError, team::Outcome};
+use super::{WorkloadError, team::Outcome};
 use lowlat_host::CpuSet;
 use lowlat_host_run::{Root, programs::find};
 use lowlat_workload::{Policy, programs::Figures};

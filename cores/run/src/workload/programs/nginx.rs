@@ -2,7 +2,7 @@
 //! memory, and nginx opens them through its descriptors.
 
 use super::{
-    super::{Kind, Workload, error::WorkloadError, team::Outcome},
+    super::{Kind, Workload, WorkloadError, team::Outcome},
     Task, path,
     start::{Running, cause, start},
 };

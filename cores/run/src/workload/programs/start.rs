@@ -1,6 +1,6 @@
 //! Starts other programs on chosen CPUs, and ends them.
 
-use super::{super::error::WorkloadError, Task};
+use super::{super::WorkloadError, Task};
 use crate::workload::team::{scheduling_of, sleep};
 use lowlat_host_run::{
     affinity,

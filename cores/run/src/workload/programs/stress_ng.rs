@@ -1,7 +1,7 @@
 //! Stressors of stress-ng.
 
 use super::{
-    super::{Kind, Workload, error::WorkloadError, team::Outcome},
+    super::{Kind, Workload, WorkloadError, team::Outcome},
     Task, path,
     start::start,
 };

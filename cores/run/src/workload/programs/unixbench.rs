@@ -1,7 +1,7 @@
 //! Tests of UnixBench.
 
 use super::{
-    super::{Kind, Workload, error::WorkloadError, team::Outcome},
+    super::{Kind, Workload, WorkloadError, team::Outcome},
     Task, path,
     start::start,
 };

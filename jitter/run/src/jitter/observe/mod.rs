@@ -2,7 +2,6 @@
 //!
 //! Sources of causes: a trace of each measured CPU; if unavailable, the kernel's counters of what ran there.
 
-mod halt;
 mod observer;
 mod senders;
 mod setup;
@@ -17,11 +16,11 @@ use super::{
     run::run,
 };
 use crate::clock;
-use halt::Halt;
 use lowlat_host::Reading;
 use lowlat_host_run::Root;
 use lowlat_jitter::{CauseSource, CpuCauses, JitterCauses, JitterCpu, JitterRecord, Warning};
 use observer::Observer;
+use setup::Halt;
 pub use setup::{TraceSetup, filter_page_faults};
 use std::{path::PathBuf, sync::atomic::AtomicBool};
 pub use tap::{Live, sample};

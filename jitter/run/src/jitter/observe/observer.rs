@@ -1,6 +1,6 @@
 //! Runs beside the samplers and takes every interruption from the rings, once.
 
-use super::{halt::Halt, setup::TraceSetup, tap::Tap, trace_reader::TraceReader};
+use super::{setup::Halt, setup::TraceSetup, tap::Tap, trace_reader::TraceReader};
 use crate::jitter::{Companion, JitterOptions, Lane, RawFiles, Started, ring::CAPACITY_MAX};
 use lowlat_host_run::Root;
 use lowlat_jitter::attribution::CauseKey;

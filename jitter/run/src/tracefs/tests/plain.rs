@@ -1,7 +1,7 @@
 //! Tests that do not need a kernel that traces.
 
 use crate::tracefs::{
-    CpuPipe, PipeStats, TraceError, Tracefs, instance::SharedFile, others::other_tracers, remove_leftovers,
+    CpuPipe, PipeStats, TraceError, Tracefs, instance::SharedFile, instance::other_tracers, remove_leftovers,
     symbols::names_in,
 };
 use lowlat_host_run::testing::TestTree;
@@ -145,7 +145,7 @@ fn other_tracers_are_facts() {
 #[test]
 fn only_instances_of_dead_processes_are_left_over() {
     let alive = std::process::id();
-    let started = crate::tracefs::leftovers::start_time(alive).unwrap();
+    let started = crate::tracefs::instance::start_time(alive).unwrap();
     let living = format!("lowlat-{alive}-{started}-0");
     let reused = format!("lowlat-{alive}-{}-0", started + 1);
     let tree = TestTree::new()

@@ -1,15 +1,18 @@
 //! Programs and files that set a value, one file per kind of culprit.
 
 mod daemons;
-mod files;
 mod tuned;
 
-pub(super) use files::idle_states;
 pub(super) use tuned::{parameter, threads};
 
-use super::judge::{Claim, Scene};
-use super::{Culprit, CulpritKind, Evidence};
-use lowlat_host::{CpuSet, snapshot::Assignment};
+use super::{
+    Culprit, CulpritKind, Evidence,
+    judge::{Claim, Scene},
+};
+use lowlat_host::{
+    CpuSet,
+    snapshot::{Assignment, glob_matches},
+};
 use lowlat_settings::change::{
     Rival,
     processes::{GivesCpus, gives_cpus},
@@ -27,8 +30,8 @@ pub(super) fn of(scene: &Scene<'_>, rival: &Rival) -> Vec<Claim> {
 
 /// Claims on a sysctl: sysctl.conf, then files in the order in which they are applied at boot, then TuneD.
 fn of_sysctl(evidence: &Evidence, lines: &[Assignment], key: &str) -> Vec<Claim> {
-    let mut claims = files::sysctl(&evidence.sysctl_conf, key, "when you run `sysctl -p`");
-    claims.extend(files::sysctl(lines, key, "at boot"));
+    let mut claims = sysctl(&evidence.sysctl_conf, key, "when you run `sysctl -p`");
+    claims.extend(sysctl(lines, key, "at boot"));
     claims.extend(tuned::sysctl(evidence, key));
     claims
 }
@@ -39,7 +42,7 @@ pub(super) fn of_path(scene: &Scene<'_>, path: &str) -> Vec<Claim> {
     if let Some(key) = path.strip_prefix("/proc/sys/") {
         claims.extend(of_sysctl(scene.evidence, &scene.host.kernel.sysctl_files, &key.replace('/', ".")));
     }
-    claims.extend(files::sysfs(scene.evidence, path));
+    claims.extend(sysfs(scene.evidence, path));
     claims.extend(tuned::path(scene.evidence, path));
     claims
 }
@@ -66,4 +69,40 @@ fn of_processes(scene: &Scene<'_>) -> Vec<Claim> {
 /// A culprit that is a line of a file.
 pub(super) fn at_line(kind: CulpritKind, path: &str, line: u32, does: String) -> Culprit {
     Culprit { kind, name: path.to_owned(), line: Some(line), does }
+}
+
+/// lowlat's files, which set planned values.
+fn is_own(path: &str) -> bool {
+    path.rsplit('/').next().is_some_and(|name| name.contains("lowlat"))
+}
+
+fn claim(kind: CulpritKind, line: &Assignment, does: String, value: &str) -> Claim {
+    Claim { by: at_line(kind, &line.path, line.line, does), value: Some(value.to_owned()) }
+}
+
+fn of_sysfs(line: &Assignment, value: &str) -> Claim {
+    let does = format!("writes {} to {} at boot", line.value, line.key);
+    claim(CulpritKind::SysfsFile, line, does, value)
+}
+
+/// Lines that set a sysctl. Keys are compared with dots and slashes alike.
+fn sysctl(lines: &[Assignment], key: &str, does: &str) -> Vec<Claim> {
+    let of_key = |line: &&Assignment| line.key == key && !is_own(&line.path);
+    let says = |line: &Assignment| format!("sets {} = {} {does}", line.key, line.value);
+    let lines = lines.iter().filter(of_key);
+    lines.map(|line| claim(CulpritKind::SysctlFile, line, says(line), &line.value)).collect()
+}
+
+/// Lines of tmpfiles.d and sysfs.conf that write to a file.
+fn sysfs(evidence: &Evidence, path: &str) -> Vec<Claim> {
+    let of_path = evidence.sysfs_files.iter().filter(|line| glob_matches(&line.key, path));
+    of_path.map(|line| of_sysfs(line, &line.value)).collect()
+}
+
+/// Lines that enable idle states.
+pub(super) fn idle_states(evidence: &Evidence) -> Vec<Claim> {
+    let is_state = |line: &&Assignment| {
+        line.key.contains("/cpuidle/state") && line.key.ends_with("/disable") && line.value == "0"
+    };
+    evidence.sysfs_files.iter().filter(is_state).map(|line| of_sysfs(line, "enabled")).collect()
 }
