@@ -1,13 +1,17 @@
 //! Latencies between cores as text.
 
+use crate::html as page;
 use anstyle::Style;
-use lowlat_cache::c2c::{C2cRecord, Level, differences, partitions};
-use lowlat_host::{CpuId, CpuSet, topology::Topology};
-use lowlat_text::columns::{self, Column, NONE, Table};
-use lowlat_text::text::{
-    BLUE, DIM, GREEN, RED, YELLOW, add_detail, add_result, add_sentences, paint, usable,
+use lowlat_cache::c2c::{C2cMeasurement, C2cRecord, Level, differences, partitions};
+use lowlat_host::{CpuId, CpuSet, HostSnapshot, topology::Topology};
+use lowlat_text::{
+    columns::{self, Column, NONE, Table},
+    page::{micro, tile},
+    text::{BLUE, DIM, GREEN, RED, YELLOW, add_detail, add_result, add_sentences, paint, usable},
+    units::{count, duration_fine, percent, plural},
+    view::{View, ViewPage, verdict},
 };
-use lowlat_text::units::{count, duration_fine, percent, plural};
+use maud::html;
 
 /// Most rows and columns of the map.
 const PARTS_MAX: usize = 16;
@@ -214,4 +218,32 @@ pub(super) fn doubts(record: &C2cRecord) -> Vec<String> {
 /// Returns the differences from the kernel's topology and the doubts about the figures, each under its head.
 pub(super) fn notes(record: &C2cRecord, topology: &Topology) -> [(&'static str, Vec<String>); 2] {
     [("Not as the kernel says", differences(record, topology)), ("Caveats", doubts(record))]
+}
+
+/// Returns the view of a matrix of latencies.
+pub fn view<'a>(record: &'a C2cRecord, host: &'a HostSnapshot) -> View<'a> {
+    let topology = &host.topology;
+    View {
+        kind: C2cMeasurement::KIND,
+        sentence: Some(format!("{}.", headline(record))),
+        doubts: doubts(record),
+        add_summary: Box::new(|out, width| out.push_str(&c2c_text(record, topology, width))),
+        page: Box::new(|| {
+            let tiles = html! {
+                @for (place, level) in record.levels.iter().enumerate() {
+                    (tile(&name(record, topology, place), &micro(&duration_fine(level.median_ns)),
+                        &format!("{} pairs measured", count(level.pairs))))
+                }
+            };
+            ViewPage {
+                title: "Latency between cores",
+                verdict: verdict(&headline(record), false, &[set_up(record)], &tiles),
+                tiles,
+                sections: vec![page::section(record, topology)],
+                parameters: Some(
+                    html! { "Cores: CPUs " (record.cpus) ", method " code { (record.method) } "." },
+                ),
+            }
+        }),
+    }
 }

@@ -1,17 +1,20 @@
 //! Clusters as text: what the kernel does with them, what filling one costs, and the placement to use.
 
 use lowlat_cache::clusters::{
-    ClustersRecord, FillFigures, Filling, KernelView, Spreading, Verdict, kernel_view,
+    ClustersMeasurement, ClustersRecord, FillFigures, Filling, KernelView, Spreading, Verdict, kernel_view,
 };
 use lowlat_host::{
     CpuSet, HostSnapshot, Reading,
     snapshot::{NamedDomain, SchedDomain},
 };
-use lowlat_text::columns::Table;
-use lowlat_text::text::{
-    YELLOW, add_detail, add_field, add_heading, add_result, add_sentences, add_wrapped, usable,
+use lowlat_text::{
+    columns::Table,
+    page::{self, Section, columns_table, micro, section, tile},
+    text::{YELLOW, add_detail, add_field, add_heading, add_result, add_sentences, add_wrapped, usable},
+    units::{clean, duration_fine, plural, size},
+    view::{View, ViewPage, verdict},
 };
-use lowlat_text::units::{clean, duration_fine, plural, size};
+use maud::html;
 use std::collections::BTreeMap;
 
 /// Width of the labels of facts.
@@ -253,6 +256,52 @@ pub(super) fn placement(record: &ClustersRecord, host: &HostSnapshot) -> Vec<(&'
             "lowlat run --place cluster-pack -- CMD".to_owned(),
         ),
     ]
+}
+
+/// Returns the view of a comparison of packed and spread copies.
+pub fn view<'a>(record: &'a ClustersRecord, host: &'a HostSnapshot) -> View<'a> {
+    let sentence = format!("{}. {}.", judged(&kernel_view(host)), compared(record));
+    View {
+        kind: ClustersMeasurement::KIND,
+        sentence: Some(sentence),
+        doubts: doubts(record),
+        add_summary: Box::new(|out, width| out.push_str(&clusters_text(record, host, width))),
+        page: Box::new(|| {
+            let tiles = html! {
+                @for row in record.figures() {
+                    (tile(row.job.words(), &format!("{:.2}", row.factor.median), "packed by spread"))
+                }
+            };
+            ViewPage {
+                title: "Clusters",
+                verdict: verdict(&compared(record), false, &[set_up(record)], &tiles),
+                tiles,
+                sections: vec![body(record, host)],
+                parameters: record.filling.as_ref().map(
+                    |filling| html! { "Clusters: " (filling.copies) " copies to a " (filling.level.word()) "." },
+                ),
+            }
+        }),
+    }
+}
+
+fn body(record: &ClustersRecord, host: &HostSnapshot) -> Section {
+    let view = kernel_view(host);
+    let figures = record.figures();
+    let lead = html! { (micro(&sentences(&view))) };
+    let body = html! {
+        (page::facts(facts(host)))
+        p { b { (compared(record)) "." } " " (micro(&set_up(record))) }
+        @if !figures.is_empty() {
+            (columns_table("Packed and spread copies", &table(record, &figures).into_columns()))
+        }
+        @for doubt in doubts(record) { p { (micro(&clean(&doubt))) } }
+        @for (why, command) in placement(record, host) {
+            p { (why) }
+            pre { (command) }
+        }
+    };
+    Section::new("clusters", "Clusters", section("clusters", judged(&view), &lead, &body))
 }
 
 #[cfg(test)]

@@ -8,23 +8,21 @@
 mod c2c;
 mod clock;
 mod clusters;
-mod clusters_view;
 mod finder;
 mod html;
 mod launch;
 mod memory;
 mod sharing;
-mod view;
 mod workload;
 
 pub use c2c::c2c_text;
+pub use c2c::view as c2c_view;
 pub use clock::clock_article;
 pub use clusters::clusters_text;
-pub use clusters_view::view as clusters_view;
+pub use clusters::view as clusters_view;
 pub use launch::launch_text;
 pub use memory::memory_article;
 pub use sharing::false_sharing_article;
-pub use view::view as c2c_view;
 pub use workload::{
     Listed, changes_headline, changes_html, changes_table, has_result, list_text, workload_text,
     workload_view,

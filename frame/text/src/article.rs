@@ -4,8 +4,9 @@ use crate::columns::{Column, Table, table};
 use crate::page::{Section, columns_table, facts, micro, note, page, section};
 use crate::text::{BOLD, add_detail, add_field, add_heading, add_result, add_sentences, add_wrapped, usable};
 use crate::units::clean;
-use crate::view::{PageHead, View};
+use crate::view::{View, ViewPage};
 use maud::{Markup, html};
+use std::rc::Rc;
 
 /// Least distance from the start of a label to its text.
 const LABEL_WIDTH_MIN: usize = 12;
@@ -167,34 +168,29 @@ impl Article {
     }
 }
 
-impl View for Article {
-    fn kind(&self) -> &'static str {
-        self.kind
-    }
-
-    fn sentence(&self) -> Option<String> {
-        Some(self.result.clone())
-    }
-
-    fn doubts(&self) -> Vec<String> {
+impl Article {
+    /// Returns the article as a part of the page of a run.
+    pub fn into_view(self) -> View<'static> {
         let doubts = |part: &Part| if let Part::Doubts(_, of) = part { of.clone() } else { Vec::new() };
-        self.parts.iter().flat_map(doubts).collect()
+        let text = Rc::new(self);
+        let page = Rc::clone(&text);
+        View {
+            kind: page.kind,
+            sentence: Some(page.result.clone()),
+            doubts: page.parts.iter().flat_map(doubts).collect(),
+            add_summary: Box::new(move |out, width| out.push_str(&text.to_text(width))),
+            page: Box::new(move || ViewPage {
+                title: page.title,
+                verdict: page.verdict(),
+                tiles: html! {},
+                sections: vec![page.section()],
+                parameters: None,
+            }),
+        }
     }
 
-    fn add_summary(&self, out: &mut String, width: usize) {
-        out.push_str(&self.to_text(width));
-    }
-
-    fn tiles(&self) -> Markup {
-        html! {}
-    }
-
-    fn sections(&self) -> Vec<Section> {
+    fn section(&self) -> Section {
         let body = section(self.kind, self.title, &self.details(), &self.parts());
-        vec![Section::new(self.kind, self.title, body)]
-    }
-
-    fn head(&self) -> PageHead {
-        PageHead { title: self.title, verdict: self.verdict() }
+        Section::new(self.kind, self.title, body)
     }
 }

@@ -1,42 +1,47 @@
 //! Interface between reports and the kinds of measurement.
 
-use crate::page::Section;
-use maud::Markup;
+use crate::page::{Section, micro};
+use crate::units::clean;
+use maud::{Markup, html};
+
+/// Adds to a summary, for a terminal of a width.
+type AddSummary<'a> = dyn Fn(&mut String, usize) + 'a;
 
 /// Kind of measurement as the summary and the page show it. A document without this measurement also has a view, which
 /// says that it was not measured.
-pub trait View {
-    /// Returns the kind of measurement, which is also its subcommand.
-    fn kind(&self) -> &'static str;
-
-    /// Returns one sentence for the verdict on a whole run, or `None` if it was not measured.
-    fn sentence(&self) -> Option<String>;
-
-    /// Returns what makes its figures doubtful, one sentence each: the caveats that its text shows.
-    fn doubts(&self) -> Vec<String>;
-
-    /// Adds its part of the summary of a whole run.
-    fn add_summary(&self, out: &mut String, width: usize);
-
-    /// Returns its tiles for the head of the page of a whole run.
-    fn tiles(&self) -> Markup;
-
-    /// Returns its sections of the page.
-    fn sections(&self) -> Vec<Section>;
-
-    /// Returns the head of its own subcommand's page.
-    fn head(&self) -> PageHead;
-
-    /// Returns the parameters of the measurement, for the page's footer.
-    fn parameters(&self) -> Option<Markup> {
-        None
-    }
+pub struct View<'a> {
+    /// The kind of measurement, which is also its subcommand.
+    pub kind: &'static str,
+    /// One sentence for the verdict on a whole run, or `None` if it was not measured.
+    pub sentence: Option<String>,
+    /// What makes its figures doubtful, one sentence each: the caveats that its text shows.
+    pub doubts: Vec<String>,
+    /// Adds its part of the summary of a whole run, for a terminal of this width.
+    pub add_summary: Box<AddSummary<'a>>,
+    pub page: Box<dyn Fn() -> ViewPage + 'a>,
 }
 
-#[derive(Debug)]
-pub struct PageHead {
-    /// Title: "Interruptions of user threads".
+/// What pages show of a measurement.
+pub struct ViewPage {
+    /// Title of its own subcommand's page: "Interruptions of user threads".
     pub title: &'static str,
-    /// The page's result: sentences, then tiles.
+    /// The result of its own subcommand's page: sentences, then tiles.
     pub verdict: Markup,
+    /// Tiles for the head of the page of a whole run.
+    pub tiles: Markup,
+    pub sections: Vec<Section>,
+    /// The parameters of the measurement, for the page's footer.
+    pub parameters: Option<Markup>,
+}
+
+/// Builds a page's result: a sentence without its full stop, whether the run was interrupted, more sentences, tiles.
+pub fn verdict(headline: &str, is_interrupted: bool, sentences: &[String], tiles: &Markup) -> Markup {
+    html! {
+        p class="verdict" { (micro(&clean(headline))) "." }
+        @if is_interrupted {
+            p class="note" { "The run was interrupted; this page shows its results up to then." }
+        }
+        @for sentence in sentences { p { (micro(&clean(sentence))) } }
+        div class="tiles" { (tiles) }
+    }
 }

@@ -6,11 +6,10 @@ pub mod cpu_parts;
 pub mod fields;
 pub mod hardware;
 pub mod html;
-pub mod line;
 pub mod role;
 mod shape;
 pub mod terminal;
 
-pub use line::title_and_cpus as host_line;
+pub use fields::title_and_cpus as host_line;
 pub use role::{role_notes, role_text};
 pub use terminal::{choice_text, host_diff_text, host_text};

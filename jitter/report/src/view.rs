@@ -6,52 +6,32 @@ use super::html;
 use super::terminal::summary;
 use crate::figures::JitterRun;
 use lowlat_jitter::JitterMeasurement;
-use lowlat_text::page::Section;
-use lowlat_text::view::{PageHead, View};
-use maud::Markup;
+use lowlat_text::view::{View, ViewPage};
+use std::rc::Rc;
 
-struct JitterView<'a> {
-    run: JitterRun<'a>,
-    jitter: Option<Jitter<'a>>,
-}
-
-/// View of a run's jitter measurement.
-pub fn view<'a>(run: JitterRun<'a>) -> Box<dyn View + 'a> {
-    Box::new(JitterView { jitter: Jitter::of(&run), run })
-}
-
-impl View for JitterView<'_> {
-    fn kind(&self) -> &'static str {
-        JitterMeasurement::KIND
-    }
-
-    fn sentence(&self) -> Option<String> {
-        self.jitter.as_ref().map(|jitter| longest_sentence(jitter.record, self.run.context.allocation))
-    }
-
-    fn doubts(&self) -> Vec<String> {
-        self.jitter.as_ref().map(|jitter| jitter.record.warnings.clone()).unwrap_or_default()
-    }
-
-    fn add_summary(&self, out: &mut String, width: usize) {
-        if let Some(jitter) = &self.jitter {
-            summary::add(out, &self.run, jitter, width);
-        }
-    }
-
-    fn tiles(&self) -> Markup {
-        html::head::run_tiles(&self.run)
-    }
-
-    fn sections(&self) -> Vec<Section> {
-        html::sections(&self.run, self.jitter.as_ref())
-    }
-
-    fn head(&self) -> PageHead {
-        html::head::head(&self.run, self.jitter.as_ref())
-    }
-
-    fn parameters(&self) -> Option<Markup> {
-        self.jitter.as_ref().map(|jitter| html::parameters(jitter.record))
+/// Returns the view of a jitter run, which may say that it was not measured.
+pub fn view(run: JitterRun<'_>) -> View<'_> {
+    let page = Rc::new((Jitter::of(&run), run));
+    let text = Rc::clone(&page);
+    let (jitter, run) = &*page;
+    View {
+        kind: JitterMeasurement::KIND,
+        sentence: jitter.as_ref().map(|jitter| longest_sentence(jitter.record, run.context.allocation)),
+        doubts: jitter.as_ref().map(|jitter| jitter.record.warnings.clone()).unwrap_or_default(),
+        add_summary: Box::new(move |out, width| {
+            if let (Some(jitter), run) = &*text {
+                summary::add(out, run, jitter, width);
+            }
+        }),
+        page: Box::new(move || {
+            let (jitter, run) = (page.0.as_ref(), &page.1);
+            ViewPage {
+                title: "Interruptions of user threads",
+                verdict: html::head::head(run, jitter),
+                tiles: html::head::run_tiles(run),
+                sections: html::sections(run, jitter),
+                parameters: jitter.map(|jitter| html::parameters(jitter.record)),
+            }
+        }),
     }
 }

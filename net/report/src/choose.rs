@@ -1,18 +1,23 @@
 //! A search for a waiting mode as text.
 
-pub mod page;
-
 use super::compare::control_range;
+use crate::{
+    chart::{ChartColumn, chart},
+    html::STYLE,
+};
 use lowlat_host::statistics::MedianInterval;
 use lowlat_net::{
-    choose::{ChoiceRecord, ChoiceStudy, ModeStudy},
+    choose::{ChoiceRecord, ChoiceStudy, ModeStudy, NetChoiceMeasurement},
     pingpong::CONTROL_RATIO_MAX,
 };
-use lowlat_text::columns::{self, Column, NONE, Table};
-use lowlat_text::text::{
-    BOLD, DIM, YELLOW, add_detail, add_result, add_sentences, add_wrapped, paint, usable,
+use lowlat_text::{
+    columns::{self, Column, NONE, Table},
+    page::{Section, columns_table, micro, note, section, tile},
+    text::{BOLD, DIM, YELLOW, add_detail, add_result, add_sentences, add_wrapped, paint, usable},
+    units::{clean, count, duration_fine, plural, rate, span},
+    view::{View, ViewPage, verdict},
 };
-use lowlat_text::units::{clean, count, duration_fine, plural, rate, span};
+use maud::html;
 
 /// Formats a search: the choice, the table of modes, the commands, what was left out, the doubts.
 pub fn net_choice_text(record: &ChoiceRecord, width: usize) -> String {
@@ -94,7 +99,7 @@ pub(super) fn set_up(record: &ChoiceRecord) -> String {
 }
 
 fn table(record: &ChoiceRecord, study: &ChoiceStudy) -> Vec<Column> {
-    let measured: Vec<(usize, &ModeStudy)> = page::measured(study).collect();
+    let measured: Vec<(usize, &ModeStudy)> = measured(study).collect();
     let place = study.choice.map(|choice| choice.place);
     let round_trips = |of: &ModeStudy| {
         let rounds = record.modes.iter().find(|mode| mode.mode == of.mode).map(|mode| &mode.rounds);
@@ -208,6 +213,76 @@ pub(super) fn doubts(record: &ChoiceRecord, study: &ChoiceStudy) -> Vec<String> 
     }
     doubts.extend(record.warnings.iter().cloned());
     doubts
+}
+
+/// Returns the view of the choice of a waiting mode.
+pub fn view(record: &ChoiceRecord) -> View<'_> {
+    let study = ChoiceStudy::of(record);
+    View {
+        kind: NetChoiceMeasurement::KIND,
+        sentence: Some(format!("{}.", headline(record, &study))),
+        doubts: doubts(record, &study),
+        add_summary: Box::new(|out, width| out.push_str(&net_choice_text(record, width))),
+        page: Box::new(move || {
+            let chosen = study.choice.and_then(|choice| study.modes.get(choice.place));
+            let tiles = html! {
+                @if let Some(of) = chosen {
+                    (tile("Mode", &of.mode.to_string(), &meets(of)))
+                    (tile("p99", &micro(&time(of.p99_ns)), &micro(&interval(of.p99_ns))))
+                    (tile("CPU of the server", &percent(of.server_share), &format!("client {}", percent(of.client_share))))
+                }
+            };
+            ViewPage {
+                title: "Choice of a waiting mode",
+                verdict: verdict(&headline(record, &study), false, &[set_up(record)], &tiles),
+                tiles,
+                sections: vec![body(record)],
+                parameters: None,
+            }
+        }),
+    }
+}
+
+fn body(record: &ChoiceRecord) -> Section {
+    let study = ChoiceStudy::of(record);
+    let lead = html! {
+        "Every mode in turn. A mode meets the goal if the whole 95 % intervals of its p99 and of its share of a CPU do."
+    };
+    let body = html! {
+        (note("Caveats", &doubts(record, &study)))
+        figure tabindex="0" class="card" {
+            figcaption { h3 { "By mode" } p { "Dot: median. Bar: interval of p99. Line: the goal of " (micro(&span(record.goal.p99_ns))) "." } }
+            (chart(&marks(&study), Some(record.goal.p99_ns as f64), "p50 and p99 by mode; the figures are in the table below"))
+        }
+        (columns_table("Waiting modes", &table(record, &study)))
+        div class="card" {
+            @for (label, command) in commands(record, &study) { p { (label) ": " code { (clean(&command)) } } }
+        }
+        @let left_out = left_out(record);
+        @if !left_out.is_empty() {
+            div class="note" {
+                p { b { "Not available" } }
+                ul class="sentences" { @for line in &left_out { li { (clean(line)) } } }
+            }
+        }
+    };
+    Section::new("choose", "Waiting modes", section("choose", "Waiting modes", &lead, &body))
+        .with_style(STYLE)
+}
+
+fn measured(study: &ChoiceStudy) -> impl Iterator<Item = (usize, &ModeStudy)> {
+    study.modes.iter().enumerate().filter(|(_, of)| of.p50_ns.is_some() || of.p99_ns.is_some())
+}
+
+fn marks(study: &ChoiceStudy) -> Vec<ChartColumn> {
+    let mark = |(_, of): (usize, &ModeStudy)| ChartColumn {
+        label: of.mode.to_string(),
+        title: format!("{}: p50 {}, p99 {}", of.mode, micro(&time(of.p50_ns)), micro(&interval(of.p99_ns))),
+        dots: of.p50_ns.map(|of| of.median).into_iter().collect(),
+        bar: of.p99_ns.map(|of| (of.low, of.high)),
+        whole: None,
+    };
+    measured(study).map(mark).collect()
 }
 
 #[cfg(test)]

@@ -16,13 +16,12 @@ mod parts;
 mod parts_html;
 mod pingpong;
 mod stream;
-mod view;
 
-pub use choose::{net_choice_text, page::view as choice_view};
+pub use choose::{net_choice_text, view as choice_view};
 pub use compare::{net_compare_text, page::view as comparison_view};
 pub use log::{sfnt_log_text, sfnt_reference_text};
 pub use nics::{Interrupt, NicView, Solarflare, nics_text};
 pub use onload::{OnloadStatus, RegisteredInterface, command_line, onload_status_text, procedure_text};
 pub use pingpong::pingpong_text;
+pub use pingpong::view as pingpong_view;
 pub use stream::{stream_text, view as stream_view};
-pub use view::view as pingpong_view;

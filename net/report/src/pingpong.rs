@@ -1,14 +1,19 @@
 //! A ping-pong run as text.
 
-use super::parts;
+use super::{html, parts, parts_html};
 use lowlat_net::{
-    pingpong::{End, EndFacts, Figures, Muxer, PingpongRecord, SizeRecord, Transport},
+    pingpong::{End, EndFacts, Figures, Muxer, PingpongMeasurement, PingpongRecord, SizeRecord, Transport},
     unique,
     xdp::XdpMode,
 };
-use lowlat_text::columns::{self, Column, Table};
-use lowlat_text::text::{YELLOW, add_detail, add_result, add_sentences, usable};
-use lowlat_text::units::{count, duration, plural, rate};
+use lowlat_text::{
+    columns::{self, Column, Table},
+    page::tile,
+    text::{YELLOW, add_detail, add_result, add_sentences, usable},
+    units::{clean, count, duration, plural, rate},
+    view::{View, ViewPage, verdict},
+};
+use maud::{Markup, html};
 
 /// The size that people quote.
 const QUOTED_BYTES: u32 = 32;
@@ -182,6 +187,49 @@ pub(super) fn doubts(record: &PingpongRecord) -> Vec<String> {
     }
     doubts.extend(record.warnings.iter().cloned());
     unique(doubts)
+}
+
+/// Returns the view of round trips.
+pub fn view(record: &PingpongRecord, is_interrupted: bool) -> View<'_> {
+    View {
+        kind: PingpongMeasurement::KIND,
+        sentence: Some(format!("{}.", headline(record))),
+        doubts: doubts(record),
+        add_summary: Box::new(|out, width| out.push_str(&pingpong_text(record, width))),
+        page: Box::new(move || {
+            let sentences = [set_up(record), control(record)];
+            let tiles = tiles(record);
+            let all_tiles = html! { (tiles) (round_trips(record)) };
+            ViewPage {
+                title: "Round trips",
+                verdict: verdict(&headline(record), is_interrupted, &sentences, &all_tiles),
+                tiles,
+                sections: [Some(html::section(record)), parts_html::section(record)]
+                    .into_iter()
+                    .flatten()
+                    .collect(),
+                parameters: Some(parameters("Ping-pong", record)),
+            }
+        }),
+    }
+}
+
+fn tiles(record: &PingpongRecord) -> Markup {
+    let Some(size) = quoted(record) else { return html! {} };
+    let at = |quantile: f64| html::time(size.quantile_ns(quantile));
+    tile(&format!("Half round trip, {} B", size.size_bytes), &at(0.5), &format!("p99 {}", at(0.99)))
+}
+
+pub(super) fn parameters(what: &str, record: &PingpongRecord) -> Markup {
+    html! {
+        (what) ": " code { (clean(&record.command_line)) } ", counter " code { (clean(&record.counter)) } " at "
+        (count(record.counter_hz / 1_000_000)) " MHz."
+    }
+}
+
+fn round_trips(record: &PingpongRecord) -> Markup {
+    let all: u64 = record.sizes.iter().map(|size| size.figures.iterations).sum();
+    tile("Round trips", &count(all), &format!("in {} sizes", record.sizes.len()))
 }
 
 #[cfg(test)]

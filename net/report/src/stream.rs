@@ -3,21 +3,21 @@
 use super::{
     chart::{ChartColumn, chart},
     html::{NONE, STYLE, time},
+    pingpong::parameters,
     pingpong::{bytes, control, doubts as set_up_doubts, set_up},
-    view::{head, parameters},
 };
 use lowlat_net::{
     pingpong::Muxer,
     stream::{LatencyKind, RateSummary, StreamMeasurement, StreamRecord, verdict},
 };
-use lowlat_text::view::{PageHead, View};
+use lowlat_text::view::{View, ViewPage, verdict as page_verdict};
 use lowlat_text::{
     columns::{self, Column, PAGES_ONLY, Table},
     page::{Section, columns_table, note, section as page_section, tile},
     text::{YELLOW, add_detail, add_result, add_sentences, usable},
     units::{count, duration, plural, rate},
 };
-use maud::{Markup, html};
+use maud::html;
 
 /// Rounds with which a rate is repeated often enough.
 const ROUNDS_MIN: u32 = 3;
@@ -137,54 +137,28 @@ fn table(rates: &[RateSummary]) -> Vec<Column> {
         .into_columns()
 }
 
-struct StreamView<'a> {
-    is_interrupted: bool,
-    record: &'a StreamRecord,
-}
-
-/// View of a stream measurement.
-pub fn view(record: &StreamRecord, is_interrupted: bool) -> Box<dyn View + '_> {
-    Box::new(StreamView { is_interrupted, record })
-}
-
-impl View for StreamView<'_> {
-    fn kind(&self) -> &'static str {
-        StreamMeasurement::KIND
-    }
-
-    fn sentence(&self) -> Option<String> {
-        Some(format!("{}.", headline(self.record)))
-    }
-
-    fn doubts(&self) -> Vec<String> {
-        doubts(self.record)
-    }
-
-    fn add_summary(&self, out: &mut String, width: usize) {
-        out.push_str(&stream_text(self.record, width));
-    }
-
-    fn tiles(&self) -> Markup {
-        let record = self.record;
-        let holds = verdict(&record.options, &record.rounds).holds_per_s;
-        let p99 = time(holds.and_then(|rate| p99_at(record, rate)));
-        let value = holds.map_or_else(|| NONE.to_owned(), rate);
-        tile("Messages/s that hold", &value, &format!("p99 {p99}"))
-    }
-
-    fn sections(&self) -> Vec<Section> {
-        vec![section(self.record)]
-    }
-
-    fn head(&self) -> PageHead {
-        let record = self.record;
-        let mut sentences = sentences(record, &record.by_rate());
-        sentences.push(control(&record.set_up));
-        head("Rising rates", self.is_interrupted, &headline(record), &sentences, &self.tiles())
-    }
-
-    fn parameters(&self) -> Option<Markup> {
-        Some(parameters("Stream", &self.record.set_up))
+/// Returns the view of a stream at rising rates.
+pub fn view(record: &StreamRecord, is_interrupted: bool) -> View<'_> {
+    View {
+        kind: StreamMeasurement::KIND,
+        sentence: Some(format!("{}.", headline(record))),
+        doubts: doubts(record),
+        add_summary: Box::new(|out, width| out.push_str(&stream_text(record, width))),
+        page: Box::new(move || {
+            let holds = verdict(&record.options, &record.rounds).holds_per_s;
+            let p99 = time(holds.and_then(|rate| p99_at(record, rate)));
+            let value = holds.map_or_else(|| NONE.to_owned(), rate);
+            let tiles = tile("Messages/s that hold", &value, &format!("p99 {p99}"));
+            let mut sentences = sentences(record, &record.by_rate());
+            sentences.push(control(&record.set_up));
+            ViewPage {
+                title: "Rising rates",
+                verdict: page_verdict(&headline(record), is_interrupted, &sentences, &tiles),
+                tiles,
+                sections: vec![section(record)],
+                parameters: Some(parameters("Stream", &record.set_up)),
+            }
+        }),
     }
 }
 

@@ -19,5 +19,5 @@ pub use assess::{
 };
 pub use compare::terminal::comparison_text;
 pub use fleet::{html::fleet_html, text::fleet_text};
-pub use render::{Named, documents_text, html::documents_html, markdown::documents_markdown};
-pub use side_by_side::{html::side_by_side_html, text::side_by_side_text};
+pub use render::{Named, documents_html, documents_text, markdown::documents_markdown};
+pub use side_by_side::{html::side_by_side_html, side_by_side_text};

@@ -2,14 +2,20 @@
 
 use crate::workload::{
     article::{self, LEGEND, factor, gains, sentences, title},
-    compare, run,
-    words::{caveats, not_measured, ratio},
+    compare, headline, run,
+    words::{caveats, how, not_measured, per_second, ratio},
+    workload_text,
 };
-use lowlat_text::page::svg::px;
-use lowlat_text::page::{Section, columns_table, micro, note, section as page_section};
-use lowlat_text::units::clean;
-use lowlat_workload::article::{ExplainedGain, Factor, Published};
-use lowlat_workload::{Purpose, WorkloadRecord};
+use lowlat_host::HostSnapshot;
+use lowlat_text::{
+    page::{Section, columns_table, micro, note, section as page_section, svg::px, tile},
+    units::clean,
+    view::{View, ViewPage},
+};
+use lowlat_workload::{
+    Purpose, WorkloadMeasurement, WorkloadRecord,
+    article::{ExplainedGain, Factor, Published},
+};
 use maud::{Markup, html};
 
 const STYLE: &str = include_str!("workload.css");
@@ -97,5 +103,69 @@ fn bar(label: &str, class: &str, (y, end, high): (f64, f64, f64), text: &str) ->
         text x=(px(LEFT - 10.0)) y=(px(y + ROW / 2.0 + 4.0)) text-anchor="end" { (label) }
         rect class=(class) x=(px(LEFT)) y=(px(y + 4.0)) width=(px((end - LEFT).max(1.0))) height=(px(ROW - 8.0)) {}
         text class="value" x=(px(high + 10.0)) y=(px(y + ROW / 2.0 + 4.0)) { (text) }
+    }
+}
+
+/// Workloads on the page of a run.
+const TILES_MAX: usize = 6;
+
+/// Returns the view of workloads under settings.
+pub fn view<'a>(record: &'a WorkloadRecord, host: &'a HostSnapshot) -> View<'a> {
+    let has_clusters = !host.topology.clusters.is_empty();
+    View {
+        kind: WorkloadMeasurement::KIND,
+        sentence: Some(format!("{}.", headline(record))),
+        doubts: caveats(record),
+        add_summary: Box::new(move |out, width| out.push_str(&workload_text(record, has_clusters, width))),
+        page: Box::new(move || {
+            let tiles = html! {
+                @for (label, value, note) in tiles(record).into_iter().take(TILES_MAX) { (tile(&label, &value, &note)) }
+            };
+            let verdict = html! {
+                p class="verdict" { (micro(&clean(&headline(record)))) "." }
+                @if record.purpose == Purpose::Compare { @for side in compare::sides(record) { p { (clean(&side)) } } }
+                @if record.purpose == Purpose::Article { p { (article::SOURCE) } }
+                p { (micro(&how(record))) }
+                div class="tiles" { (tiles) }
+            };
+            ViewPage {
+                title: "Workloads",
+                verdict,
+                tiles,
+                sections: vec![section(record, has_clusters)],
+                parameters: Some(
+                    html! { "Workloads: " (record.rounds) " rounds of " (record.cells.len()) " rows." },
+                ),
+            }
+        }),
+    }
+}
+
+/// Label, value and note of each tile.
+fn tiles(record: &WorkloadRecord) -> Vec<(String, String, String)> {
+    match record.purpose {
+        Purpose::Run => run::measured(record)
+            .into_iter()
+            .filter_map(|place| {
+                let cell = record.cells.get(place)?;
+                let rate = per_second(record.rate(place)?.median);
+                Some((clean(&cell.workload), rate, format!("{}/s, {}", clean(&cell.unit), cell.setting)))
+            })
+            .collect(),
+        Purpose::Compare => compare::pairs(record)
+            .into_iter()
+            .filter_map(|pair| {
+                let cell = record.cells.get(pair.a)?;
+                Some((clean(&cell.workload), ratio(&pair.ratio), "B / A".to_owned()))
+            })
+            .collect(),
+        Purpose::Article => gains(record)
+            .into_iter()
+            .filter_map(|(gain, explained)| {
+                let best = article::best(&explained)?;
+                let value = article::share(best.share);
+                Some((gain.key.to_owned(), value, format!("of the published {}", gain.text)))
+            })
+            .collect(),
     }
 }

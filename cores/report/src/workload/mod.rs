@@ -7,11 +7,10 @@ mod between;
 mod compare;
 mod html;
 mod run;
-mod view;
 mod words;
 
 pub use between::{changes_headline, changes_html, changes_table};
-pub use view::view as workload_view;
+pub use html::view as workload_view;
 
 use lowlat_text::columns;
 use lowlat_text::text::{

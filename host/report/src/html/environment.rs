@@ -1,8 +1,8 @@
 //! Environment of the run: kernel, processors, power, memory, virtualisation, network interfaces.
 
+use crate::fields::booted_by;
 use crate::fields::{fact, yes_no};
 use crate::hardware;
-use crate::line::booted_by;
 use crate::terminal::devices::{
     channels_text, coalescing_text, missing_or, none_found, rings_text, timestamping_text,
 };

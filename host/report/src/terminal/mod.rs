@@ -6,8 +6,8 @@ pub mod kernel;
 pub mod tree;
 
 use crate::fields::{Page, yes_no};
+use crate::fields::{booted_by, title_and_cpus};
 use crate::hardware;
-use crate::line::{booted_by, title_and_cpus};
 use lowlat_host::{
     Allocation, HostSnapshot, Reading,
     diff::Difference,

@@ -1,26 +1,32 @@
 //! Head of the page of `lowlat jitter`, and the tiles of every page.
 
 use super::causes::shares_bar;
-use crate::causes::words::{self, interval};
-use crate::causes::{label, traced};
-use crate::figures::JitterRun;
-use crate::figures::{Jitter, Longest, Side};
-use lowlat_jitter::CauseSource;
-use lowlat_text::page::{micro, tile};
-use lowlat_text::units::{clean, duration, percent, plural, rate, span};
-use lowlat_text::view::PageHead;
+use crate::{
+    causes::{
+        label, traced,
+        words::{self, interval},
+    },
+    figures::{Jitter, JitterRun, Longest, Side},
+};
+use lowlat_jitter::{
+    CauseSource,
+    gate::{GateOutcome, GateRow, Verdict},
+};
+use lowlat_text::{
+    page::{data_table, micro, section as page_section, tile},
+    units::{clean, duration, percent, plural, rate, span},
+};
 use lowlat_tune_report::audit::grouping::Tally;
 use maud::{Markup, html};
 
 /// Builds the head of the page of `lowlat jitter`.
-pub fn head(run: &JitterRun<'_>, jitter: Option<&Jitter<'_>>) -> PageHead {
-    let verdict = html! {
+pub fn head(run: &JitterRun<'_>, jitter: Option<&Jitter<'_>>) -> Markup {
+    html! {
         @if let Some(jitter) = jitter {
             (verdict(run, jitter))
             (tiles(run, jitter))
         }
-    };
-    PageHead { title: "Interruptions of user threads", verdict }
+    }
 }
 
 /// Builds the tiles for the page of a whole run.
@@ -132,4 +138,42 @@ fn rate_tile(run: &JitterRun<'_>) -> Markup {
     };
     let (interval, lost) = (interval(&side), percent(side.lost_percent));
     tile(label, &rate(side.rate.per_s), &format!("{cpus}{interval}; {lost} of the time"))
+}
+
+/// Highest number of rows on the page; exceeded limits come first.
+const ROWS_MAX: usize = 200;
+
+/// Builds the outcome of the gate, or returns `None` if none was given.
+pub fn section(run: &JitterRun<'_>) -> Option<Markup> {
+    let outcome = run.measurement?.gate.as_ref()?;
+    let failed = outcome.failed().count();
+    let lead = html! {
+        code { (clean(&outcome.gate)) } ": "
+        @if outcome.is_held() { b { "held" } } @else { b class="long" { "not held" } }
+        ", " (plural(outcome.rows.len(), "row")) ", " (failed) " not met."
+    };
+    Some(page_section("gate", "Gate", &lead, &table(outcome)))
+}
+
+fn table(outcome: &GateOutcome) -> Markup {
+    let held = outcome.rows.iter().filter(|row| row.verdict == Verdict::Held);
+    let rows: Vec<&GateRow> = outcome.failed().chain(held).collect();
+    html! {
+        div class="card flush" {
+            (data_table("", "numbers", &["CPU", "<Limit", "Value", "<Verdict", "<Note"], &html! {
+                @for row in rows.iter().take(ROWS_MAX) {
+                    tr {
+                        th scope="row" { (row.cpu.map_or_else(|| "all".to_owned(), |cpu| cpu.to_string())) }
+                        td class="left" { (clean(&row.key)) " " (micro(&clean(&row.limit_text))) }
+                        td { (micro(&clean(&row.value_text))) }
+                        td class={ "left strong" @if row.verdict != Verdict::Held { " long" } } { (row.verdict.word()) }
+                        td class="left" { (micro(&clean(&row.note))) }
+                    }
+                }
+            }))
+            @if rows.len() > ROWS_MAX {
+                p class="note" { (rows.len() - ROWS_MAX) " more rows are in the result document." }
+            }
+        }
+    }
 }

@@ -2,7 +2,6 @@
 
 pub mod causes;
 mod distribution;
-mod gate;
 pub mod head;
 mod heat;
 mod per_cpu;
@@ -21,7 +20,7 @@ pub const STYLE: &str = include_str!("jitter.css");
 
 /// Returns the sections of a jitter run: its gate, its figures, its causes.
 pub fn sections(run: &JitterRun<'_>, jitter: Option<&Jitter<'_>>) -> Vec<Section> {
-    let gate = gate::section(run).map(|gate| Section::new("gate", "Gate", gate));
+    let gate = head::section(run).map(|gate| Section::new("gate", "Gate", gate));
     let mut sections: Vec<Section> = gate.into_iter().collect();
     sections.push(Section::new("jitter", "Jitter", section(run, jitter)).with_style(STYLE));
     if causes::is_shown(jitter) {

@@ -5,7 +5,6 @@ mod cpus;
 mod gate;
 mod lengths;
 mod live;
-mod senders;
 pub mod summary;
 mod timeline;
 

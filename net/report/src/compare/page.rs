@@ -8,58 +8,39 @@ use crate::{
 use lowlat_net::compare::{CompareRecord, CompareStudy, NetCompareMeasurement, SizeComparison};
 use lowlat_text::page::{Section, columns_table, micro, note, section, tile};
 use lowlat_text::units::{clean, duration_fine};
-use lowlat_text::view::{PageHead, View};
-use maud::{Markup, html};
+use lowlat_text::view::{View, ViewPage};
+use maud::html;
 
-struct CompareView<'a>(&'a CompareRecord);
-
-/// View of a comparison.
-pub fn view(record: &CompareRecord) -> Box<dyn View + '_> {
-    Box::new(CompareView(record))
-}
-
-impl View for CompareView<'_> {
-    fn kind(&self) -> &'static str {
-        NetCompareMeasurement::KIND
-    }
-
-    fn sentence(&self) -> Option<String> {
-        Some(format!("{}.", headline(self.0, &CompareStudy::of(self.0))))
-    }
-
-    fn doubts(&self) -> Vec<String> {
-        doubts(self.0, &CompareStudy::of(self.0))
-    }
-
-    fn add_summary(&self, out: &mut String, width: usize) {
-        out.push_str(&super::net_compare_text(self.0, width));
-    }
-
-    fn tiles(&self) -> Markup {
-        let record = self.0;
-        let study = CompareStudy::of(record);
-        let Some(size) = super::quoted(&study) else { return html! {} };
-        html! {
-            @for (place, side) in size.sides.iter().enumerate() {
-                @let label = format!("Side {}, median", name(record, place));
-                (tile(&label, &time(side.p50_ns), &format!("p99 {}", time(side.p99_ns))))
+/// Returns the view of a comparison of round trips.
+pub fn view(record: &CompareRecord) -> View<'_> {
+    let study = CompareStudy::of(record);
+    View {
+        kind: NetCompareMeasurement::KIND,
+        sentence: Some(format!("{}.", headline(record, &study))),
+        doubts: doubts(record, &study),
+        add_summary: Box::new(|out, width| out.push_str(&super::net_compare_text(record, width))),
+        page: Box::new(move || {
+            let sides = super::quoted(&study).into_iter().flat_map(|size| &size.sides);
+            let tiles = html! {
+                @for (place, side) in sides.enumerate() {
+                    @let label = format!("Side {}, median", name(record, place));
+                    (tile(&label, &time(side.p50_ns), &format!("p99 {}", time(side.p99_ns))))
+                }
+            };
+            let verdict = html! {
+                p class="verdict" { (micro(&clean(&headline(record, &study)))) "." }
+                @for side in named_sides(record) { p { (clean(&side)) } }
+                p { (micro(&clean(&how(record)))) }
+                div class="tiles" { (tiles) }
+            };
+            ViewPage {
+                title: "Comparison of round trips",
+                verdict,
+                tiles,
+                sections: vec![body(record)],
+                parameters: None,
             }
-        }
-    }
-
-    fn sections(&self) -> Vec<Section> {
-        vec![body(self.0)]
-    }
-
-    fn head(&self) -> PageHead {
-        let record = self.0;
-        let verdict = html! {
-            p class="verdict" { (micro(&clean(&headline(record, &CompareStudy::of(record))))) "." }
-            @for side in named_sides(record) { p { (clean(&side)) } }
-            p { (micro(&clean(&how(record)))) }
-            div class="tiles" { (self.tiles()) }
-        };
-        PageHead { title: "Comparison of round trips", verdict }
+        }),
     }
 }
 

@@ -5,7 +5,7 @@ use super::{
     summary::is_and_should,
 };
 use crate::assess::measurements::jitter_run;
-use lowlat_host_report::line::title_and_cpus;
+use lowlat_host_report::fields::title_and_cpus;
 use lowlat_host_report::role::source_words;
 use lowlat_jitter::savings;
 use lowlat_jitter_report::figures::Jitter;
@@ -83,8 +83,8 @@ fn add_verdict(out: &mut String, document: &ResultDocument, width: usize) {
         let painted = if at == 0 { row.replacen(&score, &paint(style, &score), 1) } else { row.clone() };
         out.push_str(&format!("{painted}\n"));
     }
-    for sentence in measurements::views(document).iter().filter_map(|view| view.sentence()) {
-        add_wrapped(out, &sentence, 0, width);
+    for sentence in measurements::views(document).iter().filter_map(|view| view.sentence.as_ref()) {
+        add_wrapped(out, sentence, 0, width);
     }
     if document.jitter().is_some_and(|jitter| not_traced(&jitter.record).is_some()) {
         out.push_str(&paint(YELLOW, "Causes were not traced."));

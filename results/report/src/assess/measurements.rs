@@ -10,7 +10,7 @@ use lowlat_results::ResultDocument;
 use lowlat_text::view::View;
 
 /// Constructor of the view of one kind of measurement; `None` if a document has none.
-type MakeView = for<'a> fn(&'a ResultDocument) -> Option<Box<dyn View + 'a>>;
+type MakeView = for<'a> fn(&'a ResultDocument) -> Option<View<'a>>;
 
 /// Constructors of all views but that of jitter. A new kind of measurement adds its line here.
 const VIEWS: &[MakeView] = &[
@@ -20,14 +20,14 @@ const VIEWS: &[MakeView] = &[
     |of| Some(choice_view(&of.net_choice()?.record)),
     |of| Some(c2c_view(&of.c2c()?.record, &of.snapshot)),
     |of| Some(clusters_view(&of.clusters()?.record, &of.snapshot)),
-    |of| Some(Box::new(clock_article(&of.clock()?.record))),
-    |of| Some(Box::new(memory_article(&of.memory()?.record))),
-    |of| Some(Box::new(false_sharing_article(&of.false_sharing()?.record))),
+    |of| Some(clock_article(&of.clock()?.record).into_view()),
+    |of| Some(memory_article(&of.memory()?.record).into_view()),
+    |of| Some(false_sharing_article(&of.false_sharing()?.record).into_view()),
     |of| Some(workload_view(&of.workload()?.record, &of.snapshot)),
 ];
 
 /// Returns the views of a document: that of jitter, which may say that it was not measured, and of what was measured.
-pub fn views(document: &ResultDocument) -> Vec<Box<dyn View + '_>> {
+pub fn views(document: &ResultDocument) -> Vec<View<'_>> {
     std::iter::once(jitter_view(jitter_run(document)))
         .chain(VIEWS.iter().filter_map(|view| view(document)))
         .collect()
@@ -59,7 +59,7 @@ pub fn is_own_run(document: &ResultDocument, kind: &str) -> bool {
 /// Returns every warning of a document once, in reading order.
 pub fn all_warnings(document: &ResultDocument) -> Vec<String> {
     let is_asked_for = document.measurements.iter().any(|of| is_own_run(document, of.kind()));
-    let measured: Vec<String> = views(document).iter().flat_map(|view| view.doubts()).collect();
+    let measured: Vec<String> = views(document).into_iter().flat_map(|view| view.doubts).collect();
     let all = document
         .warnings
         .iter()

@@ -1,7 +1,7 @@
 //! Summary of `assess`: the verdict, the worst findings, the measurements.
 
 use super::measurements::{self, all_warnings};
-use lowlat_host_report::line::title_and_cpus;
+use lowlat_host_report::fields::title_and_cpus;
 use lowlat_host_report::role::source_words;
 use lowlat_results::ResultDocument;
 use lowlat_settings::Finding;
@@ -31,7 +31,7 @@ pub fn summary(document: &ResultDocument, width: usize) -> String {
     add_verdict(&mut out, document, &views, width);
     add_findings(&mut out, document, width);
     for view in &views {
-        view.add_summary(&mut out, width);
+        (view.add_summary)(&mut out, width);
     }
     add_warnings(&mut out, document, width);
     out
@@ -58,7 +58,7 @@ fn add_host(out: &mut String, document: &ResultDocument, width: usize) {
     add_wrapped(out, &clean(&parts.join(", ")), 0, width);
 }
 
-fn add_verdict(out: &mut String, document: &ResultDocument, views: &[Box<dyn View + '_>], width: usize) {
+fn add_verdict(out: &mut String, document: &ResultDocument, views: &[View<'_>], width: usize) {
     let tally = Tally::of(&document.audit);
     let score =
         document.audit.score.percent.map_or_else(|| "No score.".to_owned(), |p| format!("Score {p} of 100."));
@@ -76,8 +76,8 @@ fn add_verdict(out: &mut String, document: &ResultDocument, views: &[Box<dyn Vie
     }
     text.push_str(&tally.not_checked());
     add_wrapped(out, &text, 0, width);
-    for sentence in views.iter().filter_map(|view| view.sentence()) {
-        add_wrapped(out, &sentence, 0, width);
+    for sentence in views.iter().filter_map(|view| view.sentence.as_ref()) {
+        add_wrapped(out, sentence, 0, width);
     }
     if document.is_interrupted {
         out.push_str(&paint(YELLOW, "The run was interrupted; its results up to then are shown."));

@@ -3,7 +3,7 @@
 use super::{Named, sentences};
 use crate::assess::measurements::all_warnings;
 use lowlat_host::Reading;
-use lowlat_host_report::line::title_and_cpus;
+use lowlat_host_report::fields::title_and_cpus;
 use lowlat_jitter::CauseStudy;
 use lowlat_jitter_report::causes::label_within;
 use lowlat_results::ResultDocument;

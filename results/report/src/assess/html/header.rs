@@ -1,22 +1,22 @@
 //! Head of the page: the host and the verdict.
 
 use lowlat_host::snapshot::OriginKind;
-use lowlat_host_report::line::title_and_cpus;
+use lowlat_host_report::fields::title_and_cpus;
 use lowlat_host_report::role::source_words;
 use lowlat_results::ResultDocument;
 use lowlat_settings::Verdict;
 use lowlat_text::page::{facts, micro, tile};
 use lowlat_text::units::{clean, plural};
-use lowlat_text::view::View;
+use lowlat_text::view::{View, ViewPage};
 use lowlat_tune_report::audit::grouping::Tally;
 use lowlat_tune_report::audit::verdict_class;
 use maud::{Markup, html};
 
-/// Builds the host's name, then the head of `own`, the view of the subcommand that ran, or the score and the verdict.
-pub fn section(document: &ResultDocument, views: &[Box<dyn View + '_>], own: Option<&dyn View>) -> Markup {
+/// Builds the host's name, then the result of the only view, that of the subcommand that ran, or the score and the verdict.
+pub fn section(document: &ResultDocument, views: &[(View<'_>, ViewPage)], is_own: bool) -> Markup {
     let (title, cpus) = title_and_cpus(&document.snapshot);
     let tally = Tally::of(&document.audit);
-    let own = own.map(View::head);
+    let own = views.first().filter(|_| is_own).map(|(_, page)| page);
     let what = own.as_ref().map_or("Low-latency assessment", |own| own.title);
     html! {
         section id="summary" class="hero" aria-labelledby="summary-title" {
@@ -96,11 +96,11 @@ fn score(document: &ResultDocument) -> Markup {
     }
 }
 
-fn verdict(document: &ResultDocument, tally: Tally, views: &[Box<dyn View + '_>]) -> Markup {
+fn verdict(document: &ResultDocument, tally: Tally, views: &[(View<'_>, ViewPage)]) -> Markup {
     html! {
         p class="verdict" {
             (tally.sentence(&document.audit))
-            @for sentence in views.iter().filter_map(|view| view.sentence()) { " " (micro(&sentence)) }
+            @for sentence in views.iter().filter_map(|(view, _)| view.sentence.as_ref()) { " " (micro(sentence)) }
         }
         @if document.is_interrupted {
             p class="note" { "The run was interrupted; this page shows its results up to then." }
@@ -139,7 +139,7 @@ fn verdict_bar(document: &ResultDocument) -> Markup {
     }
 }
 
-fn tiles(document: &ResultDocument, tally: Tally, views: &[Box<dyn View + '_>]) -> Markup {
+fn tiles(document: &ResultDocument, tally: Tally, views: &[(View<'_>, ViewPage)]) -> Markup {
     let allocation = &document.allocation;
     let in_force = &document.snapshot.topology.isolated;
     let in_force = match in_force.known() {
@@ -151,7 +151,7 @@ fn tiles(document: &ResultDocument, tally: Tally, views: &[Box<dyn View + '_>]) 
         div class="tiles" {
             (faults_tile(tally))
             (tile("Not checked", &tally.unknown.to_string(), "settings that could not be checked; not good in the score"))
-            @for view in views { (view.tiles()) }
+            @for (_, page) in views { (page.tiles) }
             (tile("Chosen for isolation", &plural(allocation.isolated.len(), "CPU"),
                 &format!("{} for housekeeping; {in_force}", allocation.housekeeping.len())))
         }
