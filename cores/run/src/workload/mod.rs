@@ -33,7 +33,7 @@ pub struct Workload {
 pub enum Kind {
     /// Processes that lowlat itself forks.
     /// - `make`: makes the objects and memory that they work on.
-    Processes { per_copy: usize, make: fn(Scale<'_>) -> Result<Box<dyn WorkloadJob>, WorkloadError> },
+    Processes { per_copy: usize, make: fn(Scale<'_>) -> Result<WorkloadJob, WorkloadError> },
     /// Another program, such as nginx.
     Program {
         /// Its programs, with the packages that contain them.
@@ -43,18 +43,13 @@ pub enum Kind {
     },
 }
 
-/// Kernel objects and memory of one run, with the work of each process on them.
+/// Work of one run with its kernel objects and memory: the work of a process of a copy, which counts operations with
+/// [`Pace::count`] if the flag says so, else serves with [`Pace::serve`]. Processes that serve continue until they are
+/// killed, or end as soon as their partner has ended. The system's error ends the run.
 ///
-/// Processes are forked from a program with several threads, so [`WorkloadJob::work`] must neither allocate nor lock: it calls
-/// the system and works on memory that exists or that it maps.
-pub trait WorkloadJob {
-    /// Does the work of a process of a copy: [`Pace::count`] if it counts operations, else [`Pace::serve`]. Processes
-    /// that serve continue until they are killed, or end as soon as their partner has ended.
-    ///
-    /// # Errors
-    /// The system's error, which ends the run.
-    fn work(&self, copy: usize, is_counted: bool, pace: &mut Pace<'_>) -> io::Result<()>;
-}
+/// Processes are forked from a program with several threads, so a job must neither allocate nor lock: it calls the system
+/// and works on memory that exists or that it maps.
+pub type WorkloadJob = Box<dyn Fn(usize, bool, &mut Pace<'_>) -> io::Result<()>>;
 
 /// Copies and host that a job is made for.
 #[derive(Debug, Clone, Copy)]

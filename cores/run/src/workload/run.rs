@@ -214,7 +214,7 @@ fn measure(
             let times = Times { warm_up_ns: ns(time / WARM_UP_PARTS), measured_ns: ns(time) };
             let (cpus, policy) = (cell.cpus.as_slice(), cell.setting.policy);
             let frame = Frame { per_copy: *per_copy, cpus, policy, times };
-            run_team(job.as_ref(), workload.processes(cell.copies), frame, stop)
+            run_team(&job, workload.processes(cell.copies), frame, stop)
         }
         Kind::Program { run, .. } => {
             let cpus = (!cell.cpus.is_empty()).then(|| cell.cpus.iter().copied().collect());

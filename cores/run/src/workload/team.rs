@@ -48,7 +48,7 @@ pub struct Frame<'a> {
 /// # Errors
 /// [`WorkloadError`] if a process cannot be started or placed, fails, or was moved. No process outlives the call.
 pub fn run(
-    job: &dyn WorkloadJob,
+    job: &WorkloadJob,
     count: usize,
     frame: Frame<'_>,
     stop: &AtomicBool,
@@ -93,13 +93,13 @@ struct WorkloadProcess {
 }
 
 impl ProcessTeam<'_> {
-    fn start(&mut self, job: &dyn WorkloadJob, place: usize, frame: Frame<'_>) -> Result<(), WorkloadError> {
+    fn start(&mut self, job: &WorkloadJob, place: usize, frame: Frame<'_>) -> Result<(), WorkloadError> {
         let Some(slot) = self.slots.get(place) else { return Ok(()) };
         let gate = self.gate;
         let is_counted = place.is_multiple_of(frame.per_copy);
         let work = || {
             let mut counting = Pace::new(gate, slot, frame.times);
-            if let Err(error) = job.work(place / frame.per_copy, is_counted, &mut counting) {
+            if let Err(error) = job(place / frame.per_copy, is_counted, &mut counting) {
                 // Relaxed: the parent reads it after it has waited for this process.
                 slot.errno.store(error.raw_os_error().unwrap_or(libc::EIO), Ordering::Relaxed);
             }

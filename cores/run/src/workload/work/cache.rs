@@ -2,7 +2,7 @@
 
 use crate::{
     cache::link,
-    workload::{Kind, Pace, Scale, Workload, WorkloadJob},
+    workload::{Kind, Scale, Workload, WorkloadJob},
 };
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous};
 use std::{hint, io, ptr, slice};
@@ -11,13 +11,13 @@ pub const BASE: Workload = Workload {
     name: "cache-base",
     about: "copies follow and change links in memory of three quarters of a second-level cache",
     unit: "blocks",
-    kind: Kind::Processes { per_copy: 1, make: |scale| Ok(Box::new(CacheWalk::of(scale, false))) },
+    kind: Kind::Processes { per_copy: 1, make: |scale| Ok(CacheWalk::of(scale, false).job()) },
 };
 pub const PEAK: Workload = Workload {
     name: "cache-peak",
     about: "cache-base in huge pages",
     unit: "blocks",
-    kind: Kind::Processes { per_copy: 1, make: |scale| Ok(Box::new(CacheWalk::of(scale, true))) },
+    kind: Kind::Processes { per_copy: 1, make: |scale| Ok(CacheWalk::of(scale, true).job()) },
 };
 
 /// Bytes of a line; each holds one link.
@@ -40,23 +40,23 @@ struct Line {
     count: u32,
 }
 
-impl WorkloadJob for CacheWalk {
-    fn work(&self, _: usize, _: bool, pace: &mut Pace<'_>) -> io::Result<()> {
-        let lines = self.map()?;
-        link(lines, |line| &mut line.next, |place| u32::try_from(place).unwrap_or(0));
-        let mut at = 0_usize;
-        pace.count(|| {
-            for _ in 0..LINKS {
-                let Some(line) = hint::black_box(&mut *lines).get_mut(at) else { break };
-                line.count = line.count.wrapping_add(1);
-                at = line.next as usize;
-            }
-            Ok(())
+impl CacheWalk {
+    fn job(self) -> WorkloadJob {
+        Box::new(move |_, _, pace| {
+            let lines = self.map()?;
+            link(lines, |line| &mut line.next, |place| u32::try_from(place).unwrap_or(0));
+            let mut at = 0_usize;
+            pace.count(|| {
+                for _ in 0..LINKS {
+                    let Some(line) = hint::black_box(&mut *lines).get_mut(at) else { break };
+                    line.count = line.count.wrapping_add(1);
+                    at = line.next as usize;
+                }
+                Ok(())
+            })
         })
     }
-}
 
-impl CacheWalk {
     fn of(scale: Scale<'_>, is_peak: bool) -> Self {
         let l2 = scale.topology.l2s().find_map(|cache| cache.size_bytes.known().copied());
         let bytes = l2.and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(BYTES_DEFAULT) / 4 * 3;

@@ -1,64 +1,56 @@
 //! Copies of integer and floating-point work that stays in the first-level cache. "Base" is what every processor of the
 //! architecture runs; "peak" the same source, built for the widest instructions that this processor has.
 
-use crate::workload::{Kind, Pace, Workload, WorkloadJob};
-use std::{array, hint, io};
+use crate::workload::{Kind, Workload, WorkloadJob};
+use std::{array, hint};
 
 pub const INTEGER_BASE: Workload = Workload {
     name: "integer-base",
     about: "copies multiply, shift and add integers in the first-level cache",
     unit: "blocks",
-    kind: Kind::Processes { per_copy: 1, make: |_| Ok(Box::new(Integer { is_peak: false })) },
+    kind: Kind::Processes { per_copy: 1, make: |_| Ok(integer_blocks(false)) },
 };
 pub const INTEGER_PEAK: Workload = Workload {
     name: "integer-peak",
     about: "integer-base, built for this processor's widest instructions",
     unit: "blocks",
-    kind: Kind::Processes { per_copy: 1, make: |_| Ok(Box::new(Integer { is_peak: true })) },
+    kind: Kind::Processes { per_copy: 1, make: |_| Ok(integer_blocks(true)) },
 };
 pub const FLOATING_BASE: Workload = Workload {
     name: "floating-base",
     about: "copies evaluate polynomials in the first-level cache",
     unit: "blocks",
-    kind: Kind::Processes { per_copy: 1, make: |_| Ok(Box::new(Floating { is_peak: false })) },
+    kind: Kind::Processes { per_copy: 1, make: |_| Ok(floating_blocks(false)) },
 };
 pub const FLOATING_PEAK: Workload = Workload {
     name: "floating-peak",
     about: "floating-base, built for this processor's widest instructions",
     unit: "blocks",
-    kind: Kind::Processes { per_copy: 1, make: |_| Ok(Box::new(Floating { is_peak: true })) },
+    kind: Kind::Processes { per_copy: 1, make: |_| Ok(floating_blocks(true)) },
 };
 
 /// Numbers of a block: 8 KiB of integers, 16 KiB of doubles.
 const NUMBERS: usize = 2_048;
 const TERMS: usize = 8;
 
-struct Integer {
-    is_peak: bool,
-}
-
-struct Floating {
-    is_peak: bool,
-}
-
-impl WorkloadJob for Integer {
-    fn work(&self, _: usize, _: bool, pace: &mut Pace<'_>) -> io::Result<()> {
+fn integer_blocks(is_peak: bool) -> WorkloadJob {
+    Box::new(move |_, _, pace| {
         let mut block: [u32; NUMBERS] = array::from_fn(place_of);
         pace.count(|| {
-            integer(hint::black_box(&mut block), self.is_peak);
+            integer(hint::black_box(&mut block), is_peak);
             Ok(())
         })
-    }
+    })
 }
 
-impl WorkloadJob for Floating {
-    fn work(&self, _: usize, _: bool, pace: &mut Pace<'_>) -> io::Result<()> {
+fn floating_blocks(is_peak: bool) -> WorkloadJob {
+    Box::new(move |_, _, pace| {
         let mut block: [f64; NUMBERS] = array::from_fn(|place| f64::from(place_of(place)) / NUMBERS as f64);
         pace.count(|| {
-            floating(hint::black_box(&mut block), self.is_peak);
+            floating(hint::black_box(&mut block), is_peak);
             Ok(())
         })
-    }
+    })
 }
 
 fn place_of(place: usize) -> u32 {

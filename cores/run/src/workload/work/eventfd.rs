@@ -1,6 +1,6 @@
 //! Wake-ups over eventfd.
 
-use crate::workload::{Kind, Pace, Scale, Workload, WorkloadError, WorkloadJob};
+use crate::workload::{Kind, Scale, Workload, WorkloadError, WorkloadJob};
 use rustix::{
     event::{EventfdFlags, eventfd},
     io::{read, retry_on_intr, write},
@@ -14,24 +14,19 @@ pub const WORKLOAD: Workload = Workload {
     kind: Kind::Processes { per_copy: 2, make },
 };
 
-/// Events for each pair of processes: there and back.
-struct EventPairs(Vec<[OwnedFd; 2]>);
-
-fn make(scale: Scale<'_>) -> Result<Box<dyn WorkloadJob>, WorkloadError> {
+fn make(scale: Scale<'_>) -> Result<WorkloadJob, WorkloadError> {
+    // There and back.
     let event = || eventfd(0, EventfdFlags::CLOEXEC);
     let pairs: rustix::io::Result<Vec<_>> = (0..scale.copies).map(|_| Ok([event()?, event()?])).collect();
-    Ok(Box::new(EventPairs(pairs.map_err(io::Error::from).map_err(WorkloadError::cannot("make eventfds"))?)))
-}
-
-impl WorkloadJob for EventPairs {
-    fn work(&self, copy: usize, is_counted: bool, pace: &mut Pace<'_>) -> io::Result<()> {
-        let Some([there, back]) = self.0.get(copy) else { return Ok(()) };
+    let pairs = pairs.map_err(io::Error::from).map_err(WorkloadError::cannot("make eventfds"))?;
+    Ok(Box::new(move |copy, is_counted, pace| {
+        let Some([there, back]) = pairs.get(copy) else { return Ok(()) };
         if is_counted {
             pace.count(|| wake(there).and_then(|()| wait(back)))
         } else {
             pace.serve(|| wait(there).and_then(|()| wake(back)))
         }
-    }
+    }))
 }
 
 fn wake(event: &OwnedFd) -> io::Result<()> {

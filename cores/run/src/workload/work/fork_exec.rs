@@ -1,6 +1,6 @@
 //! Starting programs.
 
-use crate::workload::{Kind, Pace, Scale, Workload, WorkloadError, WorkloadJob, work::done};
+use crate::workload::{Kind, Scale, Workload, WorkloadError, WorkloadJob, work::done};
 use lowlat_host_run::{Root, programs::find};
 use std::{ffi::CString, io, ptr};
 
@@ -16,17 +16,12 @@ const PROGRAM: &str = "true";
 /// Folders that may contain the program.
 const FOLDERS: &str = "/bin:/usr/bin";
 
-struct Starts(CString);
-
-fn make(_: Scale<'_>) -> Result<Box<dyn WorkloadJob>, WorkloadError> {
+fn make(_: Scale<'_>) -> Result<WorkloadJob, WorkloadError> {
     let found = find(&Root::live(), PROGRAM, FOLDERS).and_then(|path| CString::new(path).ok());
     let missing = || WorkloadError(format!("{PROGRAM} is not installed in {FOLDERS}"));
-    Ok(Box::new(Starts(found.ok_or_else(missing)?)))
-}
-
-impl WorkloadJob for Starts {
-    fn work(&self, _: usize, _: bool, pace: &mut Pace<'_>) -> io::Result<()> {
-        let arguments = [self.0.as_ptr(), ptr::null()];
+    let program = found.ok_or_else(missing)?;
+    Ok(Box::new(move |_, _, pace| {
+        let arguments = [program.as_ptr(), ptr::null()];
         let environment = [ptr::null()];
         pace.count(|| {
             // SAFETY: this process has one thread, and the child only calls execve or ends.
@@ -34,7 +29,7 @@ impl WorkloadJob for Starts {
             if child == 0 {
                 // SAFETY: the path and both lists end with zeros and are alive.
                 unsafe {
-                    libc::execve(self.0.as_ptr(), arguments.as_ptr(), environment.as_ptr());
+                    libc::execve(program.as_ptr(), arguments.as_ptr(), environment.as_ptr());
                     libc::_exit(127);
                 }
             }
@@ -44,5 +39,5 @@ impl WorkloadJob for Starts {
             done(unsafe { libc::waitpid(child, &raw mut status, 0) }.into())?;
             if status == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(libc::ENOEXEC)) }
         })
-    }
+    }))
 }

@@ -1,14 +1,11 @@
 //! Wake-ups over a futex.
 
-use crate::workload::{Kind, Pace, Scale, Workload, WorkloadError, WorkloadJob, shared::Shared};
+use crate::workload::{Kind, Scale, Workload, WorkloadError, WorkloadJob, shared::Shared};
 use rustix::{
     io::Errno,
     thread::futex::{Flags, wait, wake},
 };
-use std::{
-    io,
-    sync::atomic::{AtomicU32, Ordering},
-};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 pub const WORKLOAD: Workload = Workload {
     name: "futex",
@@ -22,16 +19,11 @@ pub const WORKLOAD: Workload = Workload {
 #[repr(align(128))]
 struct Turn(AtomicU32);
 
-struct Turns(Shared<Turn>);
-
-fn make(scale: Scale<'_>) -> Result<Box<dyn WorkloadJob>, WorkloadError> {
-    let turns = Shared::new(scale.copies, Turn::default);
-    Ok(Box::new(Turns(turns.map_err(WorkloadError::cannot("make shared memory"))?)))
-}
-
-impl WorkloadJob for Turns {
-    fn work(&self, copy: usize, is_counted: bool, pace: &mut Pace<'_>) -> io::Result<()> {
-        let Some(Turn(turn)) = self.0.get(copy) else { return Ok(()) };
+fn make(scale: Scale<'_>) -> Result<WorkloadJob, WorkloadError> {
+    let turns =
+        Shared::new(scale.copies, Turn::default).map_err(WorkloadError::cannot("make shared memory"))?;
+    Ok(Box::new(move |copy, is_counted, pace| {
+        let Some(Turn(turn)) = turns.get(copy) else { return Ok(()) };
         let (own, other) = if is_counted { (0, 1) } else { (1, 0) };
         pace.begin();
         loop {
@@ -49,5 +41,5 @@ impl WorkloadJob for Turns {
             turn.store(other, Ordering::Release);
             wake(turn, Flags::empty(), 1)?;
         }
-    }
+    }))
 }

@@ -1,6 +1,6 @@
 //! POSIX message queues.
 
-use crate::workload::{Kind, Pace, Scale, Workload, WorkloadError, WorkloadJob, work::done};
+use crate::workload::{Kind, Scale, Workload, WorkloadError, WorkloadJob, work::done};
 use std::{ffi::CString, io};
 
 pub const WORKLOAD: Workload = Workload {
@@ -18,14 +18,26 @@ const MODE: libc::mode_t = 0o600;
 /// Open queues; their names are already removed, so the kernel removes them with the last process.
 struct PosixQueues(Vec<libc::mqd_t>);
 
-fn make(scale: Scale<'_>) -> Result<Box<dyn WorkloadJob>, WorkloadError> {
+fn make(scale: Scale<'_>) -> Result<WorkloadJob, WorkloadError> {
     let mut queues = PosixQueues(Vec::with_capacity(scale.copies));
     for copy in 0..scale.copies {
         queues.0.push(open(copy).map_err(WorkloadError::cannot(
             "make a POSIX queue (RLIMIT_MSGQUEUE and /proc/sys/fs/mqueue limit them)",
         ))?);
     }
-    Ok(Box::new(queues))
+    Ok(Box::new(move |copy, is_counted, pace| {
+        let queue = queues.0.get(copy).copied().unwrap_or(-1);
+        let mut text = [0; BYTES];
+        if !is_counted {
+            // SAFETY: the text lives through the call and has BYTES.
+            return pace.serve(|| done(unsafe { libc::mq_send(queue, text.as_ptr(), BYTES, 0) }.into()));
+        }
+        pace.count(|| {
+            // SAFETY: the text lives through the call and has room for BYTES, the queue's size of messages.
+            let got = unsafe { libc::mq_receive(queue, text.as_mut_ptr(), BYTES, std::ptr::null_mut()) };
+            done(i64::try_from(got).unwrap_or(0))
+        })
+    }))
 }
 
 fn open(copy: usize) -> io::Result<libc::mqd_t> {
@@ -40,22 +52,6 @@ fn open(copy: usize) -> io::Result<libc::mqd_t> {
     done(queue.into())?;
     // SAFETY: the name ends with a zero.
     done(unsafe { libc::mq_unlink(name.as_ptr()) }.into()).map(|()| queue)
-}
-
-impl WorkloadJob for PosixQueues {
-    fn work(&self, copy: usize, is_counted: bool, pace: &mut Pace<'_>) -> io::Result<()> {
-        let queue = self.0.get(copy).copied().unwrap_or(-1);
-        let mut text = [0; BYTES];
-        if !is_counted {
-            // SAFETY: the text lives through the call and has BYTES.
-            return pace.serve(|| done(unsafe { libc::mq_send(queue, text.as_ptr(), BYTES, 0) }.into()));
-        }
-        pace.count(|| {
-            // SAFETY: the text lives through the call and has room for BYTES, the queue's size of messages.
-            let got = unsafe { libc::mq_receive(queue, text.as_mut_ptr(), BYTES, std::ptr::null_mut()) };
-            done(i64::try_from(got).unwrap_or(0))
-        })
-    }
 }
 
 impl Drop for PosixQueues {

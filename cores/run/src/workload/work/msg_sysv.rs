@@ -1,9 +1,6 @@
 //! System V message queues.
 
-use crate::workload::{
-    Kind, Pace, Scale, Workload, WorkloadError, WorkloadJob, removal::Removal, work::done,
-};
-use std::io;
+use crate::workload::{Kind, Scale, Workload, WorkloadError, WorkloadJob, removal::Removal, work::done};
 
 pub const WORKLOAD: Workload = Workload {
     name: "msg-sysv",
@@ -23,26 +20,16 @@ struct Message {
     text: [u8; BYTES],
 }
 
-struct SystemVQueues(Removal);
-
-fn make(scale: Scale<'_>) -> Result<Box<dyn WorkloadJob>, WorkloadError> {
+fn make(scale: Scale<'_>) -> Result<WorkloadJob, WorkloadError> {
     let create = || {
         // SAFETY: numbers only.
         let id = unsafe { libc::msgget(libc::IPC_PRIVATE, libc::IPC_CREAT | MODE) };
         done(id.into()).map(|()| id)
     };
-    let queues = Removal::of(remove, scale.copies, create);
-    Ok(Box::new(SystemVQueues(queues.map_err(WorkloadError::cannot("make System V queues"))?)))
-}
-
-pub fn remove(queue: i32) {
-    // SAFETY: IPC_RMID does not use the buffer.
-    unsafe { libc::msgctl(queue, libc::IPC_RMID, std::ptr::null_mut()) };
-}
-
-impl WorkloadJob for SystemVQueues {
-    fn work(&self, copy: usize, is_counted: bool, pace: &mut Pace<'_>) -> io::Result<()> {
-        let queue = self.0.id(copy);
+    let queues =
+        Removal::of(remove, scale.copies, create).map_err(WorkloadError::cannot("make System V queues"))?;
+    Ok(Box::new(move |copy, is_counted, pace| {
+        let queue = queues.id(copy);
         let mut message = Message { kind: 1, text: [0; BYTES] };
         if !is_counted {
             // SAFETY: the message has BYTES after its type, and lives through the call.
@@ -54,5 +41,10 @@ impl WorkloadJob for SystemVQueues {
             let got = unsafe { libc::msgrcv(queue, (&raw mut message).cast(), BYTES, 0, 0) };
             done(i64::try_from(got).unwrap_or(0))
         })
-    }
+    }))
+}
+
+pub fn remove(queue: i32) {
+    // SAFETY: IPC_RMID does not use the buffer.
+    unsafe { libc::msgctl(queue, libc::IPC_RMID, std::ptr::null_mut()) };
 }

@@ -1,11 +1,11 @@
 //! Context switches over pipes, as in UnixBench's context1.
 
-use crate::workload::{Kind, Pace, Scale, Workload, WorkloadError, WorkloadJob};
+use crate::workload::{Kind, Scale, Workload, WorkloadError, WorkloadJob};
 use rustix::{
     io::{read, retry_on_intr, write},
     pipe::{PipeFlags, pipe_with},
 };
-use std::{io, os::fd::OwnedFd};
+use std::io;
 
 pub const WORKLOAD: Workload = Workload {
     name: "pipe",
@@ -14,18 +14,13 @@ pub const WORKLOAD: Workload = Workload {
     kind: Kind::Processes { per_copy: 2, make },
 };
 
-/// Pipes there and back, each with its reading and its writing end.
-struct Pipes(Vec<[(OwnedFd, OwnedFd); 2]>);
-
-fn make(scale: Scale<'_>) -> Result<Box<dyn WorkloadJob>, WorkloadError> {
+fn make(scale: Scale<'_>) -> Result<WorkloadJob, WorkloadError> {
+    // There and back, each with its reading and its writing end.
     let pipe = || pipe_with(PipeFlags::CLOEXEC);
     let pairs: rustix::io::Result<Vec<_>> = (0..scale.copies).map(|_| Ok([pipe()?, pipe()?])).collect();
-    Ok(Box::new(Pipes(pairs.map_err(io::Error::from).map_err(WorkloadError::cannot("make pipes"))?)))
-}
-
-impl WorkloadJob for Pipes {
-    fn work(&self, copy: usize, is_counted: bool, pace: &mut Pace<'_>) -> io::Result<()> {
-        let Some([there, back]) = self.0.get(copy) else { return Ok(()) };
+    let pairs = pairs.map_err(io::Error::from).map_err(WorkloadError::cannot("make pipes"))?;
+    Ok(Box::new(move |copy, is_counted, pace| {
+        let Some([there, back]) = pairs.get(copy) else { return Ok(()) };
         let mut counter = 0_u64.to_ne_bytes();
         if !is_counted {
             return pace.serve(|| {
@@ -43,7 +38,7 @@ impl WorkloadJob for Pipes {
             number += 1;
             Ok(())
         })
-    }
+    }))
 }
 
 /// Passes a counter whole: pipes do not split so few bytes.

@@ -1,8 +1,8 @@
 //! POSIX semaphores.
 
-use crate::workload::{Kind, Pace, Workload, WorkloadError, WorkloadJob, shared::Shared, work::done};
+use crate::workload::{Kind, Workload, WorkloadError, WorkloadJob, shared::Shared, work::done};
 use rustix::time::Timespec;
-use std::{cell::UnsafeCell, io};
+use std::cell::UnsafeCell;
 
 pub const WORKLOAD: Workload = Workload {
     name: "sem-posix",
@@ -24,43 +24,28 @@ unsafe impl Sync for Semaphore {}
 // SAFETY: it stays where it is, in shared memory; moving what refers to it is no problem.
 unsafe impl Send for Semaphore {}
 
-struct Posix {
-    semaphore: Shared<Semaphore>,
-    is_pausing: bool,
-}
-
-fn make(is_pausing: bool) -> Result<Box<dyn WorkloadJob>, WorkloadError> {
+fn make(is_pausing: bool) -> Result<WorkloadJob, WorkloadError> {
     let error = WorkloadError::cannot("make a POSIX semaphore");
     // SAFETY: plain data, which sem_init fills.
-    let semaphore =
+    let memory =
         Shared::new(1, || Semaphore(UnsafeCell::new(unsafe { std::mem::zeroed() }))).map_err(&error)?;
-    let job = Posix { semaphore, is_pausing };
+    let semaphore = move || memory.first().map_or(std::ptr::null_mut(), |semaphore| semaphore.0.get());
     // SAFETY: the semaphore is in memory that forked processes share, and nobody uses it yet.
-    done(unsafe { libc::sem_init(job.semaphore(), 1, 1) }.into()).map_err(&error)?;
-    Ok(Box::new(job))
-}
-
-impl Posix {
-    fn semaphore(&self) -> *mut libc::sem_t {
-        self.semaphore.first().map_or(std::ptr::null_mut(), |semaphore| semaphore.0.get())
-    }
-}
-
-impl WorkloadJob for Posix {
-    fn work(&self, _: usize, _: bool, pace: &mut Pace<'_>) -> io::Result<()> {
+    done(unsafe { libc::sem_init(semaphore(), 1, 1) }.into()).map_err(&error)?;
+    Ok(Box::new(move |_, _, pace| {
         let mut is_sleep = false;
         pace.count(|| {
-            // SAFETY: the semaphore is initialised and mapped as long as `self`.
-            done(unsafe { libc::sem_wait(self.semaphore()) }.into())?;
+            // SAFETY: the semaphore is initialised and mapped as long as the closure that owns its memory.
+            done(unsafe { libc::sem_wait(semaphore()) }.into())?;
             // SAFETY: as above.
-            done(unsafe { libc::sem_post(self.semaphore()) }.into())?;
-            if self.is_pausing {
+            done(unsafe { libc::sem_post(semaphore()) }.into())?;
+            if is_pausing {
                 pause(is_sleep);
                 is_sleep = !is_sleep;
             }
             Ok(())
         })
-    }
+    }))
 }
 
 /// Yields the CPU, or sleeps for as short as the kernel can: a sleep of 0 takes the timer's slack.

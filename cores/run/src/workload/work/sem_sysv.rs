@@ -1,8 +1,6 @@
 //! System V semaphores.
 
-use crate::workload::{
-    Kind, Pace, Scale, Workload, WorkloadError, WorkloadJob, removal::Removal, work::done,
-};
+use crate::workload::{Kind, Scale, Workload, WorkloadError, WorkloadJob, removal::Removal, work::done};
 use std::io;
 
 pub const WORKLOAD: Workload = Workload {
@@ -16,7 +14,7 @@ const MODE: i32 = 0o600;
 
 struct SystemV(Removal);
 
-fn make(_: Scale<'_>) -> Result<Box<dyn WorkloadJob>, WorkloadError> {
+fn make(_: Scale<'_>) -> Result<WorkloadJob, WorkloadError> {
     let error = WorkloadError::cannot("make a System V semaphore");
     let create = || {
         // SAFETY: numbers only.
@@ -29,7 +27,7 @@ fn make(_: Scale<'_>) -> Result<Box<dyn WorkloadJob>, WorkloadError> {
     };
     let job = SystemV(Removal::of(remove, 1, create).map_err(&error)?);
     job.change(1).map_err(&error)?;
-    Ok(Box::new(job))
+    Ok(Box::new(move |_, _, pace| pace.count(|| job.change(-1).and_then(|()| job.change(1)))))
 }
 
 impl SystemV {
@@ -37,11 +35,5 @@ impl SystemV {
         let mut change = libc::sembuf { sem_num: 0, sem_op: by, sem_flg: 0 };
         // SAFETY: one operation, alive through the call.
         done(unsafe { libc::semop(self.0.id(0), &raw mut change, 1) }.into())
-    }
-}
-
-impl WorkloadJob for SystemV {
-    fn work(&self, _: usize, _: bool, pace: &mut Pace<'_>) -> io::Result<()> {
-        pace.count(|| self.change(-1).and_then(|()| self.change(1)))
     }
 }
