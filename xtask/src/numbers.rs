@@ -143,25 +143,42 @@ fn is_product(file: &str) -> bool {
 
 /// The modules that a file declares for tests alone: their paths without an extension.
 fn test_modules(file: &str, text: &str) -> Vec<String> {
-    let (folder, name) = file.rsplit_once('/').unwrap_or(("", file));
+    let (own_folder, name) = file.rsplit_once('/').unwrap_or(("", file));
     let own = name.trim_end_matches(".rs");
-    let folder =
-        if ["mod", "lib", "main"].contains(&own) { folder.to_owned() } else { format!("{folder}/{own}") };
+    let is_root = ["mod", "lib", "main"].contains(&own);
+    let folder = if is_root { own_folder.to_owned() } else { format!("{own_folder}/{own}") };
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
-    let is_for_tests = |line: &str| {
-        ["#[cfg(test)]", "#[cfg(lowlat_shuttle)]"].contains(&line) || line.starts_with("#[cfg(all(test, ")
-    };
-    let declared = lines.windows(2).filter(|pair| is_for_tests(pair[0])).filter_map(|pair| {
-        let name = pair[1].strip_suffix(';')?.rsplit_once("mod ")?.1;
-        Some(format!("{folder}/{name}"))
+    let marked = lines.iter().enumerate().filter(|(_, line)| is_for_tests(line));
+    let declared = marked.filter_map(|(place, _)| {
+        let mut path = None;
+        for line in lines.iter().skip(place + 1) {
+            match line.strip_prefix("#[path = \"") {
+                Some(rest) => path = rest.strip_suffix(".rs\"]").map(|path| format!("{own_folder}/{path}")),
+                None if line.starts_with('#') => {}
+                None => {
+                    let name = line.strip_suffix(';')?.rsplit_once("mod ")?.1;
+                    return Some(path.unwrap_or_else(|| format!("{folder}/{name}")));
+                }
+            }
+        }
+        None
     });
     declared.collect()
 }
 
+/// True for the attribute of a module that is built for tests alone.
+fn is_for_tests(line: &str) -> bool {
+    ["#[cfg(test)]", "#[cfg(lowlat_shuttle)]"].contains(&line) || line.starts_with("#[cfg(all(test, ")
+}
+
 /// The lines before a file's own tests.
 fn code_lines(text: &str) -> impl Iterator<Item = &str> {
-    let own_tests = text.match_indices("#[cfg(test)]").map(|(at, _)| at).find(|at| {
-        let next = text[*at..].lines().skip(1).find(|line| !line.trim_start().starts_with('#'));
+    let own_tests = text.match_indices("#[cfg(").map(|(at, _)| at).find(|at| {
+        let mut lines = text[*at..].lines();
+        let next = lines
+            .next()
+            .filter(|line| is_for_tests(line))
+            .and_then(|_| lines.find(|line| !line.trim_start().starts_with('#')));
         next.is_some_and(|line| line.trim_start().starts_with("mod ") && line.ends_with('{'))
     });
     text[..own_tests.unwrap_or(text.len())].lines().filter(|line| {
@@ -210,5 +227,9 @@ mod tests {
         let text = "#[cfg(test)]\npub(crate) mod deaths;\n#[cfg(all(test, not(loom)))]\nmod b;\n#[cfg(unix)]\nmod c;\n";
         assert_eq!(test_modules("a/roles/mod.rs", text), ["a/roles/deaths", "a/roles/b"]);
         assert_eq!(test_modules("a/roles.rs", text)[0], "a/roles/deaths");
+        let text = "#[cfg(all(test, lowlat_loom))]\n#[path = \"ring_loom.rs\"]\nmod loom_tests;\n";
+        assert_eq!(test_modules("a/ring.rs", text), ["a/ring_loom"]);
+        let text = "fn a() {}\n#[cfg(all(test, not(lowlat_loom)))]\nmod tests {\n    fn b() {}\n}\n";
+        assert_eq!(code_lines(text).collect::<Vec<_>>(), ["fn a() {}"]);
     }
 }

@@ -3,7 +3,7 @@
 use rustix::ioctl::opcode;
 use std::{fs::File, io, ops::Range, os::fd::AsRawFd};
 
-const PAGEMAP_SCAN: libc::c_ulong = opcode::read_write::<Scan>(b'f', 16) as libc::c_ulong;
+const PAGEMAP_SCAN: libc::c_ulong = opcode::read_write::<PageScan>(b'f', 16) as libc::c_ulong;
 const WP_MATCHING: u64 = 1;
 const CHECK_WPASYNC: u64 = 1 << 1;
 const PAGE_IS_WRITTEN: u64 = 1 << 1;
@@ -14,7 +14,7 @@ const STRETCHES_MAX: usize = 512;
 /// struct pm_scan_arg
 #[repr(C)]
 #[derive(Default)]
-struct Scan {
+struct PageScan {
     bytes: u64,
     flags: u64,
     start: u64,
@@ -70,8 +70,8 @@ impl WrittenPages {
 
     fn scan(&self, range: &Range<u64>, flags: u64, category: u64) -> io::Result<Vec<Range<u64>>> {
         let mut stretches = vec![PageRegion::default(); STRETCHES_MAX];
-        let mut scan = Scan {
-            bytes: size_of::<Scan>() as u64,
+        let mut scan = PageScan {
+            bytes: size_of::<PageScan>() as u64,
             flags,
             start: range.start,
             end: range.end,
@@ -79,7 +79,7 @@ impl WrittenPages {
             stretch_count: STRETCHES_MAX as u64,
             mask: category,
             returned: category,
-            ..Scan::default()
+            ..PageScan::default()
         };
         // SAFETY: the opcode takes a struct pm_scan_arg. The kernel writes up to `stretch_count` stretches to the vector,
         // which lives during the call and has that many, and gives and takes the permission to write of the other

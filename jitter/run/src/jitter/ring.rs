@@ -40,7 +40,7 @@ struct OwnLine<T>(T);
 
 /// Position and losses, which the producer writes and the consumer reads.
 #[derive(Debug)]
-struct Written {
+struct ProducerLine {
     /// The position to be written next.
     tail: AtomicU64,
     /// Entries lost because the ring was full.
@@ -57,7 +57,7 @@ struct Slot {
 
 #[derive(Debug)]
 struct Shared {
-    written: OwnLine<Written>,
+    written: OwnLine<ProducerLine>,
     /// The position to be read next.
     head: OwnLine<AtomicU64>,
     /// A power of two slots.
@@ -90,7 +90,7 @@ pub fn ring(capacity: usize) -> (Producer, Consumer) {
     }
     black_box(&slots);
     let shared = Arc::new(Shared {
-        written: OwnLine(Written { tail: AtomicU64::new(0), lost: AtomicU64::new(0) }),
+        written: OwnLine(ProducerLine { tail: AtomicU64::new(0), lost: AtomicU64::new(0) }),
         head: OwnLine(AtomicU64::new(0)),
         slots,
     });

@@ -1,7 +1,7 @@
 //! Time of a load by size, by load and by the number of chases, on the first node that has CPUs and memory.
 
 use super::{
-    FIGURE, MemoryError, MemoryOptions, MemoryRoom, Way,
+    FIGURE, MeasuredPath, MemoryError, MemoryOptions, MemoryRoom,
     buffer::{Buffer, Chase, Line},
     load::{Act, Bench, Chaser},
     others, words,
@@ -109,8 +109,8 @@ pub struct OwnMemory<'a> {
 
 impl<'a> OwnMemory<'a> {
     /// The first of these paths that stays on its node.
-    pub fn among(ways: &[Way<'a>], topology: &Topology) -> Option<Self> {
-        let is_own = |way: &Way<'_>| way.path.pages == Pages::Small && way.path.from == way.path.to;
+    pub fn among(ways: &[MeasuredPath<'a>], topology: &Topology) -> Option<Self> {
+        let is_own = |way: &MeasuredPath<'_>| way.path.pages == Pages::Small && way.path.from == way.path.to;
         let place = ways.iter().position(is_own)?;
         let way = ways.get(place)?;
         Some(Self {

@@ -50,7 +50,7 @@ pub struct MemoryOptions {
 }
 
 /// A path to measure, with its buffer and its chase.
-struct Way<'a> {
+struct MeasuredPath<'a> {
     path: MemoryPath,
     /// Index of its buffer among all.
     buffer: usize,
@@ -120,8 +120,12 @@ pub fn run(
                 huge_share,
                 rounds: Vec::new(),
             };
-            let way =
-                |from| Way { path: path(from), buffer: fields.len(), chase: ring.chase(), is_over: false };
+            let way = |from| MeasuredPath {
+                path: path(from),
+                buffer: fields.len(),
+                chase: ring.chase(),
+                is_over: false,
+            };
             ways.extend(record.plan.nodes.iter().map(way));
         }
         fields.push(field);
@@ -253,7 +257,7 @@ fn words(pages: Pages) -> &'static str {
 fn round(
     bench: &Bench<'_>,
     topology: &Topology,
-    way: &mut Way<'_>,
+    way: &mut MeasuredPath<'_>,
     field: &mut [Line],
 ) -> Result<MemoryRound, MemoryError> {
     let cpus = &way.path.cpus;
