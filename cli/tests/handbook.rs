@@ -55,11 +55,11 @@ impl Server {
         }
         let kind = change.target.kind();
         if change.after.contains('\n') {
-            return Some(format!("writes {}", code(&kind.name())));
+            return Some(format!("writes {}", code(&kind.facts().name)));
         }
         let before = change.before.known().filter(|before| !before.is_empty() && !before.contains('\n'));
         let before = before.map_or_else(String::new, |before| format!(" from {}", code(before)));
-        Some(format!("sets {}{before} to {}", code(&kind.name()), code(&change.after)))
+        Some(format!("sets {}{before} to {}", code(&kind.facts().name), code(&change.after)))
     }
 
     /// Reason why the plan does not contain the setting at fault.
@@ -147,7 +147,7 @@ fn proposed(setting: &Setting, host: &Server) -> Option<String> {
         return Some(format!("adds {} to the kernel command line where it is missing", code(&word)));
     }
     if let Some(step) = proposal.steps.first() {
-        return Some(format!("sets {} to {}", code(&step.target.kind().name()), code(&step.after)));
+        return Some(format!("sets {} to {}", code(&step.target.kind().facts().name), code(&step.after)));
     }
     let (_, why) = proposal.left_out.first()?;
     Some(format!("not by lowlat: {}", cell(why)))

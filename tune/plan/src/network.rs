@@ -116,7 +116,8 @@ mod tests {
     #[test]
     fn the_articles_steps_are_planned_for_this_interface_alone() {
         let plan = plan(&bench());
-        let names: Vec<String> = plan.changes.iter().map(|change| change.target.kind().name()).collect();
+        let names: Vec<String> =
+            plan.changes.iter().map(|change| change.target.kind().facts().name).collect();
         for wanted in ["eth0 rx-usecs-irq", "eth0 adaptive-rx", "eth0 rx pause", "eth0 tx pause"] {
             assert!(names.iter().any(|name| name == wanted), "{wanted}: {names:?}");
         }
@@ -139,7 +140,7 @@ mod tests {
             on("loop0", &["loop0"]),
         ]);
         let all = Plan::for_interface(&bench.context(), "1.0.0", "bond0.7");
-        let names: Vec<String> = all.changes.iter().map(|change| change.target.kind().name()).collect();
+        let names: Vec<String> = all.changes.iter().map(|change| change.target.kind().facts().name).collect();
         for wanted in ["eth0 adaptive-rx", "eth1 adaptive-rx"] {
             assert!(names.iter().any(|name| name == wanted), "{wanted}: {names:?}");
         }

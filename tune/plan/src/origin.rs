@@ -221,7 +221,7 @@ fn in_words(asked: &RequestedValue<'_>) -> String {
             format!("boot parameter {}", cut(&boot_line::spell(token).unwrap_or_default()))
         }
         RequestedValue::Change(change) => {
-            format!("{} = \"{}\"", cut(&change.target.kind().name()), cut(&change.after))
+            format!("{} = \"{}\"", cut(&change.target.kind().facts().name), cut(&change.after))
         }
     }
 }

@@ -14,50 +14,10 @@ pub trait Kind {
     /// What is fixed for a target. The functions below read it.
     fn facts(&self) -> KindFacts<'_>;
 
-    /// The target, as a plan shows it: "vm.swappiness".
-    fn name(&self) -> String {
-        self.facts().name
-    }
-
-    /// The target, as a verification shows it.
-    fn title(&self) -> String {
-        self.facts().title
-    }
-
-    /// The part of the target below a heading that names the setting: "ksoftirqd/3".
-    fn owner(&self) -> String {
-        self.facts().owner
-    }
-
-    /// The text between name and value in a plan.
-    fn separator(&self) -> &'static str {
-        self.facts().separator
-    }
-
     /// The reason why a name or the new value does not fit its type; none if all fit.
     fn misfit(&self, after: &str) -> Option<String> {
         let KindFacts { misfit_of_names, value, .. } = self.facts();
         misfit_of_names.or_else(|| misfit(&[(value, after)]))
-    }
-
-    /// The mechanism that applies the change.
-    fn mechanism(&self) -> Mechanism<'_> {
-        self.facts().mechanism
-    }
-
-    /// The part of a plan that the change belongs to.
-    fn part(&self) -> Part {
-        self.facts().part
-    }
-
-    /// The place where other programs set the same value.
-    fn rivals(&self) -> Vec<Rival> {
-        self.facts().rivals
-    }
-
-    /// A hint for finding the source of a value that no known program sets.
-    fn how_to_find(&self) -> String {
-        self.facts().how_to_find
     }
 
     /// The value in a snapshot, as plans write it; absent if the snapshot has none.
@@ -98,18 +58,26 @@ pub trait Kind {
 
 /// What is fixed for a target: each kind fills in what differs from [`KindFacts::of`].
 pub struct KindFacts<'a> {
-    pub(super) name: String,
-    pub(super) title: String,
-    pub(super) owner: String,
-    pub(super) separator: &'static str,
+    /// The target, as a plan shows it: "vm.swappiness".
+    pub name: String,
+    /// The target, as a verification shows it.
+    pub title: String,
+    /// The part of the target below a heading that names the setting: "ksoftirqd/3".
+    pub owner: String,
+    /// The text between name and value in a plan.
+    pub separator: &'static str,
     /// The reason why a name does not fit its type.
     pub(super) misfit_of_names: Option<String>,
     /// The type of the new value.
     pub(super) value: &'static Grammar,
-    pub(super) mechanism: Mechanism<'a>,
-    pub(super) part: Part,
-    pub(super) rivals: Vec<Rival>,
-    pub(super) how_to_find: String,
+    /// The mechanism that applies the change.
+    pub mechanism: Mechanism<'a>,
+    /// The part of a plan that the change belongs to.
+    pub part: Part,
+    /// The place where other programs set the same value.
+    pub rivals: Vec<Rival>,
+    /// A hint for finding the source of a value that no known program sets.
+    pub how_to_find: String,
 }
 
 impl<'a> KindFacts<'a> {

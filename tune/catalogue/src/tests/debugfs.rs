@@ -48,7 +48,7 @@ fn each_kernel_has_one_location_of_the_granularity() {
 /// The changes that a row proposes: target and value.
 fn proposed(bench: &Bench, id: &str) -> Vec<(String, String)> {
     let proposal = CATALOGUE.find(id).unwrap().proposal(&bench.context());
-    proposal.steps.iter().map(|step| (step.target.kind().name(), step.after.clone())).collect()
+    proposal.steps.iter().map(|step| (step.target.kind().facts().name, step.after.clone())).collect()
 }
 
 #[test]

@@ -12,7 +12,7 @@ fn proposal(bench: &Bench, id: &str) -> Proposal {
 /// The changes that a row proposes: target and value.
 fn steps(bench: &Bench, id: &str) -> Vec<(String, String)> {
     let steps = proposal(bench, id).steps;
-    steps.iter().map(|step| (step.target.kind().name(), step.after.clone())).collect()
+    steps.iter().map(|step| (step.target.kind().facts().name, step.after.clone())).collect()
 }
 
 /// The parameters that a row proposes, with their values; none for one that is removed.

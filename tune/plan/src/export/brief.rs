@@ -131,7 +131,7 @@ impl<'a> Brief<'a> {
 fn without_what_no_script_reads(plan: &mut Plan) {
     let is_unread = |change: &Change| {
         let kind = change.target.kind();
-        matches!(kind.mechanism(), Mechanism::Ethtool { group, .. } if matches!(group.option, "" | "-X"))
+        matches!(kind.facts().mechanism, Mechanism::Ethtool { group, .. } if matches!(group.option, "" | "-X"))
     };
     let (unread, kept) = std::mem::take(&mut plan.changes).into_iter().partition(is_unread);
     plan.changes = kept;
@@ -141,7 +141,7 @@ fn without_what_no_script_reads(plan: &mut Plan) {
                 setting,
                 layer: change.layer.clone(),
                 why: WhyLeftOut::ByAnother,
-                text: format!("{}: `lowlat tune apply` sets it", change.target.kind().name()),
+                text: format!("{}: `lowlat tune apply` sets it", change.target.kind().facts().name),
             });
         }
     }

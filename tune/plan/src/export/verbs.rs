@@ -99,7 +99,7 @@ pub(super) fn lines(calls: impl IntoIterator<Item = String>) -> String {
 fn call(brief: &Brief<'_>, change: &Change) -> Option<(Section, String)> {
     let after = change.after.as_str();
     let kind = change.target.kind();
-    Some(match kind.mechanism() {
+    Some(match kind.facts().mechanism {
         Mechanism::BootLoader { .. }
         | Mechanism::TunedProfile
         | Mechanism::CacheGroup { .. }

@@ -98,7 +98,7 @@ fn name(request: &Request) -> String {
         Target::CommandLine { tokens } => {
             tokens.first().map_or_else(String::new, |token| format!("{} on the command line", token.name))
         }
-        target => target.kind().name(),
+        target => target.kind().facts().name,
     });
     let first = first.unwrap_or_default();
     match request.targets.len() {

@@ -62,7 +62,7 @@ fn a_later_profile_of_tuned_replaces_entries_of_the_included_one() {
             ("[vm] dirty_background_bytes", "2")
         ]
     );
-    let share = wishes.requests[2].targets[0].kind().name();
+    let share = wishes.requests[2].targets[0].kind().facts().name;
     assert_eq!(share, "vm.dirty_background_ratio");
     let missing =
         read_on(&Bench::trading().host, TuningTool::Tuned, "[main]\ninclude=base,-optional\n").unwrap_err();
@@ -259,7 +259,7 @@ fn plug_ins_reach_the_rows_that_read_what_they_set() {
             .iter()
             .find(|one| one.place == place)
             .unwrap_or_else(|| panic!("{place}: {wishes:?}"));
-        (one.targets[0].kind().name(), one.value.clone(), one.targets.len())
+        (one.targets[0].kind().facts().name, one.value.clone(), one.targets.len())
     };
     let is = |place: &str, name: &str, value: &str, count: usize| {
         assert_eq!(shown(place), (name.to_owned(), value.to_owned(), count), "{place}");
@@ -324,7 +324,7 @@ fn lltune_s_placeholders_are_no_values() {
             ("network.sysctl.tcp_sack", "0"),
         ]
     );
-    let names: Vec<String> = wishes.requests.iter().map(|one| one.targets[0].kind().name()).collect();
+    let names: Vec<String> = wishes.requests.iter().map(|one| one.targets[0].kind().facts().name).collect();
     assert!(
         ["net.core.busy_poll", "net.ipv4.tcp_sack", "fs.file-max"]
             .iter()

@@ -19,7 +19,7 @@ fn the_packet_filter_is_kept_out_of_the_next_boot_and_never_flushed() {
     let [change] = of(&accepted, id).collect::<Vec<_>>()[..] else { panic!("one change") };
     assert_eq!(change.moment, Moment::AtBoot);
     assert!(change.after.contains("\ninstall ip_tables /bin/false\n"), "{}", change.after);
-    let path = change.target.kind().name();
+    let path = change.target.kind().facts().name;
     let waits = plan(&accepting(bench().knob(&path, &change.after), &[id]));
     assert!(of(&waits, id).next().is_none() && left(&waits, id).1.contains("until the next boot"));
 }
@@ -94,7 +94,9 @@ fn the_guides_files_have_every_key_and_those_of_trading_what_it_changes() {
     };
     let files = |plan: &Plan| {
         let owned = plan.changes.iter().filter(|change| matches!(change.target, Target::OwnedFile { .. }));
-        owned.map(|change| (change.target.kind().name(), change.after.clone())).collect::<BTreeMap<_, _>>()
+        owned
+            .map(|change| (change.target.kind().facts().name, change.after.clone()))
+            .collect::<BTreeMap<_, _>>()
     };
     let guide = plan(&bench(Profile::Guide57037));
     let of_guide = files(&guide);
@@ -116,7 +118,7 @@ fn a_file_with_every_key_is_not_planned_again() {
     let path = "/etc/sysctl.d/99-zz-lowlat.conf";
     let bench = || Bench::guide().sysctl("vm.swappiness", "0").sysctl("vm.dirty_ratio", "10");
     let has_file =
-        |bench: &Bench| plan(bench).changes.iter().any(|change| change.target.kind().name() == path);
+        |bench: &Bench| plan(bench).changes.iter().any(|change| change.target.kind().facts().name == path);
     assert!(has_file(&bench()), "every value is right, and nothing keeps it so");
     let half = bench().sysctl_file(path, "vm.swappiness", "0");
     assert!(has_file(&half));

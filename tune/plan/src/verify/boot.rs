@@ -156,7 +156,7 @@ fn of_other_value(
     }
     let note = match (is_beside, &by) {
         (true, _) => format!("it occurs more than once; {}", Repeat::of(&token.name).rule()),
-        (false, None) => look.change.target.kind().how_to_find(),
+        (false, None) => look.change.target.kind().facts().how_to_find,
         _ => String::new(),
     };
     let by = by.unwrap_or_else(super::judge::unknown);

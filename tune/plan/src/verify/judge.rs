@@ -159,7 +159,7 @@ impl<'a> UnjudgedTarget<'a> {
             let note = why_lost(scene, self.change);
             return self.row(Standing::Lost, note);
         }
-        let note = self.change.target.kind().how_to_find();
+        let note = self.change.target.kind().facts().how_to_find;
         Row { by: Some(unknown()), ..self.row(Standing::Overridden, note) }
     }
 }

@@ -107,7 +107,7 @@ impl Verification {
 /// The rows of one change, by the mechanism that applies it.
 fn of_change(scene: &Scene<'_>, at: usize, change: &Change) -> Vec<Row> {
     let kind = change.target.kind();
-    match kind.mechanism() {
+    match kind.facts().mechanism {
         Mechanism::BootLoader { tokens } => boot::rows(scene, at, change, tokens),
         Mechanism::Value { .. }
         | Mechanism::Mask { .. }

@@ -6,7 +6,7 @@ use lowlat_host::{CpuSet, Reading};
 use lowlat_settings::change::{Change, Kind, Mechanism, MissingValue};
 
 pub(super) fn row(scene: &Scene<'_>, at: usize, change: &Change, kind: &dyn Kind) -> Row {
-    let mask = match kind.mechanism() {
+    let mask = match kind.facts().mechanism {
         Mechanism::Mask { path } => Some(path),
         _ => None,
     };
@@ -17,13 +17,19 @@ pub(super) fn row(scene: &Scene<'_>, at: usize, change: &Change, kind: &dyn Kind
         None => kind.is_same(value, after),
     });
     let without_effect = observed.known().and_then(|value| kind.without_effect(&scene.latest, value, after));
-    let rivals = kind.rivals();
+    let rivals = kind.facts().rivals;
     let claims = rivals.iter().flat_map(|rival| culprit::of(scene, rival)).map(|claim| match mask {
         Some(_) => with_list(claim),
         None => claim,
     });
-    let look =
-        UnjudgedTarget { at, change, what: kind.title(), observed, is_planned, claims: claims.collect() };
+    let look = UnjudgedTarget {
+        at,
+        change,
+        what: kind.facts().title,
+        observed,
+        is_planned,
+        claims: claims.collect(),
+    };
     match (&look.observed, without_effect) {
         (Reading::Known(_), Some(why)) if is_planned => look.row(Standing::Ineffective, why),
         (Reading::Known(_), without_effect) => {

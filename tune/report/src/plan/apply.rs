@@ -115,7 +115,7 @@ fn add_reasons<'a>(
     let thing = |change: &Change| match &change.target {
         // The setting says it all.
         Target::CommandLine { .. } | Target::OwnedFile { .. } => String::new(),
-        target => target.kind().owner(),
+        target => target.kind().facts().owner,
     };
     let groups = grouped(lines.map(|(change, reason)| ((short_name(change), reason), thing(change))));
     if groups.is_empty() {

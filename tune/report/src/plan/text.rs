@@ -157,7 +157,7 @@ fn add_change(out: &mut String, change: &Change, width: usize) {
         Reading::Known(text) => text.clone(),
         other => other.missing_in_words().map_or_else(String::new, |words| format!("({words})")),
     };
-    let label = format!("{}{}", kind.name(), kind.separator());
+    let label = format!("{}{}", kind.facts().name, kind.facts().separator);
     let or_none = |text: &str| if text.is_empty() { "none".to_owned() } else { text.to_owned() };
     add_signed(out, INDENT, '-', &format!("{label}{}", or_none(&before)), width);
     add_signed(out, INDENT, '+', &format!("{label}{}", or_none(&change.after)), width);

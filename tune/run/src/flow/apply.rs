@@ -331,7 +331,7 @@ impl Applying<'_> {
 
 /// True if a change survives reboots instead of being made again in each boot.
 fn is_lasting(refusal: &Refusal) -> bool {
-    !matches!(refusal.target.kind().part(), steps::Part::RunTime | steps::Part::Queues)
+    !matches!(refusal.target.kind().facts().part, steps::Part::RunTime | steps::Part::Queues)
 }
 
 impl Ready {

@@ -77,7 +77,7 @@ fn container(site: &Site) -> Option<String> {
 
 /// The directories that the changes of a plan need.
 fn places(plan: &Plan) -> Vec<&'static str> {
-    let is_file = |change: &Change| matches!(change.target.kind().part(), Part::Files | Part::Boot);
+    let is_file = |change: &Change| matches!(change.target.kind().facts().part, Part::Files | Part::Boot);
     let mut places = vec!["/var/lib"];
     if plan.changes.iter().any(is_file) {
         places.push("/etc");
@@ -144,7 +144,8 @@ pub(super) fn left(
 ) -> Vec<(usize, String)> {
     let lockdown = host.kernel.lockdown.known().filter(|word| *word != "none");
     let reason = |change: &Change| {
-        if let Some(kind) = undo_kind(&change.target.kind().mechanism()).filter(|kind| !log_knows(kind)) {
+        if let Some(kind) = undo_kind(&change.target.kind().facts().mechanism).filter(|kind| !log_knows(kind))
+        {
             return Some(if site.is_live() {
                 format!("this build cannot change a {kind}")
             } else {

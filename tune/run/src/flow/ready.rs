@@ -318,8 +318,9 @@ fn still_waits(within: Duration) -> String {
 
 /// Removes the changes that affect later boots.
 fn run_time_only(mut plan: Plan) -> Plan {
-    plan.changes
-        .retain(|change| !matches!(change.target.kind().part(), Part::Boot | Part::Files | Part::Tuned));
+    plan.changes.retain(|change| {
+        !matches!(change.target.kind().facts().part, Part::Boot | Part::Files | Part::Tuned)
+    });
     for change in &mut plan.changes {
         // "inactive, disabled": the second word is for later boots.
         if let (Target::Service { .. }, Some((run, _))) = (&change.target, change.after.split_once(',')) {

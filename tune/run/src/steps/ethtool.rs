@@ -27,7 +27,7 @@ fn spec(group: &Ethtool, nic: &str, name: &str, after: &str) -> TargetSpec {
 /// reported there.
 pub(super) fn must_be_set(gathering: &mut Gathering<'_>, change: usize, planned: &Change) {
     let kind = planned.target.kind();
-    let Mechanism::Ethtool { nic, group, name } = kind.mechanism() else { return };
+    let Mechanism::Ethtool { nic, group, name } = kind.facts().mechanism else { return };
     let spec = spec(group, nic, name, &planned.after);
     if let Some(State::Value(present)) = gathering.glance(&spec)
         && !spec.comparison.same_text(&present, &planned.after)

@@ -98,7 +98,7 @@ pub fn prepare(
             is_in(&planned.target, part, plan) && (part == Part::Files || planned.moment != Moment::AtBoot);
         if is_here {
             one(&mut gathering, change, planned)?;
-        } else if part == Part::RunTime && planned.target.kind().part() == Part::Queues {
+        } else if part == Part::RunTime && planned.target.kind().facts().part == Part::Queues {
             ethtool::must_be_set(&mut gathering, change, planned);
         }
     }
@@ -123,8 +123,8 @@ fn in_order(plan: &Plan) -> Vec<(usize, &Change)> {
 /// True if a change belongs to the part. If queues change, the default affinity of interrupts is set before them too;
 /// the later part then finds it set.
 fn is_in(target: &Target, part: Part, plan: &Plan) -> bool {
-    let is_queue = |target: &Target| target.kind().part() == Part::Queues;
-    target.kind().part() == part
+    let is_queue = |target: &Target| target.kind().facts().part == Part::Queues;
+    target.kind().facts().part == part
         || part == Part::Queues
             && *target == Target::DefaultIrqAffinity
             && plan.changes.iter().any(|change| is_queue(&change.target))
@@ -138,7 +138,7 @@ fn one(gathering: &mut Gathering<'_>, change: usize, planned: &Change) -> Result
         gathering.leave(change, format!("this plan is wrong, make a new one: {why}"));
         return Ok(());
     }
-    match kind.mechanism() {
+    match kind.facts().mechanism {
         Mechanism::BootLoader { .. } => Ok(()),
         Mechanism::Value { path } => value::prepare(gathering, change, &path),
         Mechanism::Mask { path } => mask::prepare(gathering, change, &path),

@@ -395,7 +395,7 @@ fn pause_frames_are_set_after_their_negotiation_is_off() {
         let mut fixture = good_host();
         fixture.nic().pause = known(Pause { autoneg, rx, tx: false });
         let steps = fixture.proposal("nic.pause").steps;
-        steps.iter().map(|step| format!("{} {}", step.target.kind().name(), step.after)).collect()
+        steps.iter().map(|step| format!("{} {}", step.target.kind().facts().name, step.after)).collect()
     };
     assert_eq!(steps(true, true), ["eth0 autoneg pause off", "eth0 rx pause off"]);
     assert_eq!(steps(false, true), ["eth0 rx pause off"]);
@@ -474,7 +474,7 @@ fn one_instance_that_defers_is_a_fault_unless_an_application_polls() {
     fixture.role.is_busy_polling = true;
     let steps = fixture.proposal("nic.irq_suspend_timeout").steps;
     let planned: Vec<String> =
-        steps.iter().map(|step| format!("{} {}", step.target.kind().name(), step.after)).collect();
+        steps.iter().map(|step| format!("{} {}", step.target.kind().facts().name, step.after)).collect();
     let expected = [
         "eth0 rx-0/defer-hard-irqs 100",
         "eth0 rx-0/gro-flush-timeout 50000",

@@ -107,7 +107,7 @@ fn values_that_a_file_set_at_boot_are_taken_back() {
     }
     for service in ["off", "on", "stopped in an earlier boot"] {
         let mut bench = Bench::new();
-        bench.plan.changes.retain(|change| change.target.kind().part() != crate::steps::Part::Boot);
+        bench.plan.changes.retain(|change| change.target.kind().facts().part != crate::steps::Part::Boot);
         let (site, start) = (bench.site(Faults::none()), bench.files());
         bench.apply(&site, ApplyOptions::default()).unwrap();
         let applied = bench.files();

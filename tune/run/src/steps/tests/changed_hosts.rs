@@ -21,7 +21,7 @@ fn queues_come_first_or_are_told() {
     let Some(host) = Host::captured("epyc-7f32-stock") else { return };
     let start = host.tree();
     let plan = HostWithRole::of(host.snapshot(), Profile::Trading).plan();
-    let queues = plan.changes.iter().position(|change| change.target.kind().part() == Part::Queues);
+    let queues = plan.changes.iter().position(|change| change.target.kind().facts().part == Part::Queues);
     let queues = queues.expect("the captured card has more queues than housekeeping CPUs");
     let early = apply(&host, &plan, Part::RunTime);
     let [left] = &early.left[..] else { panic!("{:?}", early.left) };
