@@ -24,7 +24,7 @@ _Type: TypeAlias = Literal["limit", "market", "ioc"]
 _Event: TypeAlias = Union[Record, Lost, Timer, Command, Begin]
 
 __all__ = [
-    "Answer", "Begin", "BusyError", "Command", "Damage", "Fenced", "Forked", "JoinError", "Journal",
+    "Answer", "Batches", "Begin", "BusyError", "Command", "Damage", "Fenced", "Forked", "JoinError", "Journal",
     "JournalError", "Lost", "LowlatError", "MasterGone", "NoCredit", "Node", "OpenOrder", "Order",
     "PRICE_SCALE", "PublishError", "Quote", "Record", "Refused", "Timer", "__version__", "_record", "join",
     "join_node", "now_ns", "socket_of",
@@ -497,5 +497,27 @@ class Journal:
     @property
     def streams(self) -> list[str]:
         """Names of all streams of the recording, selected or not."""
+    @property
+    def realtime_offset_ns(self) -> Optional[int]:
+        """What to add to a record's times for the time of day, ns since 1970 in UTC; None if the recording has no clock."""
+    def batches(self, kind: Optional[Literal["quote", "order", "answer"]] = None) -> Batches:
+        """Returns the selected records in columns, from the first one on, whatever was iterated.
+
+        With a kind, only its records, with the columns of their payloads; without one all records, with payloads as
+        bytes. Raises ValueError.
+        """
     def __iter__(self) -> Journal: ...
     def __next__(self) -> Union[Record, Lost, Damage]: ...
+
+@final
+class Batches:
+    """Records of a recording in columns, for pyarrow, pandas, polars, duckdb and whatever else takes Arrow streams.
+
+    Each use reads the recording again. Columns and units are those of `lowlat journal export` as Parquet.
+    """
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> object:
+        """A stream of record batches by Arrow's C interface. A requested schema is ignored."""
+    @property
+    def missing(self) -> list[Union[Lost, Damage]]:
+        """Lost and Damage in place of records in the last use so far; the first 10,000."""

@@ -320,6 +320,12 @@ impl Outcome {
             Self::Accepted | Self::Filled | Self::Cancelled | Self::Replaced => None,
         }
     }
+
+    /// The outcome with its reason, if any, as in exports: "rejected: bad price".
+    pub fn text(self) -> String {
+        let reason = self.reason().map(|reason| format!(": {}", reason.words()));
+        format!("{}{}", self.word(), reason.unwrap_or_default())
+    }
 }
 
 type Words = [u64; PAYLOAD_BYTES / 8];

@@ -1,6 +1,7 @@
 //! Recordings.
 
 use crate::{
+    batches::Batches,
     errors::{BusyError, JournalError},
     events::{Lost, Names, PendingEvent, Record},
     exit,
@@ -11,7 +12,7 @@ use self_cell::self_cell;
 use std::{
     collections::VecDeque,
     path::{Path, PathBuf},
-    sync::{Mutex, MutexGuard},
+    sync::{Arc, Mutex, MutexGuard},
 };
 
 /// Number of events read per batch.
@@ -19,7 +20,7 @@ const EVENTS: usize = 256;
 
 self_cell!(
     struct Reading {
-        owner: Recording,
+        owner: Arc<Recording>,
         #[not_covariant]
         dependent: Merge,
     }
@@ -35,6 +36,9 @@ pub struct Journal {
     /// Names of all streams of the recording, selected or not.
     #[pyo3(get)]
     streams: Vec<String>,
+    recording: Arc<Recording>,
+    chosen: Vec<u32>,
+    from_ns: Option<u64>,
     inner: Mutex<JournalState>,
 }
 
@@ -55,6 +59,19 @@ impl Journal {
     #[expect(clippy::needless_pass_by_value, reason = "as it comes from Python")]
     fn new(folder: PathBuf, streams: &str, from_ns: Option<u64>) -> PyResult<Self> {
         Self::open(&folder, streams, from_ns).map_err(|error| JournalError::new_err(error.to_string()))
+    }
+
+    /// What to add to a record's times for the time of day, ns since 1970 in UTC; None if the recording has no clock.
+    #[getter]
+    fn realtime_offset_ns(&self) -> Option<i128> {
+        self.recording.realtime_offset_ns()
+    }
+
+    /// The selected records in columns, from the first one on, whatever was iterated. `kind` is "quote", "order" or
+    /// "answer", with columns of its payload; None selects all records, with their payloads as bytes.
+    #[pyo3(signature = (kind = None))]
+    fn batches(&self, kind: Option<String>) -> PyResult<Batches> {
+        Batches::new(Arc::clone(&self.recording), self.chosen.clone(), self.from_ns, kind)
     }
 
     fn __iter__(slf: Py<Self>) -> Py<Self> {
@@ -78,16 +95,16 @@ impl Journal {
 
 impl Journal {
     fn open(folder: &Path, pattern: &str, from_ns: Option<u64>) -> Result<Self, OpenError> {
-        let recording = Recording::open(folder)?;
+        let recording = Arc::new(Recording::open(folder)?);
         let chosen = recording.choose(&[pattern])?;
         let streams = recording.streams().iter().map(|stream| stream.name.clone()).collect();
-        let mut reading = Reading::new(recording, |recording| Merge::new(recording, &chosen));
+        let mut reading = Reading::new(Arc::clone(&recording), |recording| Merge::new(recording, &chosen));
         if let Some(from_ns) = from_ns {
             reading.with_dependent_mut(|_, merge| merge.seek_time(from_ns));
         }
         let (names, payload, events) = (Names::default(), Vec::new(), VecDeque::with_capacity(EVENTS));
         let inner = Mutex::new(JournalState { reading, names, payload, events, is_over: false });
-        Ok(Self { folder: folder.to_owned(), streams, inner })
+        Ok(Self { folder: folder.to_owned(), streams, recording, chosen, from_ns, inner })
     }
 
     fn lock(&self) -> PyResult<MutexGuard<'_, JournalState>> {
@@ -121,7 +138,7 @@ impl JournalState {
         }
     }
 
-    fn name(&mut self, stream: u32) -> std::sync::Arc<str> {
+    fn name(&mut self, stream: u32) -> Arc<str> {
         let streams = self.reading.borrow_owner().streams();
         let entry = usize::try_from(stream).ok().and_then(|at| streams.get(at));
         self.names.get(entry.map_or("", |entry| entry.name.as_str()))

@@ -4,6 +4,7 @@
 //! functions release the interpreter lock, and check for Ctrl-C every 100 ms.
 
 mod arguments;
+mod batches;
 mod errors;
 mod events;
 mod exit;
@@ -47,6 +48,7 @@ fn lowlat(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(node::join::join_node, module)?)?;
     node::add(module)?;
     module.add_class::<journal::Journal>()?;
+    module.add_class::<batches::Batches>()?;
     module.add_class::<ledger::OpenOrder>()?;
     events::add(module)?;
     errors::add(module)?;

@@ -7,11 +7,16 @@ mod master_thread;
 #[allow(dead_code, reason = "other tests use the rest")]
 mod threads;
 
-use lowlat_ipc::{region::Region as _, stream::Stamp};
+use lowlat_ipc::{
+    region::Region as _,
+    stream::{self, Stamp},
+};
+use lowlat_journal::record::Recorder;
 use lowlat_node::{
     Counters, Event, Keys, STRATEGIES_MAX, Wait,
     control::WithoutMaster,
     ledger::{AREA, Ledger, words::CHANGES},
+    records::{Answer, Order, Origin, Outcome, Quote, Reject, SCHEMA, Side},
 };
 use lowlat_trade::{
     master::Happened,
@@ -153,6 +158,44 @@ fn the_stub_is_what_the_module_is() {
     }
     let output = run(&["-m", "mypy.stubtest", "lowlat"]);
     assert!(output.status.success(), "{}", words(&output));
+}
+
+/// A recording of a quote, its order and the order's answer per round, of which every tenth is missing.
+fn record_rounds(folder: &Path, rounds: u64) {
+    let mut recorder = Recorder::open(folder, lowlat_journal::record::Options::default()).unwrap();
+    let streams = ["md", "orders.a", "td"].map(|name| recorder.add_stream(name, 0, "", Some(0)).unwrap());
+    for round in (0..rounds).filter(|round| round % 10 != 9) {
+        let price = i64::try_from(round).unwrap() - 5;
+        let origin = Origin { packet_ns: round % 2, sequence: round, read_after_ns: 0 };
+        let quote = Quote { bid: price, ask: price + 1, bid_size: 7, origin, ..Quote::default() };
+        let order = Order { number: round, price, quantity: 3, side: Side::Sell, ..Order::default() };
+        let outcome = if round % 3 == 0 { Outcome::Rejected(Reject::OverLimit) } else { Outcome::Filled };
+        let (side, received_ns) = (Side::Sell, 1000 * round);
+        let answer =
+            Answer { order_number: round, outcome, received_ns, price, quantity: 3, instrument: 4, side };
+        let payloads = [quote.encode(), order.encode(), answer.encode()];
+        for ((stream, kind), payload) in streams.iter().zip(1..).zip(payloads) {
+            let generated = 1000 * round + u64::from(kind);
+            let stamp = Stamp { kind, schema: SCHEMA, instrument: 4, generated, ..Stamp::default() };
+            let record = stream::Record { position: 128 * round, sequence: round, stamp };
+            recorder.record(*stream, 1, &record, &payload).unwrap();
+        }
+    }
+    recorder.stop().unwrap();
+}
+
+/// By the libraries that the Python has.
+#[test]
+fn batches_are_taken_by_what_reads_arrow() {
+    let test = "batches_are_taken_by_what_reads_arrow";
+    let Some(python) = Python::find(test) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    record_rounds(folder.path(), 50_000);
+    let output = python.command("tests/batches.py").arg(folder.path()).arg("50000").output().unwrap();
+    assert!(output.status.success(), "{}", words(&output));
+    for missing in String::from_utf8(output.stdout).unwrap().lines() {
+        eprintln!("skipped: {test}: no {missing}: pip install {missing}, and name its Python in PYTHON");
+    }
 }
 
 /// Runs a strategy against a pipeline, and returns its final output.

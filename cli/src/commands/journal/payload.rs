@@ -4,7 +4,7 @@ use lowlat_journal::{
     export::{Cell, ColumnKind, ExportColumn, PayloadDecoder, decimal, hex_of, instant},
     read::Record,
 };
-use lowlat_node::records::{Answer, Order, Origin, Outcome, Quote, SCHEMA, kind};
+use lowlat_node::records::{Answer, Order, Origin, Quote, SCHEMA, kind};
 
 /// Decodes quotes, orders and answers of the pipeline, by kind and schema.
 #[derive(Debug, Clone, Default)]
@@ -144,18 +144,13 @@ fn answer_fields(answer: &Answer) -> Fields {
         ("side", word(answer.side.word())),
         ("price", Cell::TenThousandths(answer.price)),
         ("quantity", Cell::Unsigned(answer.quantity.into())),
-        ("outcome", outcome(answer.outcome)),
+        ("outcome", Cell::Text(answer.outcome.text())),
         ("order_instrument", Cell::Unsigned(answer.instrument.into())),
     ]
 }
 
 fn word(text: &str) -> Cell {
     Cell::Text(text.to_owned())
-}
-
-fn outcome(outcome: Outcome) -> Cell {
-    let reason = outcome.reason().map(|reason| format!(": {}", reason.words()));
-    Cell::Text(format!("{}{}", outcome.word(), reason.unwrap_or_default()))
 }
 
 /// Names and values of a payload's fields, or its bytes if it cannot be decoded.

@@ -21,7 +21,7 @@ struct Source<'r> {
 pub struct Merge<'r> {
     sources: Vec<Source<'r>>,
     heap: BinaryHeap<Reverse<(u64, u32, u64, usize)>>,
-    /// The source whose next record must be read.
+    /// The source whose next record must be read: the top of the heap, until it has one.
     refill: Option<usize>,
     started: usize,
 }
@@ -63,7 +63,7 @@ impl<'r> Merge<'r> {
                 return told;
             }
         }
-        let Some(Reverse((.., at))) = self.heap.pop() else { return JournalRead::Ended };
+        let Some(Reverse((.., at))) = self.heap.peek().copied() else { return JournalRead::Ended };
         self.refill = Some(at);
         let Some(source) = self.sources.get_mut(at) else { return JournalRead::Ended };
         let Some(record) = source.next.take() else { return JournalRead::Ended };
@@ -80,16 +80,25 @@ impl<'r> Merge<'r> {
     fn fill(&mut self, at: usize) -> Option<JournalRead> {
         let source = self.sources.get_mut(at)?;
         let read = source.reader.next(&mut source.payload);
-        if let JournalRead::Record(record) = &read {
-            let key = (record.record.stamp.generated, record.stream, record.record.sequence, at);
-            source.next = Some(*record);
-            self.heap.push(Reverse(key));
+        let is_top = self.refill.is_some();
+        match &read {
+            JournalRead::Record(record) => {
+                let key = Reverse((record.record.stamp.generated, record.stream, record.record.sequence, at));
+                source.next = Some(*record);
+                if !is_top {
+                    self.heap.push(key);
+                } else if let Some(mut top) = self.heap.peek_mut() {
+                    *top = key;
+                }
+            }
+            JournalRead::Ended | JournalRead::Nothing if is_top => drop(self.heap.pop()),
+            JournalRead::Ended | JournalRead::Nothing => {}
+            JournalRead::Gap(_) | JournalRead::Damaged(_) => return Some(read),
         }
-        let is_filled = matches!(read, JournalRead::Record(_) | JournalRead::Ended | JournalRead::Nothing);
         // What is not read again is read for the first time.
-        if is_filled && self.refill.take().is_none() {
+        if self.refill.take().is_none() {
             self.started += 1;
         }
-        (!is_filled).then_some(read)
+        None
     }
 }

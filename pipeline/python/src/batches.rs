@@ -1,0 +1,373 @@
+//! Records of a recording as Arrow record batches, which pyarrow, pandas, polars and duckdb use without a copy.
+
+use crate::events::{Damage, Lost};
+use arrow_array::{
+    ArrayRef, ArrowPrimitiveType, BinaryArray, DictionaryArray, Float64Array, Int32Array, PrimitiveArray,
+    RecordBatch, RecordBatchReader, StringArray, TimestampNanosecondArray,
+    ffi_stream::FFI_ArrowArrayStream,
+    types::{UInt16Type, UInt32Type, UInt64Type},
+};
+use arrow_buffer::{NullBuffer, OffsetBuffer};
+use arrow_schema::{ArrowError, SchemaRef};
+use lowlat_journal::read::{Gap, JournalRead, Merge, Record, Recording};
+use lowlat_node::records::{Answer, Order, Origin, Outcome, Quote, SCHEMA, kind};
+use pyo3::{IntoPyObjectExt, exceptions::PyValueError, prelude::*, types::PyCapsule};
+use self_cell::self_cell;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Rows of a batch: columns are made of them while they are in a CPU's cache.
+const ROWS: usize = 16 << 10;
+/// Payload bytes that end a batch early. With the longest payload, offsets still fit into 31 bits.
+const PAYLOADS_BYTES: usize = 32 << 20;
+/// Largest number of events in `missing`.
+const MISSING_MAX: usize = 10_000;
+
+/// Decoded payloads of the rows of a batch.
+enum Payloads {
+    Quotes(Vec<Quote>),
+    Orders(Vec<Order>),
+    Answers(Vec<Answer>),
+    Bytes { ends: Vec<i32>, bytes: Vec<u8> },
+}
+
+impl Payloads {
+    /// Without rows; for a record's kind by its name, or for all kinds.
+    fn of(kind: Option<&str>) -> PyResult<Self> {
+        Ok(match kind {
+            Some("quote") => Self::Quotes(Vec::new()),
+            Some("order") => Self::Orders(Vec::new()),
+            Some("answer") => Self::Answers(Vec::new()),
+            None => Self::Bytes { ends: vec![0], bytes: Vec::new() },
+            Some(other) => {
+                let text = format!("kind {other:?}: expected \"quote\", \"order\", \"answer\" or None");
+                return Err(PyValueError::new_err(text));
+            }
+        })
+    }
+
+    /// Adds the payload of a record; returns false if it is of another kind.
+    fn push(&mut self, record: &Record, payload: &[u8]) -> bool {
+        fn add<T, E>(rows: &mut Vec<T>, is_kind: bool, decoded: impl FnOnce() -> Result<T, E>) -> bool {
+            let row = if is_kind { decoded().ok() } else { None };
+            let is_added = row.is_some();
+            rows.extend(row);
+            is_added
+        }
+        let stamp = &record.record.stamp;
+        let is = |kind| stamp.kind == kind && stamp.schema == SCHEMA;
+        match self {
+            Self::Quotes(rows) => add(rows, is(kind::QUOTE), || Quote::decode(payload)),
+            Self::Orders(rows) => add(rows, is(kind::ORDER), || Order::decode(payload)),
+            Self::Answers(rows) => add(rows, is(kind::ANSWER), || Answer::decode(payload)),
+            Self::Bytes { ends, bytes } => {
+                bytes.extend_from_slice(payload);
+                ends.push(i32::try_from(bytes.len()).unwrap_or(i32::MAX));
+                true
+            }
+        }
+    }
+
+    fn is_full(&self) -> bool {
+        matches!(self, Self::Bytes { bytes, .. } if bytes.len() >= PAYLOADS_BYTES)
+    }
+
+    /// Their columns; no rows are left.
+    fn take_columns(&mut self) -> Vec<Column> {
+        match self {
+            Self::Quotes(rows) => take(rows, quote_columns),
+            Self::Orders(rows) => take(rows, order_columns),
+            Self::Answers(rows) => take(rows, answer_columns),
+            Self::Bytes { ends, bytes } => {
+                let ends = OffsetBuffer::new(std::mem::replace(ends, vec![0]).into());
+                vec![("payload", Arc::new(BinaryArray::new(ends, std::mem::take(bytes).into(), None)), false)]
+            }
+        }
+    }
+}
+
+/// Name, values, and whether some may be null.
+type Column = (&'static str, ArrayRef, bool);
+
+fn take<T>(rows: &mut Vec<T>, columns: fn(&[T]) -> Vec<Column>) -> Vec<Column> {
+    let made = columns(rows);
+    rows.clear();
+    made
+}
+
+fn whole<P: ArrowPrimitiveType, T>(
+    name: &'static str,
+    rows: &[T],
+    value: impl Fn(&T) -> P::Native,
+) -> Column {
+    let values: Vec<P::Native> = rows.iter().map(value).collect();
+    (name, Arc::new(PrimitiveArray::<P>::new(values.into(), None)), false)
+}
+
+fn u64s<T>(name: &'static str, rows: &[T], value: impl Fn(&T) -> u64) -> Column {
+    whole::<UInt64Type, T>(name, rows, value)
+}
+
+fn u32s<T>(name: &'static str, rows: &[T], value: impl Fn(&T) -> u32) -> Column {
+    whole::<UInt32Type, T>(name, rows, value)
+}
+
+/// Numbers of which 0 stands for none.
+fn known<T>(name: &'static str, rows: &[T], value: impl Fn(&T) -> u64) -> Column {
+    let values: Vec<u64> = rows.iter().map(value).collect();
+    let nulls = NullBuffer::from_iter(values.iter().map(|value| *value > 0));
+    (name, Arc::new(PrimitiveArray::<UInt64Type>::new(values.into(), Some(nulls))), true)
+}
+
+/// Ten-thousandths as a floating-point number of the instrument's currency.
+fn prices<T>(name: &'static str, rows: &[T], value: impl Fn(&T) -> i64) -> Column {
+    let values: Vec<f64> = rows.iter().map(|row| value(row) as f64 / 1e4).collect();
+    (name, Arc::new(Float64Array::from(values)), false)
+}
+
+/// Texts, each once, and per row its place among them.
+fn words<T, K: PartialEq + Copy>(
+    name: &'static str,
+    rows: &[T],
+    key: impl Fn(&T) -> K,
+    word: impl Fn(K) -> String,
+) -> Column {
+    let mut seen: Vec<K> = Vec::new();
+    let place = |row: &T| {
+        let key = key(row);
+        let at = seen.iter().position(|seen| *seen == key).unwrap_or_else(|| {
+            seen.push(key);
+            seen.len() - 1
+        });
+        i32::try_from(at).unwrap_or(i32::MAX)
+    };
+    let places: Int32Array = rows.iter().map(place).collect::<Vec<_>>().into();
+    let words: StringArray = seen.into_iter().map(|key| Some(word(key))).collect();
+    (name, Arc::new(DictionaryArray::new(places, Arc::new(words))), false)
+}
+
+fn record_columns(rows: &[Record], recording: &Recording) -> Vec<Column> {
+    let name = |stream: u32| {
+        let entry = usize::try_from(stream).ok().and_then(|at| recording.streams().get(at));
+        entry.map_or_else(String::new, |entry| entry.name.clone())
+    };
+    vec![
+        words("stream", rows, |row| row.stream, name),
+        u64s("epoch", rows, |row| row.epoch),
+        u64s("position_bytes", rows, |row| row.record.position),
+        u64s("sequence", rows, |row| row.record.sequence),
+        whole::<UInt16Type, _>("kind", rows, |row| row.record.stamp.kind),
+        whole::<UInt16Type, _>("schema", rows, |row| row.record.stamp.schema),
+        u32s("instrument", rows, |row| row.record.stamp.instrument),
+        u32s("source", rows, |row| row.record.stamp.source),
+        u64s("generated_ns", rows, |row| row.record.stamp.generated),
+        wall_times("generated_at", rows, recording.realtime_offset_ns()),
+        u64s("trigger_ns", rows, |row| row.record.stamp.trigger),
+        u64s("cause_sequence", rows, |row| row.record.stamp.cause),
+    ]
+}
+
+/// Times of day in UTC; null without a clock.
+fn wall_times(name: &'static str, rows: &[Record], offset_ns: Option<i128>) -> Column {
+    let offset = offset_ns.and_then(|offset| i64::try_from(offset).ok());
+    let time = |row: &Record| row.record.stamp.generated.checked_add_signed(offset?)?.try_into().ok();
+    let times: TimestampNanosecondArray = rows.iter().map(time).collect();
+    (name, Arc::new(times.with_timezone("UTC")), true)
+}
+
+fn quote_columns(rows: &[Quote]) -> Vec<Column> {
+    let columns = vec![
+        u64s("scheduled_ns", rows, |row| row.scheduled_ns),
+        prices("bid", rows, |row| row.bid),
+        prices("ask", rows, |row| row.ask),
+        prices("last", rows, |row| row.last),
+        u32s("bid_size", rows, |row| row.bid_size),
+        u32s("ask_size", rows, |row| row.ask_size),
+    ];
+    [columns, origin_columns(rows, |row| row.origin)].concat()
+}
+
+fn order_columns(rows: &[Order]) -> Vec<Column> {
+    let columns = vec![
+        u64s("scheduled_ns", rows, |row| row.scheduled_ns),
+        u64s("received_ns", rows, |row| row.received_ns),
+        u64s("order_number", rows, |row| row.number),
+        words("side", rows, |row| row.side, |side| side.word().to_owned()),
+        prices("price", rows, |row| row.price),
+        u32s("quantity", rows, |row| row.quantity),
+        words("action", rows, |row| row.action, |action| action.word().to_owned()),
+        words("order_type", rows, |row| row.order_type, |order_type| order_type.word().to_owned()),
+    ];
+    [columns, origin_columns(rows, |row| row.origin)].concat()
+}
+
+fn answer_columns(rows: &[Answer]) -> Vec<Column> {
+    vec![
+        u64s("received_ns", rows, |row| row.received_ns),
+        u64s("order_number", rows, |row| row.order_number),
+        words("side", rows, |row| row.side, |side| side.word().to_owned()),
+        prices("price", rows, |row| row.price),
+        u32s("quantity", rows, |row| row.quantity),
+        words("outcome", rows, |row| row.outcome, Outcome::text),
+        u32s("order_instrument", rows, |row| row.instrument),
+    ]
+}
+
+fn origin_columns<T>(rows: &[T], origin: impl Fn(&T) -> Origin) -> Vec<Column> {
+    vec![
+        known("packet_ns", rows, |row| origin(row).packet_ns),
+        known("feed_sequence", rows, |row| origin(row).sequence),
+    ]
+}
+
+self_cell!(
+    struct Reading {
+        owner: Arc<Recording>,
+        #[not_covariant]
+        dependent: Merge,
+    }
+);
+
+/// What is missing among the records read so far.
+#[derive(Default)]
+struct Missing(Mutex<Vec<JournalRead>>);
+
+impl Missing {
+    fn lock(&self) -> MutexGuard<'_, Vec<JournalRead>> {
+        // A panic elsewhere leaves the list consistent.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Reads batch after batch.
+struct BatchReader {
+    reading: Reading,
+    payload: Vec<u8>,
+    rows: Vec<Record>,
+    payloads: Payloads,
+    missing: Arc<Missing>,
+    schema: SchemaRef,
+}
+
+impl BatchReader {
+    fn new(reading: Reading, mut payloads: Payloads, missing: Arc<Missing>) -> Result<Self, ArrowError> {
+        let schema = batch(&mut Vec::new(), &mut payloads, reading.borrow_owner())?.schema();
+        Ok(Self { reading, payload: Vec::new(), rows: Vec::with_capacity(ROWS), payloads, missing, schema })
+    }
+}
+
+/// The batch of these rows, of which none are left.
+fn batch(
+    rows: &mut Vec<Record>,
+    payloads: &mut Payloads,
+    recording: &Recording,
+) -> Result<RecordBatch, ArrowError> {
+    let columns = record_columns(rows, recording).into_iter().chain(payloads.take_columns());
+    rows.clear();
+    RecordBatch::try_from_iter_with_nullable(columns)
+}
+
+impl Iterator for BatchReader {
+    type Item = Result<RecordBatch, ArrowError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let Self { reading, payload, rows, payloads, missing, .. } = self;
+        reading.with_dependent_mut(|recording, merge| {
+            while rows.len() < ROWS && !payloads.is_full() {
+                match merge.next(payload) {
+                    JournalRead::Record(record) => {
+                        if payloads.push(&record, payload) {
+                            rows.push(record);
+                        }
+                    }
+                    JournalRead::Nothing | JournalRead::Ended => break,
+                    read => {
+                        let mut missing = missing.lock();
+                        if missing.len() < MISSING_MAX {
+                            missing.push(read);
+                        }
+                    }
+                }
+            }
+            (!rows.is_empty()).then(|| batch(rows, payloads, recording))
+        })
+    }
+}
+
+impl RecordBatchReader for BatchReader {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+}
+
+/// Records of a recording in columns, for pyarrow, pandas, polars, duckdb and whatever else takes Arrow streams. Each
+/// use reads the recording again.
+#[pyclass(frozen, module = "lowlat")]
+pub struct Batches {
+    recording: Arc<Recording>,
+    streams: Vec<u32>,
+    from_ns: Option<u64>,
+    kind: Option<String>,
+    /// Of the last use.
+    missing: Mutex<Arc<Missing>>,
+}
+
+impl Batches {
+    pub fn new(
+        recording: Arc<Recording>,
+        streams: Vec<u32>,
+        from_ns: Option<u64>,
+        kind: Option<String>,
+    ) -> PyResult<Self> {
+        Payloads::of(kind.as_deref())?;
+        Ok(Self { recording, streams, from_ns, kind, missing: Mutex::default() })
+    }
+
+    fn last(&self) -> MutexGuard<'_, Arc<Missing>> {
+        self.missing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[pymethods]
+impl Batches {
+    /// A stream of record batches by Arrow's C interface. A requested schema is ignored.
+    #[pyo3(signature = (requested_schema = None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        // The interface asks for best effort, and the columns are what they are.
+        let _ = requested_schema;
+        let mut reading =
+            Reading::new(Arc::clone(&self.recording), |recording| Merge::new(recording, &self.streams));
+        if let Some(from_ns) = self.from_ns {
+            reading.with_dependent_mut(|_, merge| merge.seek_time(from_ns));
+        }
+        let missing = Arc::<Missing>::default();
+        *self.last() = Arc::clone(&missing);
+        let reader = BatchReader::new(reading, Payloads::of(self.kind.as_deref())?, missing)
+            .map_err(|error| PyValueError::new_err(error.to_string()))?;
+        PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(Box::new(reader)), c"arrow_array_stream")
+    }
+
+    /// Lost and Damage in place of records in the last use so far; the first 10,000.
+    #[getter]
+    fn missing(&self, py: Python<'_>) -> PyResult<Vec<Py<PyAny>>> {
+        let missing = Arc::clone(&self.last());
+        let event = |read: &JournalRead| match read {
+            JournalRead::Gap(gap) => Some(self.lost(gap).into_py_any(py)),
+            JournalRead::Damaged(damage) => Some(Damage { text: damage.to_string() }.into_py_any(py)),
+            _ => None,
+        };
+        let found = missing.lock();
+        found.iter().filter_map(event).collect()
+    }
+}
+
+impl Batches {
+    fn lost(&self, gap: &Gap) -> Lost {
+        let entry = usize::try_from(gap.stream).ok().and_then(|at| self.recording.streams().get(at));
+        let stream = entry.map_or("", |entry| entry.name.as_str()).into();
+        Lost { stream, count: gap.count(), why: Some(gap.why().to_owned()) }
+    }
+}
