@@ -27,7 +27,7 @@ pub struct Replayed {
     pub records: u64,
     /// Number of records missing from the recording.
     pub lost: u64,
-    /// Missing records that were published while no recorder ran.
+    /// Missing records that were published while no recorder ran, or deleted with the oldest files.
     pub missed: u64,
     /// Damaged places and missing files.
     pub damages: u64,
@@ -42,7 +42,7 @@ pub struct Replayed {
 }
 
 impl Replayed {
-    /// Returns true if nothing is damaged, and no record is missing that was published while a recorder ran.
+    /// Returns true if nothing is damaged, and no record is missing that was published while a recorder ran and not deleted.
     pub fn is_complete(&self) -> bool {
         self.damages == 0 && self.lost == self.missed
     }

@@ -137,6 +137,9 @@ pub struct PipelineOptions {
     pub start_interval_ms: u32,
     /// Folder of the recording; `None`: nothing is recorded.
     pub recording: Option<String>,
+    /// Further arguments of its recorder.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub recorder_arguments: Vec<String>,
     /// The CPU from which md's subscribers are woken; none: md wakes them itself.
     pub wake_core: Option<u32>,
     #[serde(default)]

@@ -36,7 +36,7 @@ const NAMED_MAX: usize = 10;
 #[derive(Debug, Clone, Default, Serialize)]
 struct Side {
     lost: u64,
-    /// Lost records that were published while no recorder ran.
+    /// Lost records that were published while no recorder ran, or deleted with the oldest files.
     missed: u64,
     damages: u64,
     undecoded: u64,

@@ -5,7 +5,7 @@ mod diff;
 mod export;
 mod ls;
 mod payload;
-mod record;
+pub mod record;
 mod replay;
 pub mod runs;
 mod select;

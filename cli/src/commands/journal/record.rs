@@ -2,18 +2,19 @@
 
 use super::{payload, runs};
 use crate::{
-    arguments::{duration, word},
+    arguments::{duration, duration_within, word},
     exit::Exit,
     output,
     progress::Progress,
     signals,
 };
+use anyhow::bail;
 use clap::Args;
 use lowlat_ipc::{
     region::Memfd,
     stream::{Reader, Segment},
 };
-use lowlat_journal::record::{Follower, Options, Recorder, Source, SyncPolicy, WriteMethod};
+use lowlat_journal::record::{Follower, Keep, Options, Recorder, Source, SyncPolicy, WriteMethod};
 use lowlat_node::{Event, Join, Keys, Node, NodeEnded, Overrun, Reads};
 use lowlat_pipeline_report::JournalRecorded;
 use std::{
@@ -55,9 +56,8 @@ pub struct Record {
     /// typical records per second]
     #[arg(long, value_name = "MIB", default_value_t = 64, value_parser = clap::value_parser!(u64).range(1..=1024))]
     buffer_mib: u64,
-    /// Size of a data file, MiB; reserved when the file is created
-    #[arg(long, value_name = "MIB", default_value_t = 1024, value_parser = clap::value_parser!(u64).range(1..=65_536))]
-    file_mib: u64,
+    #[command(flatten)]
+    files: DataFileArgs,
     /// Stop after this time: 10s, 5m [default: when the pipeline ends, or on Ctrl-C]
     #[arg(long, value_name = "TIME", value_parser = duration, allow_hyphen_values = true)]
     duration: Option<Duration>,
@@ -67,6 +67,60 @@ pub struct Record {
     /// Print a summary as JSON
     #[arg(long)]
     json: bool,
+}
+
+/// Files of a recording.
+#[derive(Debug, Default, Args)]
+pub struct DataFileArgs {
+    /// Size of a data file of the recording, MiB; reserved when the file is created [default: 1024]
+    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..=65_536))]
+    file_mib: Option<u64>,
+    /// Begin a new file of the recording with each interval of the time of day in UTC: 1h, 24h
+    #[arg(long, value_name = "TIME", value_parser = interval)]
+    roll: Option<Duration>,
+    /// Delete files whose last record is older than this when a new file begins: 72h
+    #[arg(long, value_name = "TIME", value_parser = interval)]
+    keep_for: Option<Duration>,
+    /// Delete the oldest files so that the recording never takes more than this, MiB; at least two
+    /// files fit
+    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..=(1 << 30)))]
+    keep_mib: Option<u64>,
+}
+
+/// Default size of a data file, MiB.
+const FILE_MIB: u64 = 1024;
+
+fn interval(text: &str) -> Result<Duration, String> {
+    let range = Duration::from_secs(1)..=Duration::from_secs(100 * 366 * 24 * 60 * 60);
+    duration_within(text, range, "1s or longer")
+}
+
+impl DataFileArgs {
+    /// The recorder's options.
+    pub fn options(&self) -> anyhow::Result<Options> {
+        let file = self.file_mib.unwrap_or(FILE_MIB);
+        if let Some(keep) = self.keep_mib.filter(|keep| keep / 2 < file) {
+            bail!(
+                "cannot keep {keep} MiB (--keep-mib) in files of {file} MiB: two files must fit\nhint: name smaller files with --file-mib, or keep {} MiB",
+                2 * file
+            );
+        }
+        let keep = Keep { age_max: self.keep_for, bytes_max: self.keep_mib.map(|mib| mib << 20) };
+        Ok(Options { file_bytes_max: file << 20, roll: self.roll, keep, ..Options::default() })
+    }
+
+    /// The same as arguments of `lowlat journal record`.
+    pub fn words(&self) -> Vec<String> {
+        let time = |time: Option<Duration>| time.map(|time| format!("{}ms", time.as_millis()));
+        let mib = |mib: Option<u64>| mib.map(|mib| mib.to_string());
+        let all = [
+            ("--file-mib", mib(self.file_mib)),
+            ("--roll", time(self.roll)),
+            ("--keep-for", time(self.keep_for)),
+            ("--keep-mib", mib(self.keep_mib)),
+        ];
+        all.into_iter().filter_map(|(name, value)| Some([name.to_owned(), value?])).flatten().collect()
+    }
 }
 
 /// When to sync to the disk, by word.
@@ -92,7 +146,7 @@ pub fn run(arguments: &Record) -> anyhow::Result<Exit> {
     let stop = signals::stop_flag()?;
     let socket = runs::socket(arguments.run.as_deref())?;
     // Before joining the pipeline: a directory that cannot be written costs the pipeline nothing.
-    let opened = Recorder::open(&arguments.out, options(arguments))?;
+    let opened = Recorder::open(&arguments.out, options(arguments)?)?;
     let mut session = Session::join(arguments, &socket, &stop)?;
     let successors = Arc::clone(&session.successors);
     let follower = Follower::new(
@@ -141,15 +195,11 @@ pub fn run(arguments: &Record) -> anyhow::Result<Exit> {
     })
 }
 
-fn options(arguments: &Record) -> Options {
-    let options = Options {
-        file_bytes_max: arguments.file_mib << 20,
-        sync: arguments.sync,
-        writes: arguments.writes,
-        ..Options::default()
-    };
+fn options(arguments: &Record) -> anyhow::Result<Options> {
+    let options = arguments.files.options()?;
+    let options = Options { sync: arguments.sync, writes: arguments.writes, ..options };
     // Bytes that may arrive during a stall.
-    options.riding_out(Duration::from_secs(1), arguments.buffer_mib << 20)
+    Ok(options.riding_out(Duration::from_secs(1), arguments.buffer_mib << 20))
 }
 
 /// This process in the pipeline.

@@ -18,7 +18,7 @@ pub fn missing(lost: u64, missed: u64, damages: u64) -> String {
     let missed = if missed == 0 {
         String::new()
     } else {
-        format!(" ({missed} of them published while no recorder ran)")
+        format!(" ({missed} of them published while no recorder ran, or deleted with the oldest files)")
     };
     format!("missing {lost}{missed}, damaged places {damages}")
 }

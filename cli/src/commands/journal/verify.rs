@@ -10,7 +10,8 @@ pub struct Verify {
     /// Directory of the recording
     #[arg(value_name = "DIR")]
     folder: PathBuf,
-    /// Exit with code 1 also if records were published while no recorder ran
+    /// Exit with code 1 also if records were published while no recorder ran, or deleted with the
+    /// oldest files
     #[arg(long)]
     no_gaps: bool,
     /// Rewrite index files that are missing or damaged

@@ -11,13 +11,13 @@ use super::{
 };
 use crate::{
     arguments::{bytes, duration, time_ns, word},
-    commands::{completions, help, outputs::OutputArgs},
+    commands::{completions, help, journal::record::DataFileArgs, outputs::OutputArgs},
     exit::Exit,
     output, signals,
 };
 use anyhow::{Context, bail, ensure};
 use clap::Args;
-use lowlat_journal::record::{Options, Recorder};
+use lowlat_journal::record::Recorder;
 use lowlat_pipeline::{
     Mode, Pins, PipelineDocument, PipelineOptions, PipelineParameters, PipelineRecord, ProcessRole,
     QuoteOverrun, RecordedTicks, WireRecord,
@@ -119,6 +119,8 @@ pub struct PipelineRunArgs {
     hlog: Option<PathBuf>,
     #[command(flatten)]
     matching: MatchingArguments,
+    #[command(flatten, next_help_heading = "Recording")]
+    files: DataFileArgs,
 }
 
 /// Parses a rate in quotes per second.
@@ -157,7 +159,7 @@ pub fn run(arguments: &PipelineRunArgs) -> anyhow::Result<Exit> {
     let options = options(arguments);
     let (mut runner, facts) = super::runner::with_options(&options, &stop)?;
     check_wake_core(&options, &facts)?;
-    check_beside(&options)?;
+    check_beside(&options, &arguments.files)?;
     let asked = RequestedRun { parameters: &parameters, options: &options, is_forced: arguments.force };
     let mut document = measure(&asked, &facts, &mut runner, &stop)?;
     document.record.findings.extend(load.findings);
@@ -287,6 +289,7 @@ fn options(arguments: &PipelineRunArgs) -> PipelineOptions {
         overrun: arguments.overrun,
         cached_store: arguments.cached.as_deref().map(whole),
         recording: arguments.record.as_deref().map(whole),
+        recorder_arguments: arguments.files.words(),
         wake_core: arguments.wake_core,
         ticks: arguments
             .ticks
@@ -305,9 +308,12 @@ fn options(arguments: &PipelineRunArgs) -> PipelineOptions {
 }
 
 /// Checks now what the recorder and cached would refuse at their start, which would end the run.
-fn check_beside(options: &PipelineOptions) -> anyhow::Result<()> {
+fn check_beside(options: &PipelineOptions, files: &DataFileArgs) -> anyhow::Result<()> {
     if let Some(folder) = &options.recording {
-        Recorder::check_new(Path::new(folder), Options::default())?;
+        Recorder::check_new(Path::new(folder), files.options()?)?;
+    } else if !options.recorder_arguments.is_empty() {
+        let words = options.recorder_arguments.join(" ");
+        bail!("nothing is recorded ({words})\nhint: add --record DIR, or remove these options");
     }
     if let Some(store) = &options.cached_store {
         let path = Path::new(store);

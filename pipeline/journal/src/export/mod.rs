@@ -110,7 +110,7 @@ pub struct Exported {
     pub decoded: u64,
     /// Records missing from the recording.
     pub lost: u64,
-    /// Missing records that were published while no recorder ran.
+    /// Missing records that were published while no recorder ran, or deleted with the oldest files.
     pub missed: u64,
     /// The first gaps, up to a limit.
     pub gaps: Vec<Gap>,
@@ -121,7 +121,7 @@ pub struct Exported {
 }
 
 impl Exported {
-    /// Returns true if nothing is damaged, and no record is missing that was published while a recorder ran.
+    /// Returns true if nothing is damaged, and no record is missing that was published while a recorder ran and not deleted.
     pub fn is_complete(&self) -> bool {
         self.damages == 0 && self.lost == self.missed
     }

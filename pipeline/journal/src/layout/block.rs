@@ -32,6 +32,8 @@ pub enum GapReason {
     NotRecording = 4,
     /// Longer than a recording allows ([`super::PAYLOAD_BYTES_MAX`]).
     TooLong = 5,
+    /// Recorded, and deleted with the oldest files ([`super::start`]). No block has it.
+    Deleted = 6,
 }
 
 impl GapReason {
@@ -56,6 +58,7 @@ impl GapReason {
             Self::BetweenSegments => "lost with their writer",
             Self::NotRecording => "published while no recorder ran",
             Self::TooLong => "longer than a recording allows",
+            Self::Deleted => "deleted with the oldest files",
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The head of a data file.
 
-use super::{FILE_HEAD_BYTES, FILE_MAGIC, VERSION};
+use super::{FILE_HEAD_BYTES, FILE_MAGIC, VERSION, VERSION_MIN, is_read};
 use crate::bytes::{is_zero, put, put_words, u32_at, u64_at};
 use serde::Serialize;
 use thiserror::Error;
@@ -36,7 +36,7 @@ pub enum HeadProblem {
         found: String,
     },
     /// The file has another layout version.
-    #[error("its layout version is {found}, and this lowlat reads {VERSION}")]
+    #[error("its layout version is {found}, and this lowlat reads {VERSION_MIN} to {VERSION}")]
     Version { found: u32 },
     #[error("CRC-32C of the head: found {found:#010x}, expected {expected:#010x}")]
     Check {
@@ -83,7 +83,7 @@ impl FileHead {
         if found != expected {
             return Err(HeadProblem::Check { found, expected });
         }
-        if version != VERSION {
+        if !is_read(version) {
             return Err(HeadProblem::Version { found: version });
         }
         let field = |field, found: u64, expected| Err(HeadProblem::Field { field, found, expected });

@@ -1,6 +1,6 @@
 //! Index of one data file: the heads of all its blocks, so that a search reads no data ([`super`]).
 
-use super::{BLOCK_HEAD_BYTES, BlockHead, VERSION};
+use super::{BLOCK_HEAD_BYTES, BlockHead, VERSION, is_read};
 use crate::bytes::{put, put_words, u32_at, u64_at, wide};
 
 pub const MAGIC: [u8; 8] = *b"LLJINDEX";
@@ -33,7 +33,7 @@ pub fn decode(
     data_bytes: u64,
 ) -> Result<Vec<BlockHead>, String> {
     let no_head = || Err(format!("it has no head of an index of layout {VERSION}"));
-    if bytes.len() < HEAD_BYTES || !bytes.starts_with(&MAGIC) || u32_at(bytes, 8) != VERSION {
+    if bytes.len() < HEAD_BYTES || !bytes.starts_with(&MAGIC) || !is_read(u32_at(bytes, 8)) {
         return no_head();
     }
     let check = u32_at(bytes, 56);

@@ -6,6 +6,7 @@ mod head;
 pub mod index;
 pub mod manifest;
 mod record;
+pub mod start;
 
 pub use block::{BlockHead, BlockKind, END_GOES_ON, GapReason};
 pub use head::{FileHead, HeadProblem};
@@ -15,8 +16,9 @@ pub use record::{body_seed, check_of, decode_record, encode_record};
 pub const FILE_MAGIC: [u8; 8] = *b"LLJOURNL";
 /// First bytes of a block.
 pub const BLOCK_MAGIC: [u8; 8] = *b"LLBLOCK1";
-/// The version of the layout described here.
-pub const VERSION: u32 = 1;
+/// The version of the layout described here, and the oldest one that is read.
+pub const VERSION: u32 = 2;
+const VERSION_MIN: u32 = 1;
 /// Bytes of a file's head: a page.
 pub const FILE_HEAD_BYTES: usize = 4096;
 /// Bytes of a block's head.
@@ -50,6 +52,11 @@ const _: () = {
     assert!(RECORD_HEAD_BYTES == 5 * 8 + 2 * 4 + 2 * 2 + 3 * 4);
     assert!(manifest::BYTES_MAX <= BODY_BYTES_MAX);
 };
+
+/// Returns true if this version is read.
+fn is_read(version: u32) -> bool {
+    (VERSION_MIN..=VERSION).contains(&version)
+}
 
 /// Bytes of a record with this payload in a body.
 pub const fn record_bytes(payload_bytes: usize) -> usize {

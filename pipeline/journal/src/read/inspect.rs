@@ -3,7 +3,7 @@
 //!
 //! A recording is complete if
 //!
-//! * its files are numbered from 1 without a gap, up to the last one that an end or an index refers to;
+//! * its files are numbered from 1, or the first one not deleted on purpose, without a gap, up to the last one that an end or an index refers to;
 //! * each file is a regular file of this recording, with a valid head, and ends with an end block. The last
 //!   file has none while the recording is being written;
 //! * its blocks are numbered from 1 without a gap, over all files, and nothing else is between them;
@@ -41,7 +41,8 @@ pub struct Inspector<'r> {
 impl<'r> Inspector<'r> {
     /// From the first file, including files missing before it.
     pub fn new(recording: &'r Recording) -> Self {
-        Self { recording, at: 0, next_file: 1, next_block: Some(1), goes_on: false, index: None }
+        let (next_file, next_block) = (recording.first_file(), recording.first_block());
+        Self { recording, at: 0, next_file, next_block, goes_on: false, index: None }
     }
 
     /// From the file at this index. Files missing before it are reported only if it is the first.
@@ -70,6 +71,7 @@ impl<'r> Inspector<'r> {
                 self.inspect(&file, &index, recording.is_growing(at), &mut damages);
                 self.index = Some(index);
             }
+            Err(_) if recording.is_deleted(start.number) => self.next_block = None,
             Err(damage) => damages.push(damage),
         }
         Some(damages)

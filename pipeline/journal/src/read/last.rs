@@ -94,6 +94,12 @@ fn of_stream(
             }
         }
     }
+    if let Some(deleted) = recording.deleted(stream).filter(|_| records < count)
+        && is_chosen(time_before(recording, &[stream], 0)..=after, None)
+    {
+        let time = time_before(recording, &[stream], 0);
+        found.push(((time, stream, deleted.from), JournalRead::Gap(deleted), Vec::new()));
+    }
     (found, 0)
 }
 

@@ -9,6 +9,7 @@ mod last;
 mod merge;
 mod recording;
 mod resume;
+mod start;
 mod stream;
 mod tail;
 #[cfg(test)]
@@ -23,6 +24,7 @@ pub use merge::Merge;
 pub(crate) use recording::list;
 pub use recording::{FileStart, OpenError, Recording, fits};
 pub(crate) use resume::{name_next_file, resume};
+pub(crate) use start::delete_before;
 pub use stream::StreamReader;
 pub use tail::TailReader;
 pub use verify::{FileReport, GapTotal, JournalVerification, StreamReport, verify};
@@ -58,16 +60,17 @@ pub struct Gap {
 }
 
 impl Gap {
-    /// Returns true if the recording should contain the records: they were published while a recorder ran.
+    /// Returns true if the recording should contain the records: they were published while a recorder ran, and not
+    /// deleted on purpose.
     pub fn is_loss(&self) -> bool {
-        self.reason != Some(GapReason::NotRecording)
+        !matches!(self.reason, Some(GapReason::NotRecording | GapReason::Deleted))
     }
 
     pub fn count(&self) -> u64 {
         self.to.saturating_sub(self.from)
     }
 
-    /// Records that were published while no recorder ran.
+    /// Records that were published while no recorder ran, or deleted on purpose.
     pub fn missed(&self) -> u64 {
         if self.is_loss() { 0 } else { self.count() }
     }

@@ -1,12 +1,13 @@
 //! A directory of data files as one recording.
 
-use super::{file::DataFile, index::FileIndex};
+use super::{file::DataFile, index::FileIndex, start::start_of};
 use crate::{
     bytes::wide,
     damage::DamagedPlace,
     layout::{
         self, BlockHead, BlockKind, FILE_HEAD_BYTES, FileHead,
         manifest::{self, StreamEntry},
+        start::Start,
     },
     record::FolderLock,
 };
@@ -49,6 +50,8 @@ pub struct Recording {
     last: OnceLock<Arc<FileIndex>>,
     /// The largest number of an index file; 0 if there is none.
     pub(super) last_index: u64,
+    /// `None` if no file was deleted on purpose.
+    pub(super) start: Option<Start>,
     is_live: bool,
 }
 
@@ -77,6 +80,7 @@ impl Recording {
             indexes: Mutex::default(),
             last: OnceLock::new(),
             last_index,
+            start: None,
             is_live,
         };
         let (mut first_damage, mut is_any_open) = (None, false);
@@ -107,6 +111,10 @@ impl Recording {
                 "cannot read any file of the recording: {damage}\nhint: check their permissions, or restore them from a copy"
             )));
         }
+        recording.start = start_of(folder).filter(|start| Some(start.recording) == recording.number);
+        // A deletion that was interrupted leaves some.
+        let first = recording.first_file();
+        recording.files.retain(|file| file.number >= first);
         recording.indexes = Mutex::new(recording.files.iter().map(|_| Weak::new()).collect());
         recording.find_streams();
         Ok(recording)
@@ -170,6 +178,17 @@ impl Recording {
     /// Its data files, lowest number first.
     pub fn files(&self) -> &[FileStart] {
         &self.files
+    }
+
+    /// Number of its first file that was not deleted on purpose.
+    pub(super) fn first_file(&self) -> u64 {
+        self.start.as_ref().map_or(1, |start| start.first_file)
+    }
+
+    /// The expected number of the first block; `None` if unknown.
+    pub(super) fn first_block(&self) -> Option<u64> {
+        let first = self.files.first().filter(|file| file.number == self.first_file());
+        if self.start.is_some() { first?.head.map(|head| head.first_block) } else { Some(1) }
     }
 
     /// Its streams; a stream's number is its index.

@@ -7,7 +7,7 @@ use super::{
 use crate::{
     bytes::narrow,
     damage::{DamagedPlace, Problem},
-    layout::{BlockHead, BlockKind, manifest::StreamEntry},
+    layout::{BlockHead, BlockKind, GapReason, manifest::StreamEntry},
 };
 use std::{collections::VecDeque, sync::Arc};
 
@@ -26,6 +26,8 @@ pub struct StreamReader<'r> {
     /// Damage found but not yet returned.
     found: VecDeque<DamagedPlace>,
     expected: Option<u64>,
+    /// Deleted records to report first.
+    deleted: Option<Gap>,
     /// Records of an earlier time are skipped: the start of the block that a seek found.
     from_time: u64,
 }
@@ -43,6 +45,7 @@ impl<'r> StreamReader<'r> {
             inspector: Some(Inspector::new(recording)),
             found: VecDeque::new(),
             expected: None,
+            deleted: recording.deleted(stream),
             from_time: 0,
         }
     }
@@ -71,9 +74,15 @@ impl<'r> StreamReader<'r> {
         self.expected = None;
         let nth = self.nth;
         let found = self.opened().and_then(|(_, index)| index.block_of(stream, nth));
-        if found.is_none_or(|head| head.generated_min >= generated) {
+        let is_between = found.is_none_or(|head| head.generated_min >= generated);
+        if is_between {
             self.step_back_over_gaps();
         }
+        let nth = self.nth;
+        let here = self.opened().and_then(|(_, index)| Some(index.block_of(stream, nth)?.first_sequence));
+        let here = here.or_else(|| self.last_known());
+        let deleted = self.recording.deleted(stream);
+        self.deleted = deleted.filter(|deleted| is_between && here == Some(deleted.to));
         self.inspect_from(from);
     }
 
@@ -145,10 +154,14 @@ impl<'r> StreamReader<'r> {
             .find_map(|streams| streams.get(narrow(self.stream.into()))?.next());
     }
 
+    /// One past the last recorded sequence, as far as lists of streams show.
+    fn last_known(&self) -> Option<u64> {
+        self.recording.streams().get(narrow(self.stream.into())).and_then(StreamEntry::next)
+    }
+
     /// The last recorded records, if they are missing.
     fn lost_at_the_end(&mut self) -> JournalRead {
-        let last = self.recording.streams().get(narrow(self.stream.into())).and_then(StreamEntry::next);
-        match (self.expected, last) {
+        match (self.expected, self.last_known()) {
             (Some(from), Some(to)) if from < to => {
                 self.expected = Some(to);
                 JournalRead::Gap(Gap { stream: self.stream, from, to, reason: None })
@@ -159,6 +172,9 @@ impl<'r> StreamReader<'r> {
 
     /// The next record, with its payload in `payload`, or what is in its place.
     pub fn next(&mut self, payload: &mut Vec<u8>) -> JournalRead {
+        if let Some(deleted) = self.deleted.take() {
+            return JournalRead::Gap(deleted);
+        }
         loop {
             if let Some(read) = self.next_of_block(payload) {
                 return read;
@@ -223,7 +239,10 @@ impl<'r> StreamReader<'r> {
             if head.first_sequence > expected {
                 self.expected = Some(head.first_sequence);
                 let (stream, to) = (self.stream, head.first_sequence);
-                return Some(JournalRead::Gap(Gap { stream, from: expected, to, reason: None }));
+                let before = self.at.checked_sub(1).and_then(|at| self.recording.files().get(at));
+                let is_deleted = before.is_some_and(|before| self.recording.is_deleted(before.number));
+                let reason = is_deleted.then_some(GapReason::Deleted);
+                return Some(JournalRead::Gap(Gap { stream, from: expected, to, reason }));
             }
         }
         self.nth += 1;

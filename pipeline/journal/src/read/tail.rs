@@ -46,8 +46,8 @@ impl TailReader {
     pub fn from_start(recording: &Recording) -> Self {
         let number = recording.files().first().map_or(1, |file| file.number);
         Self {
-            found: missing(recording.folder(), 1..number).collect(),
-            next_block: Some(1),
+            found: missing(recording.folder(), recording.first_file()..number).collect(),
+            next_block: recording.first_block(),
             ..Self::at(recording, number, wide(FILE_HEAD_BYTES))
         }
     }

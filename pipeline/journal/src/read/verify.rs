@@ -65,7 +65,7 @@ pub struct GapTotal {
     pub gaps: u64,
     /// Records missing in the gaps.
     pub records: u64,
-    /// Missing records that were published while no recorder ran.
+    /// Missing records that were published while no recorder ran, or deleted with the oldest files.
     pub missed: u64,
 }
 
@@ -111,7 +111,8 @@ impl JournalVerification {
         })
     }
 
-    /// Returns true if nothing is damaged, and no record is missing that was published while a recorder ran.
+    /// Returns true if nothing is damaged, and no record is missing that was published while a recorder ran and not
+    /// deleted on purpose.
     pub fn is_complete(&self) -> bool {
         let gaps = self.gap_total();
         self.damage_count == 0 && gaps.records == gaps.missed
@@ -151,6 +152,10 @@ pub fn verify(
         seen: BTreeMap::new(),
         block: Block::default(),
     };
+    (0..)
+        .zip(recording.streams())
+        .filter_map(|(stream, _)| recording.deleted(stream))
+        .for_each(|gap| verifier.lost(gap));
     let total = recording.files().iter().map(|file| file.bytes).sum();
     let (mut done, mut inspector) = (0, Inspector::new(recording));
     for (at, start) in recording.files().iter().enumerate() {

@@ -31,6 +31,7 @@ pub fn run<S: Storage>(
             Err(TryRecvError::Disconnected) => break,
             Err(TryRecvError::Empty) => {
                 files.settle()?;
+                files.roll_if_due()?;
                 match jobs.recv_timeout(IDLE) {
                     Ok(job) => job,
                     Err(RecvTimeoutError::Disconnected) => break,
@@ -49,6 +50,7 @@ pub fn run<S: Storage>(
             WriteJob::End => return files.finish(),
         }
         files.sync_if_due(false)?;
+        files.roll_if_due()?;
     }
     files.cut_short();
     Ok(files.written())

@@ -1,17 +1,18 @@
 //! Writes the files of a recording: whole blocks, one after the other, by a single writer.
 
-use super::{BlockBuffer, Options, RecordError, Storage, StoredFile, SyncPolicy, identity::Identity};
+use super::{BlockBuffer, Keep, Options, RecordError, Storage, StoredFile, SyncPolicy, identity::Identity};
 use crate::{
     bytes::wide,
     layout::{
         self, BLOCK_HEAD_BYTES, BlockHead, BlockKind, FILE_HEAD_BYTES, FileHead, block_bytes,
         manifest::{self, StreamEntry},
     },
+    read::{self, file::DataFile},
 };
 use std::{
     io,
     path::{Path, PathBuf},
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 /// Bytes of an end block, for which space must always remain.
@@ -51,6 +52,8 @@ pub struct Written {
 
 struct OpenFile<F> {
     out: F,
+    /// Time of its creation, ns since 1970.
+    realtime_ns: u64,
     path: PathBuf,
     offset: u64,
     /// The heads of its blocks, for the index.
@@ -59,6 +62,11 @@ struct OpenFile<F> {
 }
 
 impl<F: StoredFile> OpenFile<F> {
+    /// Returns true if it has more than its list of streams.
+    fn has_records(&self) -> bool {
+        self.heads.len() > BLOCK_HEAD_BYTES
+    }
+
     /// End of the last block that the system has completely.
     fn whole_to(&self) -> u64 {
         let Some(written) = self.out.written_to() else { return self.offset };
@@ -185,13 +193,25 @@ impl<S: Storage> Files<S> {
     fn make_room(&mut self, body_bytes: u32) -> Result<(), RecordError> {
         let needed = block_bytes(body_bytes) + END_BYTES;
         let Some(open) = &self.open else { return Err(RecordError::ended(&self.folder)) };
-        let has_records = open.heads.len() > BLOCK_HEAD_BYTES;
-        if !has_records || open.offset + needed <= self.options.file_bytes_max {
+        if !open.has_records() || open.offset + needed <= self.options.file_bytes_max {
             return Ok(());
         }
+        self.next_file()
+    }
+
+    /// Moves to the next file if the present one has records and the next interval has begun.
+    pub fn roll_if_due(&mut self) -> Result<(), RecordError> {
+        let (Some(roll), Some(open)) = (self.options.roll, &self.open) else { return Ok(()) };
+        let interval = |ns: u64| u128::from(ns) / roll.as_nanos().max(1);
+        let (_, now_ns) = self.identity.clock.now_ns();
+        let is_due = open.has_records() && interval(now_ns) != interval(open.realtime_ns);
+        if is_due { self.next_file() } else { Ok(()) }
+    }
+
+    fn next_file(&mut self) -> Result<(), RecordError> {
         // The next file is created before this one ends, so that an end never announces a missing file.
         let (file, block) = (self.place.file + 1, self.place.block + 1);
-        match self.create(file, block) {
+        match self.delete_old().and_then(|()| self.create(file, block)) {
             Ok(next) => {
                 self.end_file(layout::END_GOES_ON)?;
                 self.begin_file(next)
@@ -201,6 +221,33 @@ impl<S: Storage> Files<S> {
                 Err(error)
             }
         }
+    }
+
+    /// Deletes the oldest files that are too old, or too large with all later ones and the next.
+    fn delete_old(&mut self) -> Result<(), RecordError> {
+        let Keep { age_max, bytes_max } = self.options.keep;
+        if age_max.is_none() && bytes_max.is_none() {
+            return Ok(());
+        }
+        let refused = |doing| RecordError::refused(&self.folder, doing);
+        let numbers = read::list(&self.folder).map_err(refused("read directory"))?.data;
+        let (_, now_ns) = self.identity.clock.now_ns();
+        let head = |number| DataFile::open(&self.folder, number).ok().and_then(|file| file.head.ok());
+        let age = |ended: FileHead| Duration::from_nanos(now_ns.saturating_sub(ended.realtime_ns));
+        let mut bytes = self.options.file_bytes_max;
+        let mut first = self.place.file;
+        // From the newest one back. A file ends when the next one is created.
+        for number in numbers.into_iter().rev() {
+            let path = self.folder.join(layout::data_name(number));
+            bytes += std::fs::metadata(path).map_or(0, |metadata| metadata.len());
+            let is_old = age_max.is_some_and(|max| head(number + 1).is_some_and(|next| age(next) > max));
+            if number < self.place.file && (is_old || bytes_max.is_some_and(|max| bytes > max)) {
+                break;
+            }
+            first = number;
+        }
+        read::delete_before(&self.folder, self.identity.recording, first, &self.storage)
+            .map_err(refused("delete old files of"))
     }
 
     /// Creates a file and writes its head.
@@ -227,7 +274,14 @@ impl<S: Storage> Files<S> {
                 .sync_folder(&self.folder)
                 .map_err(RecordError::refused(&self.folder, "sync directory"))?;
         }
-        Ok(OpenFile { out, path, offset: wide(FILE_HEAD_BYTES), heads: Vec::new(), is_dirty: true })
+        Ok(OpenFile {
+            out,
+            realtime_ns,
+            path,
+            offset: wide(FILE_HEAD_BYTES),
+            heads: Vec::new(),
+            is_dirty: true,
+        })
     }
 
     fn begin_file(&mut self, file: OpenFile<S::File>) -> Result<(), RecordError> {

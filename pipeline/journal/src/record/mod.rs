@@ -15,6 +15,8 @@ mod disk;
 mod files;
 mod follow;
 pub mod identity;
+#[cfg(test)]
+mod keep_tests;
 mod recorder;
 mod storage;
 #[cfg(test)]
@@ -66,6 +68,19 @@ pub struct Options {
     pub spare_blocks: usize,
     /// Age at which a partial block is written.
     pub block_age_max: Duration,
+    /// Interval of the time of day, counted from 1970 in UTC, with a new file for each; `None`: files are as large as
+    /// they may be.
+    pub roll: Option<Duration>,
+    pub keep: Keep,
+}
+
+/// Which files stay when a new one begins. The oldest ones are deleted first, and never the one being written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Keep {
+    /// Time after its last record at which a file is deleted.
+    pub age_max: Option<Duration>,
+    /// Largest total of the data files in bytes, with the space reserved for the new one.
+    pub bytes_max: Option<u64>,
 }
 
 /// Smallest and largest size of a block, in bytes.
@@ -80,6 +95,8 @@ impl Default for Options {
             writes: WriteMethod::Direct,
             spare_blocks: 64,
             block_age_max: Duration::from_millis(200),
+            roll: None,
+            keep: Keep::default(),
         }
     }
 }

@@ -41,7 +41,8 @@ pub fn programs(request: &PipelineRequest, program: &Path) -> Vec<Program> {
     if let Some(folder) = &options.recording {
         // First to join and last to be stopped: it reads every record of the run.
         let arguments = ["journal", "record", "--run", MASTER, "--out", folder, "--name", RECORDER];
-        let arguments = arguments.map(str::to_owned).to_vec();
+        let arguments = arguments.map(str::to_owned).into_iter();
+        let arguments = arguments.chain(options.recorder_arguments.iter().cloned()).collect();
         programs.push(Program { arguments, ..one(ProcessRole::Recorder) });
     }
     if options.cached_store.is_some() {
@@ -175,11 +176,12 @@ mod tests {
         let mut request = request(Mode::Parked, None);
         request.parameters.pins.insert(ProcessRole::Recorder, vec![5]);
         request.options.recording = Some("/tmp/monday".to_owned());
+        request.options.recorder_arguments = vec!["--roll".to_owned(), "1h".to_owned()];
         let programs = of(&request);
         assert_eq!((programs[0].name.as_str(), programs[0].cpus.as_slice()), (RECORDER, [5].as_slice()));
         assert_eq!(
             programs[0].arguments.join(" "),
-            "journal record --run {master} --out /tmp/monday --name recorder"
+            "journal record --run {master} --out /tmp/monday --name recorder --roll 1h"
         );
         assert_eq!(programs[1].name, "td");
     }
