@@ -1,6 +1,9 @@
 //! Records of a recording as Arrow record batches, which pyarrow, pandas, polars and duckdb use without a copy.
 
-use crate::events::{Damage, Lost};
+use crate::{
+    events::{Damage, Lost},
+    journal::{Reading, Selection},
+};
 use arrow_array::{
     ArrayRef, ArrowPrimitiveType, BinaryArray, DictionaryArray, Float64Array, Int32Array, PrimitiveArray,
     RecordBatch, RecordBatchReader, StringArray, TimestampNanosecondArray,
@@ -9,10 +12,9 @@ use arrow_array::{
 };
 use arrow_buffer::{NullBuffer, OffsetBuffer};
 use arrow_schema::{ArrowError, SchemaRef};
-use lowlat_journal::read::{Gap, JournalRead, Merge, Record, Recording};
+use lowlat_journal::read::{Gap, JournalRead, Record, Recording};
 use lowlat_node::records::{Answer, Order, Origin, Outcome, Quote, SCHEMA, kind};
 use pyo3::{IntoPyObjectExt, exceptions::PyValueError, prelude::*, types::PyCapsule};
-use self_cell::self_cell;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Rows of a batch: columns are made of them while they are in a CPU's cache.
@@ -67,16 +69,12 @@ impl Payloads {
         }
     }
 
-    fn is_full(&self) -> bool {
-        matches!(self, Self::Bytes { bytes, .. } if bytes.len() >= PAYLOADS_BYTES)
-    }
-
     /// Their columns; no rows are left.
     fn take_columns(&mut self) -> Vec<Column> {
         match self {
-            Self::Quotes(rows) => take(rows, quote_columns),
-            Self::Orders(rows) => take(rows, order_columns),
-            Self::Answers(rows) => take(rows, answer_columns),
+            Self::Quotes(rows) => quote_columns(&std::mem::take(rows)),
+            Self::Orders(rows) => order_columns(&std::mem::take(rows)),
+            Self::Answers(rows) => answer_columns(&std::mem::take(rows)),
             Self::Bytes { ends, bytes } => {
                 let ends = OffsetBuffer::new(std::mem::replace(ends, vec![0]).into());
                 vec![("payload", Arc::new(BinaryArray::new(ends, std::mem::take(bytes).into(), None)), false)]
@@ -88,12 +86,6 @@ impl Payloads {
 /// Name, values, and whether some may be null.
 type Column = (&'static str, ArrayRef, bool);
 
-fn take<T>(rows: &mut Vec<T>, columns: fn(&[T]) -> Vec<Column>) -> Vec<Column> {
-    let made = columns(rows);
-    rows.clear();
-    made
-}
-
 fn whole<P: ArrowPrimitiveType, T>(
     name: &'static str,
     rows: &[T],
@@ -103,18 +95,10 @@ fn whole<P: ArrowPrimitiveType, T>(
     (name, Arc::new(PrimitiveArray::<P>::new(values.into(), None)), false)
 }
 
-fn u64s<T>(name: &'static str, rows: &[T], value: impl Fn(&T) -> u64) -> Column {
-    whole::<UInt64Type, T>(name, rows, value)
-}
-
-fn u32s<T>(name: &'static str, rows: &[T], value: impl Fn(&T) -> u32) -> Column {
-    whole::<UInt32Type, T>(name, rows, value)
-}
-
 /// Numbers of which 0 stands for none.
 fn known<T>(name: &'static str, rows: &[T], value: impl Fn(&T) -> u64) -> Column {
     let values: Vec<u64> = rows.iter().map(value).collect();
-    let nulls = NullBuffer::from_iter(values.iter().map(|value| *value > 0));
+    let nulls: NullBuffer = values.iter().map(|value| *value > 0).collect();
     (name, Arc::new(PrimitiveArray::<UInt64Type>::new(values.into(), Some(nulls))), true)
 }
 
@@ -146,23 +130,19 @@ fn words<T, K: PartialEq + Copy>(
 }
 
 fn record_columns(rows: &[Record], recording: &Recording) -> Vec<Column> {
-    let name = |stream: u32| {
-        let entry = usize::try_from(stream).ok().and_then(|at| recording.streams().get(at));
-        entry.map_or_else(String::new, |entry| entry.name.clone())
-    };
     vec![
-        words("stream", rows, |row| row.stream, name),
-        u64s("epoch", rows, |row| row.epoch),
-        u64s("position_bytes", rows, |row| row.record.position),
-        u64s("sequence", rows, |row| row.record.sequence),
+        words("stream", rows, |row| row.stream, |stream| stream_name(recording, stream).to_owned()),
+        whole::<UInt64Type, _>("epoch", rows, |row| row.epoch),
+        whole::<UInt64Type, _>("position_bytes", rows, |row| row.record.position),
+        whole::<UInt64Type, _>("sequence", rows, |row| row.record.sequence),
         whole::<UInt16Type, _>("kind", rows, |row| row.record.stamp.kind),
         whole::<UInt16Type, _>("schema", rows, |row| row.record.stamp.schema),
-        u32s("instrument", rows, |row| row.record.stamp.instrument),
-        u32s("source", rows, |row| row.record.stamp.source),
-        u64s("generated_ns", rows, |row| row.record.stamp.generated),
+        whole::<UInt32Type, _>("instrument", rows, |row| row.record.stamp.instrument),
+        whole::<UInt32Type, _>("source", rows, |row| row.record.stamp.source),
+        whole::<UInt64Type, _>("generated_ns", rows, |row| row.record.stamp.generated),
         wall_times("generated_at", rows, recording.realtime_offset_ns()),
-        u64s("trigger_ns", rows, |row| row.record.stamp.trigger),
-        u64s("cause_sequence", rows, |row| row.record.stamp.cause),
+        whole::<UInt64Type, _>("trigger_ns", rows, |row| row.record.stamp.trigger),
+        whole::<UInt64Type, _>("cause_sequence", rows, |row| row.record.stamp.cause),
     ]
 }
 
@@ -176,24 +156,24 @@ fn wall_times(name: &'static str, rows: &[Record], offset_ns: Option<i128>) -> C
 
 fn quote_columns(rows: &[Quote]) -> Vec<Column> {
     let columns = vec![
-        u64s("scheduled_ns", rows, |row| row.scheduled_ns),
+        whole::<UInt64Type, _>("scheduled_ns", rows, |row| row.scheduled_ns),
         prices("bid", rows, |row| row.bid),
         prices("ask", rows, |row| row.ask),
         prices("last", rows, |row| row.last),
-        u32s("bid_size", rows, |row| row.bid_size),
-        u32s("ask_size", rows, |row| row.ask_size),
+        whole::<UInt32Type, _>("bid_size", rows, |row| row.bid_size),
+        whole::<UInt32Type, _>("ask_size", rows, |row| row.ask_size),
     ];
     [columns, origin_columns(rows, |row| row.origin)].concat()
 }
 
 fn order_columns(rows: &[Order]) -> Vec<Column> {
     let columns = vec![
-        u64s("scheduled_ns", rows, |row| row.scheduled_ns),
-        u64s("received_ns", rows, |row| row.received_ns),
-        u64s("order_number", rows, |row| row.number),
+        whole::<UInt64Type, _>("scheduled_ns", rows, |row| row.scheduled_ns),
+        whole::<UInt64Type, _>("received_ns", rows, |row| row.received_ns),
+        whole::<UInt64Type, _>("order_number", rows, |row| row.number),
         words("side", rows, |row| row.side, |side| side.word().to_owned()),
         prices("price", rows, |row| row.price),
-        u32s("quantity", rows, |row| row.quantity),
+        whole::<UInt32Type, _>("quantity", rows, |row| row.quantity),
         words("action", rows, |row| row.action, |action| action.word().to_owned()),
         words("order_type", rows, |row| row.order_type, |order_type| order_type.word().to_owned()),
     ];
@@ -202,13 +182,13 @@ fn order_columns(rows: &[Order]) -> Vec<Column> {
 
 fn answer_columns(rows: &[Answer]) -> Vec<Column> {
     vec![
-        u64s("received_ns", rows, |row| row.received_ns),
-        u64s("order_number", rows, |row| row.order_number),
+        whole::<UInt64Type, _>("received_ns", rows, |row| row.received_ns),
+        whole::<UInt64Type, _>("order_number", rows, |row| row.order_number),
         words("side", rows, |row| row.side, |side| side.word().to_owned()),
         prices("price", rows, |row| row.price),
-        u32s("quantity", rows, |row| row.quantity),
+        whole::<UInt32Type, _>("quantity", rows, |row| row.quantity),
         words("outcome", rows, |row| row.outcome, Outcome::text),
-        u32s("order_instrument", rows, |row| row.instrument),
+        whole::<UInt32Type, _>("order_instrument", rows, |row| row.instrument),
     ]
 }
 
@@ -219,23 +199,12 @@ fn origin_columns<T>(rows: &[T], origin: impl Fn(&T) -> Origin) -> Vec<Column> {
     ]
 }
 
-self_cell!(
-    struct Reading {
-        owner: Arc<Recording>,
-        #[not_covariant]
-        dependent: Merge,
-    }
-);
-
 /// What is missing among the records read so far.
-#[derive(Default)]
-struct Missing(Mutex<Vec<JournalRead>>);
+type Missing = Arc<Mutex<Vec<JournalRead>>>;
 
-impl Missing {
-    fn lock(&self) -> MutexGuard<'_, Vec<JournalRead>> {
-        // A panic elsewhere leaves the list consistent.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // A panic elsewhere leaves what they hold consistent.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Reads batch after batch.
@@ -244,15 +213,8 @@ struct BatchReader {
     payload: Vec<u8>,
     rows: Vec<Record>,
     payloads: Payloads,
-    missing: Arc<Missing>,
+    missing: Missing,
     schema: SchemaRef,
-}
-
-impl BatchReader {
-    fn new(reading: Reading, mut payloads: Payloads, missing: Arc<Missing>) -> Result<Self, ArrowError> {
-        let schema = batch(&mut Vec::new(), &mut payloads, reading.borrow_owner())?.schema();
-        Ok(Self { reading, payload: Vec::new(), rows: Vec::with_capacity(ROWS), payloads, missing, schema })
-    }
 }
 
 /// The batch of these rows, of which none are left.
@@ -272,7 +234,9 @@ impl Iterator for BatchReader {
     fn next(&mut self) -> Option<Self::Item> {
         let Self { reading, payload, rows, payloads, missing, .. } = self;
         reading.with_dependent_mut(|recording, merge| {
-            while rows.len() < ROWS && !payloads.is_full() {
+            while rows.len() < ROWS
+                && !matches!(payloads, Payloads::Bytes { bytes, .. } if bytes.len() >= PAYLOADS_BYTES)
+            {
                 match merge.next(payload) {
                     JournalRead::Record(record) => {
                         if payloads.push(&record, payload) {
@@ -281,7 +245,7 @@ impl Iterator for BatchReader {
                     }
                     JournalRead::Nothing | JournalRead::Ended => break,
                     read => {
-                        let mut missing = missing.lock();
+                        let mut missing = locked(missing);
                         if missing.len() < MISSING_MAX {
                             missing.push(read);
                         }
@@ -303,27 +267,16 @@ impl RecordBatchReader for BatchReader {
 /// use reads the recording again.
 #[pyclass(frozen, module = "lowlat")]
 pub struct Batches {
-    recording: Arc<Recording>,
-    streams: Vec<u32>,
-    from_ns: Option<u64>,
+    selection: Selection,
     kind: Option<String>,
     /// Of the last use.
-    missing: Mutex<Arc<Missing>>,
+    missing: Mutex<Missing>,
 }
 
 impl Batches {
-    pub fn new(
-        recording: Arc<Recording>,
-        streams: Vec<u32>,
-        from_ns: Option<u64>,
-        kind: Option<String>,
-    ) -> PyResult<Self> {
+    pub fn new(selection: Selection, kind: Option<String>) -> PyResult<Self> {
         Payloads::of(kind.as_deref())?;
-        Ok(Self { recording, streams, from_ns, kind, missing: Mutex::default() })
-    }
-
-    fn last(&self) -> MutexGuard<'_, Arc<Missing>> {
-        self.missing.lock().unwrap_or_else(PoisonError::into_inner)
+        Ok(Self { selection, kind, missing: Mutex::default() })
     }
 }
 
@@ -338,36 +291,37 @@ impl Batches {
     ) -> PyResult<Bound<'py, PyCapsule>> {
         // The interface asks for best effort, and the columns are what they are.
         let _ = requested_schema;
-        let mut reading =
-            Reading::new(Arc::clone(&self.recording), |recording| Merge::new(recording, &self.streams));
-        if let Some(from_ns) = self.from_ns {
-            reading.with_dependent_mut(|_, merge| merge.seek_time(from_ns));
-        }
-        let missing = Arc::<Missing>::default();
-        *self.last() = Arc::clone(&missing);
-        let reader = BatchReader::new(reading, Payloads::of(self.kind.as_deref())?, missing)
-            .map_err(|error| PyValueError::new_err(error.to_string()))?;
+        let reading = self.selection.read();
+        let missing = Missing::default();
+        *locked(&self.missing) = Arc::clone(&missing);
+        let (mut rows, mut payloads) = (Vec::new(), Payloads::of(self.kind.as_deref())?);
+        let schema = batch(&mut rows, &mut payloads, &self.selection.recording)
+            .map_err(|error| PyValueError::new_err(error.to_string()))?
+            .schema();
+        let reader = BatchReader { reading, payload: Vec::new(), rows, payloads, missing, schema };
         PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(Box::new(reader)), c"arrow_array_stream")
     }
 
     /// Lost and Damage in place of records in the last use so far; the first 10,000.
     #[getter]
     fn missing(&self, py: Python<'_>) -> PyResult<Vec<Py<PyAny>>> {
-        let missing = Arc::clone(&self.last());
+        let missing = Arc::clone(&locked(&self.missing));
         let event = |read: &JournalRead| match read {
-            JournalRead::Gap(gap) => Some(self.lost(gap).into_py_any(py)),
+            JournalRead::Gap(gap) => Some(lost(&self.selection.recording, gap).into_py_any(py)),
             JournalRead::Damaged(damage) => Some(Damage { text: damage.to_string() }.into_py_any(py)),
             _ => None,
         };
-        let found = missing.lock();
-        found.iter().filter_map(event).collect()
+        locked(&missing).iter().filter_map(event).collect()
     }
 }
 
-impl Batches {
-    fn lost(&self, gap: &Gap) -> Lost {
-        let entry = usize::try_from(gap.stream).ok().and_then(|at| self.recording.streams().get(at));
-        let stream = entry.map_or("", |entry| entry.name.as_str()).into();
-        Lost { stream, count: gap.count(), why: Some(gap.why().to_owned()) }
-    }
+fn stream_name(recording: &Recording, stream: u32) -> &str {
+    let entry = usize::try_from(stream).ok().and_then(|at| recording.streams().get(at));
+    entry.map_or("", |entry| entry.name.as_str())
+}
+
+/// Lost records, with the reason.
+pub fn lost(recording: &Recording, gap: &Gap) -> Lost {
+    let stream = stream_name(recording, gap.stream).into();
+    Lost { stream, count: gap.count(), why: Some(gap.why().to_owned()) }
 }

@@ -1,9 +1,9 @@
 //! Recordings.
 
 use crate::{
-    batches::Batches,
+    batches::{Batches, lost},
     errors::{BusyError, JournalError},
-    events::{Lost, Names, PendingEvent, Record},
+    events::{Names, PendingEvent, Record},
     exit,
 };
 use lowlat_journal::read::{JournalRead, Merge, OpenError, Recording};
@@ -19,12 +19,32 @@ use std::{
 const EVENTS: usize = 256;
 
 self_cell!(
-    struct Reading {
+    pub struct Reading {
         owner: Arc<Recording>,
         #[not_covariant]
         dependent: Merge,
     }
 );
+
+/// Selected records of a recording.
+#[derive(Clone)]
+pub struct Selection {
+    pub recording: Arc<Recording>,
+    streams: Vec<u32>,
+    from_ns: Option<u64>,
+}
+
+impl Selection {
+    /// Starts with the first of them.
+    pub fn read(&self) -> Reading {
+        let mut reading =
+            Reading::new(Arc::clone(&self.recording), |recording| Merge::new(recording, &self.streams));
+        if let Some(from_ns) = self.from_ns {
+            reading.with_dependent_mut(|_, merge| merge.seek_time(from_ns));
+        }
+        reading
+    }
+}
 
 /// The recording in a directory: an iterator of its records in order of time, with Lost and Damage where some
 /// are missing.
@@ -36,9 +56,7 @@ pub struct Journal {
     /// Names of all streams of the recording, selected or not.
     #[pyo3(get)]
     streams: Vec<String>,
-    recording: Arc<Recording>,
-    chosen: Vec<u32>,
-    from_ns: Option<u64>,
+    selection: Selection,
     inner: Mutex<JournalState>,
 }
 
@@ -64,14 +82,14 @@ impl Journal {
     /// What to add to a record's times for the time of day, ns since 1970 in UTC; None if the recording has no clock.
     #[getter]
     fn realtime_offset_ns(&self) -> Option<i128> {
-        self.recording.realtime_offset_ns()
+        self.selection.recording.realtime_offset_ns()
     }
 
     /// The selected records in columns, from the first one on, whatever was iterated. `kind` is "quote", "order" or
     /// "answer", with columns of its payload; None selects all records, with their payloads as bytes.
     #[pyo3(signature = (kind = None))]
     fn batches(&self, kind: Option<String>) -> PyResult<Batches> {
-        Batches::new(Arc::clone(&self.recording), self.chosen.clone(), self.from_ns, kind)
+        Batches::new(self.selection.clone(), kind)
     }
 
     fn __iter__(slf: Py<Self>) -> Py<Self> {
@@ -96,15 +114,12 @@ impl Journal {
 impl Journal {
     fn open(folder: &Path, pattern: &str, from_ns: Option<u64>) -> Result<Self, OpenError> {
         let recording = Arc::new(Recording::open(folder)?);
-        let chosen = recording.choose(&[pattern])?;
         let streams = recording.streams().iter().map(|stream| stream.name.clone()).collect();
-        let mut reading = Reading::new(Arc::clone(&recording), |recording| Merge::new(recording, &chosen));
-        if let Some(from_ns) = from_ns {
-            reading.with_dependent_mut(|_, merge| merge.seek_time(from_ns));
-        }
+        let selection = Selection { streams: recording.choose(&[pattern])?, recording, from_ns };
         let (names, payload, events) = (Names::default(), Vec::new(), VecDeque::with_capacity(EVENTS));
+        let reading = selection.read();
         let inner = Mutex::new(JournalState { reading, names, payload, events, is_over: false });
-        Ok(Self { folder: folder.to_owned(), streams, recording, chosen, from_ns, inner })
+        Ok(Self { folder: folder.to_owned(), streams, selection, inner })
     }
 
     fn lock(&self) -> PyResult<MutexGuard<'_, JournalState>> {
@@ -124,10 +139,7 @@ impl JournalState {
                     let name = self.name(found.stream);
                     PendingEvent::Record(Record::new(name, &found.record, &self.payload, None))
                 }
-                JournalRead::Gap(gap) => {
-                    let (stream, why) = (self.name(gap.stream), Some(gap.why().to_owned()));
-                    PendingEvent::Lost(Lost { stream, count: gap.count(), why })
-                }
+                JournalRead::Gap(gap) => PendingEvent::Lost(lost(self.reading.borrow_owner(), &gap)),
                 JournalRead::Damaged(damage) => PendingEvent::Damage(damage.to_string()),
                 JournalRead::Nothing | JournalRead::Ended => {
                     self.is_over = true;

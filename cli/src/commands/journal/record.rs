@@ -14,12 +14,14 @@ use lowlat_ipc::{
     region::Memfd,
     stream::{Reader, Segment},
 };
-use lowlat_journal::record::{Follower, Keep, Options, Recorder, Source, SyncPolicy, WriteMethod};
+use lowlat_journal::record::{
+    Follower, Keep, Options, Recorder, Source, SyncPolicy, WriteMethod, compress_all,
+};
 use lowlat_node::{Event, Join, Keys, Node, NodeEnded, Overrun, Reads};
 use lowlat_pipeline_report::JournalRecorded;
 use std::{
     collections::{BTreeMap, VecDeque},
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -85,6 +87,12 @@ pub struct DataFileArgs {
     /// files fit
     #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..=(1 << 30)))]
     keep_mib: Option<u64>,
+    /// Compress files of the recording with zstd once they have ended
+    #[arg(long)]
+    compress: bool,
+    /// Leave the last file to the run that this is a part of
+    #[arg(long, hide = true)]
+    leave_last: bool,
 }
 
 /// Default size of a data file, MiB.
@@ -106,20 +114,33 @@ impl DataFileArgs {
             );
         }
         let keep = Keep { age_max: self.keep_for, bytes_max: self.keep_mib.map(|mib| mib << 20) };
-        Ok(Options { file_bytes_max: file << 20, roll: self.roll, keep, ..Options::default() })
+        let (roll, is_compressed) = (self.roll, self.compress);
+        Ok(Options { file_bytes_max: file << 20, roll, keep, is_compressed, ..Options::default() })
     }
 
     /// The same as arguments of `lowlat journal record`.
     pub fn words(&self) -> Vec<String> {
-        let time = |time: Option<Duration>| time.map(|time| format!("{}ms", time.as_millis()));
-        let mib = |mib: Option<u64>| mib.map(|mib| mib.to_string());
+        let ms = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         let all = [
-            ("--file-mib", mib(self.file_mib)),
-            ("--roll", time(self.roll)),
-            ("--keep-for", time(self.keep_for)),
-            ("--keep-mib", mib(self.keep_mib)),
+            ("--file-mib", self.file_mib, ""),
+            ("--roll", self.roll.map(ms), "ms"),
+            ("--keep-for", self.keep_for.map(ms), "ms"),
+            ("--keep-mib", self.keep_mib, ""),
         ];
-        all.into_iter().filter_map(|(name, value)| Some([name.to_owned(), value?])).flatten().collect()
+        let all = all
+            .into_iter()
+            .filter_map(|(name, value, unit)| Some([name.to_owned(), format!("{}{unit}", value?)]));
+        all.chain(self.compress.then(|| ["--compress", "--leave-last"].map(str::to_owned)))
+            .flatten()
+            .collect()
+    }
+
+    /// Compresses what the recorder has not, in the end. Ends early if `stop` is raised.
+    pub fn compress_rest(&self, folder: &Path, stop: &AtomicBool) -> anyhow::Result<()> {
+        if self.compress && !self.leave_last {
+            compress_all(folder, stop)?;
+        }
+        Ok(())
     }
 }
 
@@ -165,6 +186,9 @@ pub fn run(arguments: &Record) -> anyhow::Result<Exit> {
     let recorded = follower.run_until(|follower| session.turn(follower))?;
     session.progress.finish();
     let (ended, fenced) = (session.end, session.node.ended() == Some(NodeEnded::Fenced));
+    // A second Ctrl-C leaves the rest as it is.
+    stop.store(false, Ordering::Relaxed);
+    arguments.files.compress_rest(&arguments.out, &stop)?;
     let shown = JournalRecorded {
         folder: arguments.out.display().to_string(),
         streams: session.epochs.len(),
@@ -218,7 +242,7 @@ struct Session<'a> {
 }
 
 impl<'a> Session<'a> {
-    fn join(arguments: &Record, socket: &std::path::Path, stop: &'a AtomicBool) -> anyhow::Result<Self> {
+    fn join(arguments: &Record, socket: &Path, stop: &'a AtomicBool) -> anyhow::Result<Self> {
         let patterns =
             if arguments.stream.is_empty() { vec!["*".to_owned()] } else { arguments.stream.clone() };
         // With no keys: it reads the segments directly, and no publisher does any work for it.

@@ -168,6 +168,7 @@ pub fn run(arguments: &PipelineRunArgs) -> anyhow::Result<Exit> {
     let log = || Ok(hlog_of(&document)?.to_string());
     let written = outputs.write_as(&document, &document.labels, pipeline_text, run_html, log);
     if let Some(folder) = &arguments.record {
+        arguments.files.compress_rest(folder, &stop)?;
         let shown = folder.display();
         if document.record.failed.iter().any(|name| name == RECORDER) {
             output::talk(&format!("recorded in part: {shown}\nhint: lowlat journal verify {shown}"));

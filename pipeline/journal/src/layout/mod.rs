@@ -43,6 +43,7 @@ pub const NAME_BYTES_MAX: usize = 255;
 pub const FILE_NUMBER_MAX: u64 = u64::MAX - 1;
 pub const DATA_ENDING: &str = "journal";
 pub const INDEX_ENDING: &str = "index";
+pub const PACKED_ENDING: &str = "journal.zst";
 
 const _: () = {
     assert!((FILE_HEAD_BYTES as u64).is_multiple_of(BLOCK_ALIGN));
@@ -73,14 +74,19 @@ pub fn data_name(number: u64) -> String {
     format!("{number:08}.{DATA_ENDING}")
 }
 
+/// The name of a compressed data file.
+pub fn packed_name(number: u64) -> String {
+    format!("{number:08}.{PACKED_ENDING}")
+}
+
 /// The name of an index file.
 pub fn index_name(number: u64) -> String {
     format!("{number:08}.{INDEX_ENDING}")
 }
 
-/// The number of a data file from its name; `None` for other files.
+/// The number of a data file, compressed or not, from its name; `None` for other files.
 pub fn number_of(name: &str) -> Option<u64> {
-    numbered(name, DATA_ENDING, data_name)
+    numbered(name, DATA_ENDING, data_name).or_else(|| numbered(name, PACKED_ENDING, packed_name))
 }
 
 /// The number of an index file from its name; `None` for other files.
@@ -101,6 +107,7 @@ mod tests {
     fn names_and_sizes() {
         assert_eq!(number_of(&data_name(17)), Some(17));
         assert_eq!(number_of(&data_name(123_456_789)), Some(123_456_789));
+        assert_eq!(number_of(&packed_name(17)), Some(17));
         for other in ["00000000.journal", "1.journal", "+0000001.journal", "00000001.index", "x"] {
             assert_eq!(number_of(other), None, "{other}");
         }

@@ -1,5 +1,6 @@
 //! One data file and its blocks.
 
+use super::packed::PackedFile;
 use crate::{
     bytes::{is_zero, narrow, wide},
     damage::{DamagedPlace, Problem},
@@ -14,6 +15,7 @@ use std::{
     ops::Range,
     os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt},
     path::{Path, PathBuf},
+    sync::{Arc, Weak},
 };
 
 /// [`BLOCK_ALIGN`] as a size in memory.
@@ -34,23 +36,66 @@ pub struct DataFile {
     pub bytes: u64,
     /// Its head, or what is wrong with it.
     pub head: Result<FileHead, HeadProblem>,
-    file: File,
+    source: Source,
+}
+
+/// Where its bytes come from.
+#[derive(Debug)]
+enum Source {
+    Plain(File),
+    Packed(Arc<PackedFile>),
+}
+
+impl Source {
+    fn read(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
+        match self {
+            Self::Plain(file) => read_up_to(file, bytes, offset),
+            Self::Packed(frames) => frames.read(bytes, offset),
+        }
+    }
 }
 
 impl DataFile {
     /// Opens the file with this number.
     pub fn open(folder: &Path, number: u64) -> Result<Self, DamagedPlace> {
-        let path = folder.join(layout::data_name(number));
+        // In this order: a file that is compressed meanwhile is found.
+        let forms = [layout::data_name(number), layout::packed_name(number)].map(|name| folder.join(name));
+        let [path, packed] = forms;
+        match Self::open_as(path, number, false) {
+            Err(DamagedPlace { problem: Problem::FileMissing, .. }) if is_there(&packed) => {
+                Self::open_as(packed, number, true)
+            }
+            opened => opened,
+        }
+    }
+
+    fn open_as(path: PathBuf, number: u64, is_packed: bool) -> Result<Self, DamagedPlace> {
         let unreadable = |error: io::Error| {
             let is_missing = error.kind() == io::ErrorKind::NotFound;
             let problem = if is_missing { Problem::FileMissing } else { Problem::unreadable(&error) };
             DamagedPlace { file: path.clone(), offset: 0, bytes: 0, problem }
         };
         let (file, metadata) = open_regular(&path).map_err(unreadable)?;
+        let (source, bytes) = if is_packed {
+            let frames = PackedFile::open(file, metadata.len()).map_err(unreadable)?;
+            let bytes = frames.bytes();
+            (Source::Packed(Arc::new(frames)), bytes)
+        } else {
+            (Source::Plain(file), metadata.len())
+        };
         let mut head = vec![0; FILE_HEAD_BYTES];
-        let read = read_up_to(&file, &mut head, 0).map_err(unreadable)?;
+        let read = source.read(&mut head, 0).map_err(unreadable)?;
         head.truncate(read);
-        Ok(Self { head: FileHead::decode(&head), path, number, bytes: metadata.len(), file })
+        Ok(Self { head: FileHead::decode(&head), path, number, bytes, source })
+    }
+
+    /// Uses what another reader has decompressed, or lets others use this.
+    pub fn share(&mut self, shared: &mut Weak<PackedFile>) {
+        let Source::Packed(frames) = &mut self.source else { return };
+        match shared.upgrade() {
+            Some(others) => *frames = others,
+            None => *shared = Arc::downgrade(frames),
+        }
     }
 
     /// The same for a file that must belong to this recording, as far as its head shows.
@@ -81,12 +126,14 @@ impl DataFile {
 
     /// Updates the length, for a file that grows.
     pub fn refresh(&mut self) {
-        self.bytes = self.file.metadata().map_or(self.bytes, |metadata| metadata.len());
+        if let Source::Plain(file) = &self.source {
+            self.bytes = file.metadata().map_or(self.bytes, |metadata| metadata.len());
+        }
     }
 
     /// Reads up to this many bytes; fewer only at the end of the file.
     pub fn read(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
-        read_up_to(&self.file, bytes, offset)
+        self.source.read(bytes, offset)
     }
 
     /// The head of the block at this offset, if there is one of this file and recording.
@@ -268,6 +315,11 @@ pub fn behind_end(file: &DataFile, at: u64, recording: Option<u64>) -> Option<Da
     let found = file.find_block(at, recording).ok()?;
     let to = found.head.map_or(found.used, |head| head.offset + head.bytes());
     (to > at).then(|| file.damage(at, to - at, Problem::NoBlock))
+}
+
+/// Returns true if a data file exists in any form, as far as this user can see.
+pub fn is_stored(folder: &Path, number: u64) -> bool {
+    [layout::data_name(number), layout::packed_name(number)].iter().any(|name| is_there(&folder.join(name)))
 }
 
 /// Returns true if a file exists, as far as this user can see.

@@ -13,7 +13,7 @@
 
 use super::{
     Block, Recording,
-    file::{DataFile, FileEnd, is_there, missing},
+    file::{DataFile, FileEnd, is_stored, missing},
     index::FileIndex,
     recording::streams_of,
 };
@@ -82,7 +82,11 @@ impl<'r> Inspector<'r> {
     fn behind(&self) -> Vec<DamagedPlace> {
         let (folder, named) = (self.recording.folder(), self.recording.last_index.saturating_add(1));
         let to = if self.goes_on { named.max(self.next_file.saturating_add(1)) } else { named };
-        missing(folder, self.next_file..to).filter(|damage| !is_there(&damage.file)).collect()
+        let is_missing = |number: &u64| !is_stored(folder, *number);
+        (self.next_file..to)
+            .filter(is_missing)
+            .flat_map(|number| missing(folder, number..number + 1))
+            .collect()
     }
 
     fn inspect(&mut self, file: &DataFile, index: &FileIndex, is_growing: bool, out: &mut Vec<DamagedPlace>) {

@@ -7,6 +7,7 @@ pub mod index;
 mod inspect;
 mod last;
 mod merge;
+pub mod packed;
 mod recording;
 mod resume;
 mod start;

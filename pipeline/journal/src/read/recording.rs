@@ -1,6 +1,6 @@
 //! A directory of data files as one recording.
 
-use super::{file::DataFile, index::FileIndex, start::start_of};
+use super::{file::DataFile, index::FileIndex, packed::PackedFile, start::start_of};
 use crate::{
     bytes::wide,
     damage::DamagedPlace,
@@ -12,6 +12,7 @@ use crate::{
     record::FolderLock,
 };
 use std::{
+    collections::BTreeMap,
     fs, io,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, OnceLock, PoisonError, Weak},
@@ -46,6 +47,8 @@ pub struct Recording {
     files: Vec<FileStart>,
     streams: Vec<StreamEntry>,
     indexes: Mutex<Vec<Weak<FileIndex>>>,
+    /// Compressed files that readers have open: they share what is decompressed.
+    frames: Mutex<BTreeMap<u64, Weak<PackedFile>>>,
     /// The index of the last file, which often has no index file and takes long to scan.
     last: OnceLock<Arc<FileIndex>>,
     /// The largest number of an index file; 0 if there is none.
@@ -78,6 +81,7 @@ impl Recording {
             files: Vec::new(),
             streams: Vec::new(),
             indexes: Mutex::default(),
+            frames: Mutex::default(),
             last: OnceLock::new(),
             last_index,
             start: None,
@@ -244,7 +248,11 @@ impl Recording {
     /// Opens one of its files, by its index in [`Recording::files`].
     pub fn open_file(&self, at: usize) -> Result<DataFile, DamagedPlace> {
         let number = self.files.get(at).map_or(0, |file| file.number);
-        DataFile::open_of(&self.folder, number, self.number)
+        let mut file = DataFile::open_of(&self.folder, number, self.number)?;
+        // A panic of another reader leaves the list consistent.
+        let mut frames = self.frames.lock().unwrap_or_else(PoisonError::into_inner);
+        file.share(frames.entry(number).or_default());
+        Ok(file)
     }
 
     /// One of its files and its index.
@@ -307,6 +315,8 @@ pub fn list(folder: &Path) -> io::Result<Listing> {
         }
     }
     data.sort_unstable();
+    // A file is there in both forms while one replaces the other.
+    data.dedup();
     Ok(Listing { data, last_index })
 }
 

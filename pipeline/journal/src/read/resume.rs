@@ -4,7 +4,7 @@ use super::{Block, Recording, file::DataFile, index::FileIndex, recording::list}
 use crate::{
     layout::{BlockHead, BlockKind, END_GOES_ON, FILE_NUMBER_MAX, index_name, manifest::StreamEntry},
     record::{
-        CachedDisk, Place, RecordError, Storage,
+        CachedDisk, Place, RecordError, Storage, decompress_file,
         identity::{Clock, Identity, boot_id},
     },
 };
@@ -62,6 +62,7 @@ pub fn resume(folder: &Path) -> Result<Option<(Identity, Place)>, RecordError> {
 /// Makes the end of a file announce the file that now follows it, so that its loss can be detected. A file
 /// without an end is unchanged. The index is removed first, since it has a copy of the end, and regenerated.
 pub fn name_next_file(folder: &Path, file: u64, recording: u64) -> Result<(), RecordError> {
+    decompress_file(folder, file).map_err(RecordError::refused(folder, "decompress the last file of"))?;
     let Ok(data) = DataFile::open_of(folder, file, Some(recording)) else { return Ok(()) };
     let index = FileIndex::load(&data, Some(recording), false);
     let end = index.scan.blocks.last().filter(|last| last.kind == BlockKind::End && !last.goes_on());

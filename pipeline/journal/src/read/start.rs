@@ -70,7 +70,7 @@ pub(crate) fn delete_before(
     storage.write_whole(&folder.join(NAME), &start.encode())?;
     storage.sync_folder(folder)?;
     for number in numbers {
-        for name in [layout::data_name(number), layout::index_name(number)] {
+        for name in [layout::data_name, layout::packed_name, layout::index_name].map(|name| name(number)) {
             match fs::remove_file(folder.join(name)) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
                 _ => {}

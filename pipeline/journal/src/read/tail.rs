@@ -5,16 +5,14 @@ mod tests;
 
 use super::{
     Block, Gap, JournalRead, Recording,
-    file::{DataFile, FileEnd, behind_end, is_there, missing},
+    file::{DataFile, FileEnd, behind_end, is_stored, is_there, missing},
     inspect::{check_plain, number_damage},
     recording::{list, streams_of},
 };
 use crate::{
     bytes::wide,
     damage::{DamagedPlace, Problem},
-    layout::{
-        BlockHead, BlockKind, FILE_HEAD_BYTES, HeadProblem, data_name, index_name, manifest::StreamEntry,
-    },
+    layout::{BlockHead, BlockKind, FILE_HEAD_BYTES, HeadProblem, index_name, manifest::StreamEntry},
     record::FolderLock,
 };
 use std::{collections::VecDeque, path::PathBuf};
@@ -71,7 +69,9 @@ impl TailReader {
         let next = at(number + 1, begin);
         match (index.scan.end, end) {
             (FileEnd::Open { at: offset }, _) => at(number, offset),
-            (FileEnd::Ended { goes_on }, _) if (goes_on || next.is_indexed()) && !is_there(&next.path()) => {
+            (FileEnd::Ended { goes_on }, _)
+                if (goes_on || next.is_indexed()) && !is_stored(&next.folder, next.number) =>
+            {
                 Self { is_told: true, ..next }
             }
             // Read again, because it tells where to continue.
@@ -97,11 +97,6 @@ impl TailReader {
             offset,
             block: Block::default(),
         }
-    }
-
-    /// The path of the present file, which may not exist yet.
-    fn path(&self) -> PathBuf {
-        self.folder.join(data_name(self.number))
     }
 
     /// Returns true if the present file has an index, and so was created.
@@ -170,7 +165,7 @@ impl TailReader {
             }
             None if is_live => Some(JournalRead::Nothing),
             // Created between the two checks?
-            None if is_missing && is_there(&self.path()) => None,
+            None if is_missing && is_stored(&self.folder, self.number) => None,
             None => Some(JournalRead::Ended),
         }
     }

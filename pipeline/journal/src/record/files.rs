@@ -1,6 +1,9 @@
 //! Writes the files of a recording: whole blocks, one after the other, by a single writer.
 
-use super::{BlockBuffer, Keep, Options, RecordError, Storage, StoredFile, SyncPolicy, identity::Identity};
+use super::{
+    BlockBuffer, Keep, Options, RecordError, Storage, StoredFile, SyncPolicy, compress::Compressor,
+    identity::Identity,
+};
 use crate::{
     bytes::wide,
     layout::{
@@ -84,6 +87,7 @@ pub struct Files<S: Storage> {
     options: Options,
     open: Option<OpenFile<S::File>>,
     place: Place,
+    compressor: Option<Compressor>,
     synced: Instant,
     /// Bytes written at that time.
     synced_bytes: u64,
@@ -107,6 +111,7 @@ impl<S: Storage> Files<S> {
             options,
             open: None,
             place,
+            compressor: None,
             synced: Instant::now(),
             synced_bytes: 0,
             written: Written::default(),
@@ -114,6 +119,15 @@ impl<S: Storage> Files<S> {
         let first = files.create(files.place.file, files.place.block)?;
         files.begin_file(first)?;
         Ok(files)
+    }
+
+    /// Compresses files once they have ended, if the options say so, and those before the first.
+    pub fn compress(&mut self) -> Result<(), RecordError> {
+        if self.options.is_compressed {
+            let compressor = self.compressor.insert(Compressor::start(&self.folder)?);
+            compressor.take(self.place.file);
+        }
+        Ok(())
     }
 
     /// Totals of what was written so far.
@@ -169,6 +183,7 @@ impl<S: Storage> Files<S> {
         // The last sequences, so that a loss at the end is detected.
         self.write_manifest()?;
         self.end_file(0)?;
+        self.compressor.take().map_or(Ok(()), Compressor::stop)?;
         Ok(self.written)
     }
 
@@ -214,6 +229,9 @@ impl<S: Storage> Files<S> {
         match self.delete_old().and_then(|()| self.create(file, block)) {
             Ok(next) => {
                 self.end_file(layout::END_GOES_ON)?;
+                if let Some(compressor) = &self.compressor {
+                    compressor.take(self.place.file);
+                }
                 self.begin_file(next)
             }
             Err(error) => {
@@ -238,8 +256,9 @@ impl<S: Storage> Files<S> {
         let mut first = self.place.file;
         // From the newest one back. A file ends when the next one is created.
         for number in numbers.into_iter().rev() {
-            let path = self.folder.join(layout::data_name(number));
-            bytes += std::fs::metadata(path).map_or(0, |metadata| metadata.len());
+            let forms = [layout::data_name(number), layout::packed_name(number)];
+            let stored = forms.iter().filter_map(|name| std::fs::metadata(self.folder.join(name)).ok());
+            bytes += stored.map(|metadata| metadata.len()).sum::<u64>();
             let is_old = age_max.is_some_and(|max| head(number + 1).is_some_and(|next| age(next) > max));
             if number < self.place.file && (is_old || bytes_max.is_some_and(|max| bytes > max)) {
                 break;

@@ -10,6 +10,9 @@
 //! loss is recorded as a gap.
 
 mod buffer;
+mod compress;
+#[cfg(test)]
+mod compress_tests;
 mod direct;
 mod disk;
 mod files;
@@ -23,6 +26,8 @@ mod storage;
 mod tests;
 
 pub use buffer::BlockBuffer;
+pub use compress::compress_all;
+pub(crate) use compress::decompress_file;
 pub use direct::{DirectDisk, DirectFile};
 pub use files::{Files, Place, Written};
 pub use follow::{Follower, Source};
@@ -72,6 +77,8 @@ pub struct Options {
     /// they may be.
     pub roll: Option<Duration>,
     pub keep: Keep,
+    /// Whether each file is compressed once the next one has begun ([`crate::read::packed`]).
+    pub is_compressed: bool,
 }
 
 /// Which files stay when a new one begins. The oldest ones are deleted first, and never the one being written.
@@ -97,6 +104,7 @@ impl Default for Options {
             block_age_max: Duration::from_millis(200),
             roll: None,
             keep: Keep::default(),
+            is_compressed: false,
         }
     }
 }

@@ -122,7 +122,10 @@ impl Recorder {
         };
         let (options, recording, last_file) = (options.bounded(), identity.recording, place.file - 1);
         let streams: Vec<_> = place.streams.iter().map(Stream::resumed).collect();
-        let files = Files::new(storage, folder, identity, options, place)?;
+        let mut files = Files::new(storage, folder, identity, options, place)?;
+        // Now that the next file exists.
+        read::name_next_file(folder, last_file, recording)?;
+        files.compress()?;
         // Capacity for every block that can exist, so that a send never waits for capacity.
         let room = options.spare_blocks + STREAMS_MAX;
         let (jobs, taken) = sync_channel(room);
@@ -135,7 +138,7 @@ impl Recorder {
             .name("lowlat-journal".to_owned())
             .spawn(move || disk::run(files, &taken, &emptied))
             .map_err(RecordError::refused(folder, "start the writing thread for"))?;
-        let recorder = Self {
+        Ok(Self {
             folder: folder.to_owned(),
             recording,
             options,
@@ -148,10 +151,7 @@ impl Recorder {
             flushes: 0,
             flushed: Instant::now(),
             _lock: lock,
-        };
-        // Now that the next file exists.
-        read::name_next_file(folder, last_file, recording)?;
-        Ok(recorder)
+        })
     }
 
     /// The number of the stream with this name, which is added if it is new. `first_sequence` is the expected
