@@ -493,6 +493,10 @@ lowlat_status lowlat_journal_open_version(uint32_t abi_version,
 // LOWLAT_STATUS_END if there is none. The event is valid until the next call.
 lowlat_status lowlat_journal_next(struct lowlat_journal *journal, const struct lowlat_event **event);
 
+// Sets `offset_ns` to what a record's times need for the time of day, in ns since 1970 in UTC. The status is
+// LOWLAT_STATUS_JOURNAL if the recording has no clock.
+lowlat_status lowlat_journal_realtime_offset(const struct lowlat_journal *journal, int64_t *offset_ns);
+
 // Releases a recording. NULL is ignored.
 lowlat_status lowlat_journal_close(struct lowlat_journal *journal);
 

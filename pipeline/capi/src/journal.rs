@@ -92,6 +92,30 @@ pub unsafe extern "C" fn lowlat_journal_next(
     status
 }
 
+/// Sets `offset_ns` to what a record's times need for the time of day, in ns since 1970 in UTC. The status is
+/// LOWLAT_STATUS_JOURNAL if the recording has no clock.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lowlat_journal_realtime_offset(
+    journal: *const JournalHandle,
+    offset_ns: *mut i64,
+) -> Status {
+    let find = || {
+        // SAFETY: NULL or a journal that is not in use otherwise, as the caller guarantees.
+        let journal = unsafe { journal.as_ref() }.ok_or_else(|| null("journal"))?;
+        if offset_ns.is_null() {
+            return Err(null("offset_ns"));
+        }
+        let found = journal.reading.borrow_owner().realtime_offset_ns();
+        let found = found.and_then(|found| i64::try_from(found).ok());
+        let found =
+            found.ok_or_else(|| fail(Status::Journal, &"no file of the recording has its time of day"))?;
+        // SAFETY: not NULL, and the caller guarantees space for a number.
+        unsafe { offset_ns.write(found) };
+        Ok(())
+    };
+    guard(find, || ())
+}
+
 /// Releases a recording. NULL is ignored.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lowlat_journal_close(journal: *mut JournalHandle) -> Status {

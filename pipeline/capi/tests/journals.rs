@@ -28,6 +28,22 @@ fn last_error() -> String {
     unsafe { CStr::from_ptr(lowlat_last_error()) }.to_str().unwrap().to_owned()
 }
 
+#[test]
+fn a_recording_has_its_time_of_day() {
+    let folder = CString::new(golden().to_str().unwrap()).unwrap();
+    let (mut journal, mut offset_ns) = (ptr::null_mut(), 0);
+    // SAFETY: texts and pointers are local.
+    unsafe {
+        let version = lowlat_abi_version();
+        lowlat_journal_open_version(version, folder.as_ptr(), ptr::null(), &mut journal);
+        assert_eq!(lowlat_journal_realtime_offset(journal, &mut offset_ns), Status::Ok, "{}", last_error());
+        assert_eq!(offset_ns, 1_700_000_000_000_000_000);
+        assert_ne!(lowlat_journal_realtime_offset(journal, ptr::null_mut()), Status::Ok);
+        assert_ne!(lowlat_journal_realtime_offset(ptr::null(), &mut offset_ns), Status::Ok);
+        lowlat_journal_close(journal);
+    }
+}
+
 /// (stream, sequence or lost, payload) of every event.
 fn read_in_c(streams: Option<&CStr>) -> Vec<(String, u64, Vec<u8>)> {
     let folder = CString::new(golden().to_str().unwrap()).unwrap();

@@ -84,6 +84,8 @@ pub struct JournalVerification {
     pub recording: Option<String>,
     /// A recorder is writing it.
     pub is_live: bool,
+    /// What the streams' times need for the time of day, ns since 1970 in UTC; `None` if no file has a clock.
+    pub realtime_offset_ns: Option<i128>,
     /// Every record was checked, not only the heads of blocks.
     pub is_whole: bool,
     pub files: Vec<FileReport>,
@@ -146,6 +148,7 @@ pub fn verify(
             folder: recording.folder().to_owned(),
             recording: recording.number().map(|number| format!("{number:016x}")),
             is_live: recording.is_live(),
+            realtime_offset_ns: recording.realtime_offset_ns(),
             is_whole,
             ..JournalVerification::default()
         },
