@@ -118,6 +118,21 @@ pub struct RecordedTicks {
     pub speed: String,
 }
 
+/// A recording that a run takes its quotes and its time from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReplayedRecording {
+    /// Its folder.
+    pub folder: String,
+    /// Speed as a multiple of the recorded one, such as "10"; `None`: as fast as the processes work, in steps.
+    pub speed: Option<String>,
+    /// Number of instruments: one more than the largest recorded number.
+    pub instruments: u32,
+    /// When its first quote was written, in its clock, ns.
+    pub first_ns: u64,
+    /// Nodes that must have joined before the first quote.
+    pub awaited: Vec<String>,
+}
+
 /// Options of a run beside its load.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct PipelineOptions {
@@ -151,6 +166,9 @@ pub struct PipelineOptions {
     /// Recorded ticks, with an instrument for each strategy; `None` if md simulates the quotes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ticks: Option<RecordedTicks>,
+    /// Recording that the run takes its quotes and its time from; `None` in any other run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replay: Option<ReplayedRecording>,
     /// Feed that md reads, such as "udp:239.1.1.1:5000"; `None` if md makes the quotes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub feed: Option<String>,
@@ -175,6 +193,13 @@ pub struct PipelineOptions {
     /// Memory that all nodes may share, bytes; none: most of what is available.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_bytes_max: Option<u64>,
+}
+
+impl PipelineOptions {
+    /// True in a run over a recording that goes as fast as its processes work.
+    pub fn is_stepped(&self) -> bool {
+        self.replay.as_ref().is_some_and(|replay| replay.speed.is_none())
+    }
 }
 
 /// What a user asked of a run: every process of it gets all of this.

@@ -47,9 +47,9 @@ pub mod testing;
 #[cfg(feature = "testing")]
 pub use node::Rehearsal;
 pub use node::{
-    COUNT_MAX, COUNTERS_BYTES, Counters, Event, Figures, Join, JoinError, Keys, MASTER_HEARTBEAT, Memory,
+    Awaited, COUNT_MAX, COUNTERS_BYTES, Counters, Event, Figures, Join, JoinError, Keys, MASTER_HEARTBEAT, Memory,
     MemoryBehind, Node, NodeEnded, NodePublishError, Overrun, Published, Publisher, Reads, Received,
-    Strategies, StreamName, Wait, Writes, ask, cpu_set, raise_open_files,
+    Strategies, NodeTurn, StreamName, Wait, Writes, ask, cpu_set, raise_open_files,
 };
 pub use refusal::Refusal;
 

@@ -14,8 +14,11 @@ use lowlat_ipc::{
     region::Memfd,
     stream::{Reader, Segment},
 };
-use lowlat_journal::record::{
-    Follower, Keep, Options, Recorder, Source, SyncPolicy, WriteMethod, compress_all,
+use lowlat_journal::{
+    read::Recording,
+    record::{
+        Follower, Keep, Options, Recorder, Source, SyncPolicy, WriteMethod, compress_all, identity::Clock,
+    },
 };
 use lowlat_node::{Event, Join, Keys, Node, NodeEnded, Overrun, Reads};
 use lowlat_pipeline_report::JournalRecorded;
@@ -63,6 +66,9 @@ pub struct Record {
     /// Stop after this time: 10s, 5m [default: when the pipeline ends, or on Ctrl-C]
     #[arg(long, value_name = "TIME", value_parser = duration, allow_hyphen_values = true)]
     duration: Option<Duration>,
+    /// Recording whose times of day those of the new one continue: that of a run over it
+    #[arg(long, value_name = "DIR", hide = true)]
+    clock_of: Option<PathBuf>,
     /// Name of this node in the pipeline; must be unique among recorders
     #[arg(long, value_name = "NAME", default_value = "recorder")]
     name: String,
@@ -220,8 +226,10 @@ pub fn run(arguments: &Record) -> anyhow::Result<Exit> {
 }
 
 fn options(arguments: &Record) -> anyhow::Result<Options> {
+    let moment_ns = arguments.clock_of.as_deref().map(Recording::open).transpose()?.and_then(|of| of.moment_ns());
+    let clock = moment_ns.map_or(Clock::System, |(monotonic_ns, realtime_ns)| Clock::Fixed { monotonic_ns, realtime_ns });
     let options = arguments.files.options()?;
-    let options = Options { sync: arguments.sync, writes: arguments.writes, ..options };
+    let options = Options { clock, sync: arguments.sync, writes: arguments.writes, ..options };
     // Bytes that may arrive during a stall.
     Ok(options.riding_out(Duration::from_secs(1), arguments.buffer_mib << 20))
 }

@@ -17,7 +17,7 @@ use lowlat_trade::{
         td::TdOptions,
     },
     run::plan,
-    scenario::{Scenario, Speed, Ticks},
+    scenario::{InstrumentNumbers, Scenario, Speed, Ticks},
     wire::{FeedAddress, FeedSocket, ReceiverOptions},
 };
 use std::{
@@ -95,6 +95,11 @@ impl Started<'_> {
     fn join(&self, asked: &Join) -> anyhow::Result<Node> {
         Ok(Node::join(self.socket, asked)?)
     }
+
+    /// Number of instruments of its market.
+    fn instruments(&self) -> u32 {
+        self.options.replay.as_ref().map_or(self.parameters.strategies, |replay| replay.instruments)
+    }
 }
 
 fn md(started: &Started<'_>) -> anyhow::Result<()> {
@@ -139,12 +144,12 @@ fn live(started: &Started<'_>, address: FeedAddress) -> anyhow::Result<()> {
 
 fn join_md(started: &Started<'_>) -> anyhow::Result<(Node, MdOptions)> {
     let source = source(started)?;
-    Ok((join_md_node(started)?, MdOptions { source, wait: started.wait }))
+    let start_ns = started.options.replay.as_ref().map(|replay| replay.first_ns);
+    Ok((join_md_node(started)?, MdOptions { source, wait: started.wait, start_ns }))
 }
 
 fn join_md_node(started: &Started<'_>) -> anyhow::Result<Node> {
-    let strategies = started.parameters.strategies;
-    let mut node = started.join(&roles::md::join(strategies, Memory::PLATFORM_STREAM_BYTES, started.wait))?;
+    let mut node = started.join(&roles::md::join(started.instruments(), Memory::PLATFORM_STREAM_BYTES, started.wait))?;
     if let Some(cpu) = started.options.wake_core {
         node.publisher().wake_from(cpu).with_context(|| {
             format!("cannot wake from CPU {cpu}\nhint: name a CPU that this process may use")
@@ -155,6 +160,11 @@ fn join_md_node(started: &Started<'_>) -> anyhow::Result<Node> {
 
 fn source(started: &Started<'_>) -> anyhow::Result<Source> {
     let Started { parameters, options, .. } = *started;
+    if let Some(replay) = &options.replay {
+        // The run's clock has the speed.
+        let ticks = Ticks::from_recording(Path::new(&replay.folder), InstrumentNumbers::Recorded)?;
+        return Ok(Source::Recorded { ticks: Arc::new(ticks), speed: Speed::default() });
+    }
     if let Some(ticks) = &options.ticks {
         let speed = Speed::parse(&ticks.speed).with_context(|| format!("{}: no speed", ticks.speed))?;
         let ticks = Ticks::read(Path::new(&ticks.file), &options.symbols, options.channel.as_deref())?;
@@ -177,8 +187,8 @@ fn td(started: &Started<'_>) -> anyhow::Result<()> {
 }
 
 fn join_td(started: &Started<'_>) -> anyhow::Result<(Node, TdOptions)> {
-    let Started { parameters, options, wait, .. } = *started;
-    let rules = matching::rules(options, parameters.strategies);
+    let Started { options, wait, .. } = *started;
+    let rules = matching::rules(options, started.instruments());
     let gateway = options.gateway.as_deref().map(str::parse).transpose()?;
     let node = started.join(&roles::td::join(Memory::PLATFORM_STREAM_BYTES, &rules, wait))?;
     Ok((node, TdOptions { rules, gateway }))

@@ -20,7 +20,7 @@ use clap::Args;
 use lowlat_journal::record::Recorder;
 use lowlat_pipeline::{
     Mode, Pins, PipelineDocument, PipelineOptions, PipelineParameters, PipelineRecord, ProcessRole,
-    QuoteOverrun, RecordedTicks, WireRecord,
+    QuoteOverrun, RecordedTicks, ReplayedRecording, WireRecord,
     check::{RoomFacts, admit},
 };
 use lowlat_pipeline_report::{pipeline_text, run_html};
@@ -28,20 +28,23 @@ use lowlat_results::hlog::{self, HdrLog};
 use lowlat_trade::{
     cached::Cached,
     run::{HOSTED_MAX, Runner, STRATEGIES_MAX, plan::RECORDER},
-    scenario::{Speed, Ticks},
+    scenario::{InstrumentNumbers, Speed, Ticks},
 };
 use std::{
+    fmt,
     path::{Path, PathBuf},
     sync::atomic::{AtomicBool, Ordering},
     time::Duration,
 };
 
+/// Number of strategies unless a user says otherwise.
+const STRATEGIES: u32 = 80;
 /// Shortest duration for the rate of recorded ticks, in seconds: a file with one tick has none.
 const TICKS_S_MIN: f64 = 0.001;
 
 /// Run market data, strategies and order gateway as processes, and measure tick to order
 #[derive(Debug, Args)]
-#[command(mut_arg("scenario", |scenario| scenario.conflicts_with_all(["strategies", "rate", "duration", "ticks", "feed"])))]
+#[command(mut_arg("scenario", |scenario| scenario.conflicts_with_all(["strategies", "rate", "duration", "ticks", "feed", "from_recording"])))]
 #[command(after_help = help(&format!("{TICKS_HELP}\n\n{SCENARIO_HELP}\n\nExit codes: 0 clean, 1 findings (what does not balance, a schedule not kept, messages missing in the sequence of a feed or capture) or a recording in part, 2 error, 130 interrupted."), &[
     ("lowlat pipeline run", "Run 80 sleeping strategies at 800 quotes per second for 10 s."),
     ("lowlat pipeline run --pins md=0,td=1 --mode mixed --json", "Let md spin on a dedicated CPU."),
@@ -55,8 +58,9 @@ const TICKS_S_MIN: f64 = 0.001;
 ]))]
 pub struct PipelineRunArgs {
     /// Number of strategies, each with its own instrument: up to 1000, or 10000 with --host-core
-    #[arg(long, value_name = "N", default_value_t = 80, value_parser = clap::value_parser!(u32).range(1..=i64::from(HOSTED_MAX)), allow_negative_numbers = true)]
-    strategies: u32,
+    /// [default: 80, or the instruments of --from-recording, 0 with --await]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=i64::from(HOSTED_MAX)), allow_negative_numbers = true)]
+    strategies: Option<u32>,
     /// Quotes per second over all instruments
     #[arg(long, value_name = "PER_SECOND", default_value = "800", value_parser = rate, allow_negative_numbers = true)]
     rate: f64,
@@ -64,9 +68,17 @@ pub struct PipelineRunArgs {
     /// each instrument; see the formats below
     #[arg(long, value_name = "FILE", conflicts_with_all = ["strategies", "rate", "duration"])]
     ticks: Option<PathBuf>,
-    /// Publish ticks this many times as fast as recorded
-    #[arg(long, value_name = "TIMES", default_value = "x1", value_parser = speed, requires = "ticks")]
-    speed: Speed,
+    /// Run over this recording of a run: its quotes, its instruments and its clock; see below
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["rate", "duration", "ticks", "feed", "gateway", "cached", "md_threads"])]
+    from_recording: Option<PathBuf>,
+    /// Publish ticks, or the quotes of a recording, this many times as fast as recorded; max: as
+    /// fast as the nodes of the run work, with the same orders in each run (--from-recording)
+    #[arg(long, value_name = "TIMES", default_value = "x1", value_parser = run_speed)]
+    speed: RunSpeed,
+    /// Wait for the node with this name, such as your strategy, before the first quote; may be
+    /// repeated
+    #[arg(long = "await", value_name = "NAME")]
+    awaited: Vec<String>,
     #[command(flatten)]
     wire: WireArguments,
     #[command(flatten)]
@@ -135,9 +147,31 @@ pub fn rate(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Parses a speed such as "x2.5".
+/// Speed of a run over recorded quotes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum RunSpeed {
+    Times(Speed),
+    /// As fast as its processes work, in steps.
+    Max,
+}
+
+impl fmt::Display for RunSpeed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Times(speed) => speed.fmt(f),
+            Self::Max => f.write_str("max"),
+        }
+    }
+}
+
+/// Parses a speed such as "10" or "x2.5".
 pub fn speed(text: &str) -> Result<Speed, String> {
-    Speed::parse(text).ok_or_else(|| format!("\"{text}\": expected x and a number above 0, such as x2"))
+    Speed::parse(text).ok_or_else(|| format!("\"{text}\": expected a number above 0, such as 2 or x2"))
+}
+
+/// Parses a speed, or "max".
+fn run_speed(text: &str) -> Result<RunSpeed, String> {
+    if text == "max" { Ok(RunSpeed::Max) } else { speed(text).map(RunSpeed::Times) }
 }
 
 /// Format of --ticks, for the help.
@@ -156,7 +190,7 @@ pub fn run(arguments: &PipelineRunArgs) -> anyhow::Result<Exit> {
     let (parameters, load) = parameters(arguments)?;
     let stop = signals::stop_flag()?;
     let outputs = arguments.outputs.prepare_with(arguments.hlog.as_deref())?;
-    let options = options(arguments);
+    let options = PipelineOptions { replay: load.replay.clone(), ..options(arguments) };
     let (mut runner, facts) = super::runner::with_options(&options, &stop)?;
     check_wake_core(&options, &facts)?;
     check_beside(&options, &arguments.files)?;
@@ -188,6 +222,7 @@ fn parameters(arguments: &PipelineRunArgs) -> anyhow::Result<(PipelineParameters
     };
     let pins = arguments.pins.as_ref().map(|pins| pins.pins(asked)).transpose()?.unwrap_or_default();
     check_wire(arguments, &pins)?;
+    check_speed(arguments, &pins)?;
     check_threads(arguments, &pins)?;
     let load = load(arguments)?;
     let parameters = PipelineParameters {
@@ -219,6 +254,26 @@ fn check_wire(arguments: &PipelineRunArgs, pins: &Pins) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Rejects arguments that do not go with the speed.
+fn check_speed(arguments: &PipelineRunArgs, pins: &Pins) -> anyhow::Result<()> {
+    let PipelineRunArgs { from_recording, ticks, speed, .. } = arguments;
+    ensure!(
+        *speed == RunSpeed::Times(Speed::default()) || from_recording.is_some() || ticks.is_some(),
+        "--speed: this run has no recorded quotes\nhint: name a recording with --from-recording or ticks with --ticks"
+    );
+    if *speed == RunSpeed::Max {
+        ensure!(
+            from_recording.is_some(),
+            "--speed max needs the clock of a recording\nhint: name a recording with --from-recording, or give a number"
+        );
+        ensure!(
+            !pins.contains_key(&ProcessRole::Platform),
+            "--speed max: md and td work in turns, and --pins platform=CPU runs them in one process\nhint: pin md and td instead"
+        );
+    }
+    Ok(())
+}
+
 /// Rejects arguments with which md has no threads.
 fn check_threads(arguments: &PipelineRunArgs, pins: &Pins) -> anyhow::Result<()> {
     let has_platform = pins.contains_key(&ProcessRole::Platform);
@@ -241,6 +296,7 @@ struct RunLoad {
     /// Problems of the ticks, one sentence each.
     findings: Vec<String>,
     doubts: Vec<String>,
+    replay: Option<ReplayedRecording>,
 }
 
 /// Returns the load of the scenario or the recorded ticks, or of the arguments without either.
@@ -251,14 +307,18 @@ fn load(arguments: &PipelineRunArgs) -> anyhow::Result<RunLoad> {
         let strategies = scenario.instruments;
         return Ok(RunLoad { strategies, rate_per_s, duration_s, ..RunLoad::default() });
     }
+    if let Some(folder) = &arguments.from_recording {
+        return replay(arguments, folder, most);
+    }
     let Some(path) = &arguments.ticks else {
+        let strategies = arguments.strategies.unwrap_or(STRATEGIES);
+        ensure!(strategies > 0, "--strategies is 0\nhint: give at least 1");
         ensure!(
-            arguments.strategies <= most,
-            "cannot run {} strategies in a process each: the maximum is {most}\nhint: run them in one process, with --host-core CPU",
-            arguments.strategies
+            strategies <= most,
+            "cannot run {strategies} strategies in a process each: the maximum is {most}\nhint: run them in one process, with --host-core CPU"
         );
         return Ok(RunLoad {
-            strategies: arguments.strategies,
+            strategies,
             rate_per_s: arguments.rate,
             duration_s: arguments.duration.as_secs_f64(),
             ..RunLoad::default()
@@ -273,15 +333,53 @@ fn load(arguments: &PipelineRunArgs) -> anyhow::Result<RunLoad> {
             path.display()
         )
     })?;
-    let duration_s = ticks.duration_s(arguments.speed).max(TICKS_S_MIN);
+    let RunSpeed::Times(speed) = arguments.speed else { bail!("--ticks: max is no speed of ticks") };
+    let duration_s = ticks.duration_s(speed).max(TICKS_S_MIN);
     let (findings, doubts) = (ticks.findings().to_vec(), ticks.doubts().to_vec());
-    Ok(RunLoad { strategies, rate_per_s: ticks.count() as f64 / duration_s, duration_s, findings, doubts })
+    let rate_per_s = ticks.count() as f64 / duration_s;
+    Ok(RunLoad { strategies, rate_per_s, duration_s, findings, doubts, replay: None })
+}
+
+/// The load of a recording, in its own time.
+fn replay(arguments: &PipelineRunArgs, folder: &Path, most: u32) -> anyhow::Result<RunLoad> {
+    let ticks = Ticks::from_recording(folder, InstrumentNumbers::Recorded)?;
+    ticks.doubts().iter().for_each(|doubt| output::talk(doubt));
+    let instruments = u32::try_from(ticks.names().len())?;
+    let all = if arguments.awaited.is_empty() { instruments } else { 0 };
+    let strategies = arguments.strategies.unwrap_or(all);
+    ensure!(
+        strategies <= most.min(instruments),
+        "cannot run {strategies} strategies over {}: it has {instruments} instruments, and a run has at most {most} strategies\nhint: give --strategies a lower number",
+        folder.display()
+    );
+    let duration_s = ticks.duration_s(Speed::default()).max(TICKS_S_MIN);
+    let speed = match arguments.speed {
+        RunSpeed::Times(speed) => Some(speed.to_string()),
+        RunSpeed::Max => None,
+    };
+    let replay = ReplayedRecording {
+        folder: whole(folder),
+        speed,
+        instruments,
+        first_ns: ticks.first_ns(),
+        awaited: arguments.awaited.clone(),
+    };
+    Ok(RunLoad {
+        strategies,
+        rate_per_s: ticks.count() as f64 / duration_s,
+        duration_s,
+        findings: Vec::new(),
+        doubts: ticks.doubts().to_vec(),
+        replay: Some(replay),
+    })
+}
+
+/// A full path. The processes of a run start in this process's directory, but a full path is clear in every message.
+fn whole(path: &Path) -> String {
+    std::path::absolute(path).unwrap_or(path.to_owned()).display().to_string()
 }
 
 fn options(arguments: &PipelineRunArgs) -> PipelineOptions {
-    // The processes of a run start in this process's directory, but a full path is clear in every
-    // message.
-    let whole = |path: &Path| std::path::absolute(path).unwrap_or(path.to_owned()).display().to_string();
     arguments.matching.add_to(PipelineOptions {
         name: arguments.name.clone(),
         followers: 0,

@@ -238,11 +238,17 @@ impl Recording {
         self.is_live && is_last
     }
 
+    /// CLOCK_MONOTONIC and CLOCK_REALTIME of one moment, ns; `None` if no head of a file has both.
+    pub fn moment_ns(&self) -> Option<(u64, u64)> {
+        let head = self.files.iter().find_map(|file| file.head.filter(|head| head.realtime_ns > 0))?;
+        Some((head.monotonic_ns, head.realtime_ns))
+    }
+
     /// Offset from generation time to time of day, ns; `None` if no head of a file has both. Only valid for
     /// streams that use CLOCK_MONOTONIC, which a recording does not know.
     pub fn realtime_offset_ns(&self) -> Option<i128> {
-        let head = self.files.iter().find_map(|file| file.head.filter(|head| head.realtime_ns > 0))?;
-        Some(i128::from(head.realtime_ns) - i128::from(head.monotonic_ns))
+        let (monotonic_ns, realtime_ns) = self.moment_ns()?;
+        Some(i128::from(realtime_ns) - i128::from(monotonic_ns))
     }
 
     /// Opens one of its files, by its index in [`Recording::files`].

@@ -7,10 +7,11 @@ use rustix::{
 use std::{fs, io};
 
 /// Source of the times in file heads.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Clock {
+    #[default]
     System,
-    /// Fixed values, for tests.
+    /// One moment, such as that of the recording whose time the recorded run has.
     Fixed {
         /// CLOCK_MONOTONIC, ns.
         monotonic_ns: u64,

@@ -62,6 +62,8 @@ pub enum WriteMethod {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
+    /// Source of the times in the heads of a new recording's files.
+    pub clock: identity::Clock,
     /// Largest block in bytes, including its head, except for longer records.
     pub block_bytes: usize,
     /// Largest file in bytes; its space is reserved at creation.
@@ -96,6 +98,7 @@ pub const BLOCK_BYTES: std::ops::RangeInclusive<usize> = 4096..=(16 << 20);
 impl Default for Options {
     fn default() -> Self {
         Self {
+            clock: identity::Clock::System,
             block_bytes: 256 << 10,
             file_bytes_max: 1 << 30,
             sync: SyncPolicy::Interval(Duration::from_secs(1)),

@@ -118,7 +118,7 @@ impl Recorder {
             resumed
         } else {
             let identity = Identity::new().map_err(RecordError::refused(folder, "generate an id for"))?;
-            (identity, Place::start())
+            (Identity { clock: options.clock, ..identity }, Place::start())
         };
         let (options, recording, last_file) = (options.bounded(), identity.recording, place.file - 1);
         let streams: Vec<_> = place.streams.iter().map(Stream::resumed).collect();

@@ -24,7 +24,7 @@ use crate::{Keys, Overrun, Strategies, Wait, Writes};
 use serde::{Deserialize, Serialize};
 
 /// Version of the messages described here.
-pub const VERSION: u32 = 9;
+pub const VERSION: u32 = 10;
 /// Maximum number of strategies in a [`ToNode::Strategies`].
 pub const TURNS_MAX: usize = KEYS_MAX / 2;
 /// The inbox bit that announces messages on the socket.

@@ -1,7 +1,7 @@
 //! One end of a control socket.
 
 use crate::{
-    clock::{now_ns, timespec},
+    clock::{monotonic_ns, timespec},
     refusal::Refusal,
 };
 use lowlat_ipc::{
@@ -160,7 +160,7 @@ impl Socket {
                 ReceiveOutcome::Nothing => {}
                 other => return Ok(other),
             }
-            let now = now_ns();
+            let now = monotonic_ns();
             if now >= until_ns {
                 return Ok(ReceiveOutcome::Nothing);
             }

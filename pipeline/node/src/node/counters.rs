@@ -9,9 +9,10 @@
 //! words 1 and 2 count the records of other streams
 //! written by the master
 //!  32  fenced: 1 once it has dropped this process
+//! written by both: words 64 to 97, see [`super::turn`]
 //! ```
 
-use super::Memory;
+use super::{Memory, turn::NodeTurn};
 use crate::{MD_STREAM, TD_STREAM};
 use lowlat_ipc::{region::Region, router::DeliveryCounts};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -160,6 +161,11 @@ impl Counters {
     pub fn is_fenced(&self) -> bool {
         // Pairs with the store in `fence`.
         self.word(FENCED).is_some_and(|word| word.load(Ordering::Acquire) != 0)
+    }
+
+    /// The node's turns in a stepped run.
+    pub fn turn(&self) -> NodeTurn {
+        NodeTurn::of(&self.memory)
     }
 
     /// Master: marks the process as dropped.

@@ -3,7 +3,7 @@
 //! of its master) are found through the inbox, as in every node.
 
 use super::{BEAT_NS, Event, Node, Publisher, Wait, incoming::Sources};
-use crate::clock::now_ns;
+use crate::clock::monotonic_ns;
 
 /// Maximum number of streams for which polling each, one line per stream, is faster than reading the inbox.
 const STREAMS_DIRECT_MAX: u32 = 8;
@@ -69,7 +69,7 @@ impl Node {
         if self.inbox.state() != lowlat_ipc::doorbell::SPINNING {
             self.inbox.set_spinning(true);
         }
-        let mut start_ns = now_ns();
+        let mut start_ns = monotonic_ns();
         loop {
             for _ in 0..LOOKS {
                 if self.entries() != 0 || self.inbox.is_ready_but(self.direct) {
@@ -77,7 +77,7 @@ impl Node {
                 }
                 lowlat_ipc::relax();
             }
-            let now_ns = now_ns();
+            let now_ns = monotonic_ns();
             self.beat(now_ns);
             self.rehearse(now_ns, u64::MAX, rehearsed);
             if now_ns >= until_ns || self.is_ready_beside() {

@@ -1,7 +1,7 @@
 //! Joins a master.
 
 use super::{
-    Counters, Join, Keys, Node, Publisher, Strategies, Wait,
+    Counters, Join, Keys, Node, Publisher, NodeTurn, Strategies, Wait,
     control::{map, say},
     publisher::Own,
     rehearsal::Rehearsal,
@@ -10,7 +10,7 @@ use super::{
 use crate::{
     ORDERS_PREFIX, Refusal,
     address::{NAME_BYTES_MAX, is_name},
-    clock::now_ns,
+    clock::{RunClock, monotonic_ns, now_ns},
     control::{
         self, KEYS_MAX, NodeRow, ReceiveOutcome, Request, Socket, ToMaster, ToNode, WithoutMaster, parse,
     },
@@ -145,7 +145,7 @@ pub(super) fn join_within(path: &Path, join: &Join, within: Duration) -> Result<
         node.must_be_stopped();
         return Err(error);
     }
-    node.beat(now_ns());
+    node.beat(monotonic_ns());
     Ok(node)
 }
 
@@ -244,7 +244,7 @@ struct JoinDialog<'a> {
 
 impl<'a> JoinDialog<'a> {
     fn new(path: &'a Path, name: &'a str, within: Duration) -> Self {
-        let until_ns = now_ns().saturating_add(u64::try_from(within.as_nanos()).unwrap_or(u64::MAX));
+        let until_ns = monotonic_ns().saturating_add(u64::try_from(within.as_nanos()).unwrap_or(u64::MAX));
         Self { path, name, within, until_ns }
     }
 
@@ -313,6 +313,12 @@ impl<'a> JoinDialog<'a> {
         let inbox = Inbox::new(Arc::clone(&inbox_memory)).ok_or("an inbox that is too small")?;
         let counters = Counters::new(map(Access::Write)?);
         let master = map(Access::Read)?;
+        let clock = RunClock::of(&master);
+        RunClock::adopt(clock.as_ref());
+        // Nodes of a stepped run that spun would take time from the one whose turn it is.
+        let is_stepped = clock.as_ref().is_some_and(RunClock::is_stepped);
+        let wait = if is_stepped { Wait::Parked } else { join.wait };
+        let turn = (is_stepped && NodeTurn::is_for(join.writes.is_some(), &join.reads)).then(|| counters.turn());
         let own = if join.writes.is_some() {
             let segment = Segment::open(map(Access::Write)?).map_err(|error| error.to_string())?;
             let interest = Interest::open(map(Access::Read)?).ok_or("an invalid interest table")?;
@@ -346,13 +352,17 @@ impl<'a> JoinDialog<'a> {
             followed: 0,
             reads: join.reads.clone(),
             takes_all: false,
-            rehearsal: if join.wait == Wait::Fast { Rehearsal::new(mark) } else { None },
+            rehearsal: if wait == Wait::Fast { Rehearsal::new(mark) } else { None },
             payload: Vec::new(),
-            waiting: Waiting::new(join.wait),
+            waiting: Waiting::new(wait),
             areas: BTreeMap::new(),
             strategies: Vec::new(),
             turns: BTreeMap::new(),
             master,
+            clock,
+            turn,
+            idle_polls: 0,
+            by_name: Vec::new(),
             without_master,
             has_master: true,
             end: None,

@@ -30,6 +30,7 @@ mod publisher;
 mod ready;
 mod rehearsal;
 mod slice;
+mod turn;
 mod waiting;
 
 pub use counters::{COUNT_MAX, COUNTERS_BYTES, Counters, Figures, Received};
@@ -37,10 +38,11 @@ pub use incoming::StreamName;
 pub use join::{JoinError, ask, raise_open_files};
 pub use overrun::Overrun;
 pub use publisher::{NodePublishError, Published, Publisher, cpu_set};
+pub use turn::{Awaited, NodeTurn};
 
 use crate::{
     Refusal,
-    clock::now_ns,
+    clock::{RunClock, monotonic_ns},
     control::{COMMAND_BYTES_MAX, CONTROL_STREAM, Socket, ToMaster, WithoutMaster},
     ledger::{self, Ledger},
 };
@@ -266,6 +268,14 @@ pub struct Node {
     /// Their turns, including released ones.
     turns: BTreeMap<u32, u32>,
     master: Memory,
+    /// The clock of a run over a recording.
+    clock: Option<RunClock>,
+    /// Its turns in a stepped run.
+    turn: Option<NodeTurn>,
+    /// Polls of this turn that found nothing, in a row.
+    idle_polls: u32,
+    /// Streams of a poll in a turn.
+    by_name: Vec<u32>,
     without_master: WithoutMaster,
     has_master: bool,
     end: Option<End>,
@@ -328,6 +338,16 @@ impl Node {
         self.strategies.retain(|number| *number != strategy);
         // A master that has ended assigns no numbers.
         self.socket.send(&ToMaster::Release { strategy }, Vec::new()).ok();
+    }
+
+    /// Now, in the clock of its run, ns.
+    fn now_ns(&self) -> u64 {
+        self.clock.as_ref().map_or_else(monotonic_ns, RunClock::now_ns)
+    }
+
+    /// True if its run is stepped ([`crate::clock::Pace::Stepped`]): nodes work in turns.
+    pub fn is_stepped(&self) -> bool {
+        self.clock.as_ref().is_some_and(RunClock::is_stepped)
     }
 
     pub fn waits(&self) -> Wait {
@@ -420,9 +440,14 @@ impl Node {
     #[cold]
     fn poll_ready(&mut self, take: &mut impl FnMut(&mut Publisher, Event<'_>)) -> usize {
         self.ready.iter().for_each(ReadyDescriptor::clear);
-        self.beat(now_ns());
+        self.beat(monotonic_ns());
         let events = self.poll_all(take);
-        let until_ns = self.publisher.timer_ns();
+        let until_ns = match &self.turn {
+            // The poll after it ends the turn.
+            Some(_) if events > 0 => 0,
+            Some(_) => u64::MAX,
+            None => self.monotonic_of(self.publisher.timer_ns()),
+        };
         self.ready.iter().for_each(|ready| ready.arm(until_ns));
         events
     }
@@ -430,9 +455,12 @@ impl Node {
     // SAFETY: an executable section, as that of any other code.
     #[unsafe(link_section = ".text.hot.wake")]
     fn poll_all(&mut self, take: &mut impl FnMut(&mut Publisher, Event<'_>)) -> usize {
+        if let Some(turn) = self.turn.clone() {
+            return self.poll_in_turn(&turn, take);
+        }
         self.polls = self.polls.wrapping_add(1);
         if self.polls.is_multiple_of(POLLS_PER_BEAT) {
-            self.beat(now_ns());
+            self.beat(monotonic_ns());
             self.takes_all = true;
         }
         let has_found = self.look();
@@ -469,7 +497,7 @@ impl Node {
     /// automatically, also between the records of one poll.
     pub fn show_life(&mut self) {
         if !self.is_forked() {
-            self.beat(now_ns());
+            self.beat(monotonic_ns());
         }
     }
 
@@ -520,7 +548,7 @@ impl Node {
                 return events;
             }
             // Work on a record may take long, and a node that always has work never waits.
-            self.beat(now_ns());
+            self.beat(monotonic_ns());
         }
         mark(&mut self.pending, stream);
         events
@@ -579,7 +607,7 @@ impl Node {
     /// Returns [`Event::Timer`] if a timer is due. Returns the number of events.
     #[inline]
     fn ring(&mut self, take: &mut impl FnMut(&mut Publisher, Event<'_>)) -> usize {
-        if self.publisher.timer_ns() == u64::MAX { 0 } else { self.ring_at(now_ns(), take) }
+        if self.publisher.timer_ns() == u64::MAX { 0 } else { self.ring_at(self.now_ns(), take) }
     }
 
     #[cold]

@@ -3,8 +3,8 @@
 //! A thread of this process waits at the node's bell in the node's place. It makes the descriptor readable when a poll
 //! may find something, and then waits until the node was polled.
 
-use super::{BEAT_NS, Memory, Node, Wait};
-use crate::{Refusal, clock::now_ns, control::CONTROL_STREAM};
+use super::{BEAT_NS, Memory, Node, NodeTurn, Wait};
+use crate::{Refusal, clock::monotonic_ns, control::CONTROL_STREAM};
 use lowlat_ipc::{doorbell::Futex, inbox::Inbox};
 use rustix::{
     event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll},
@@ -68,7 +68,7 @@ impl Shared {
 pub(super) struct ReadyDescriptor(Arc<Shared>);
 
 impl ReadyDescriptor {
-    fn new(inbox: Memory) -> Result<Self, Refusal> {
+    fn new(inbox: Memory, turn: Option<NodeTurn>) -> Result<Self, Refusal> {
         let refused = |error: std::io::Error| {
             Refusal::new(format!(
                 "cannot create the node's descriptor: {error}\nhint: raise the limit on open files or processes (ulimit -n, -u)"
@@ -84,8 +84,12 @@ impl ReadyDescriptor {
         let watch = move || {
             while let Some(until_ns) = of_thread.wait() {
                 // At most: a poll also sends the node's heartbeat and looks for its master.
-                let longest_ns = until_ns.saturating_sub(now_ns()).min(BEAT_NS);
-                inbox.wait(&Futex, Duration::from_nanos(longest_ns));
+                let longest_ns = until_ns.saturating_sub(monotonic_ns()).min(BEAT_NS);
+                let longest = Duration::from_nanos(longest_ns);
+                match &turn {
+                    Some(turn) => turn.wait(longest),
+                    None => _ = inbox.wait(&Futex, longest),
+                }
                 of_thread.ring();
             }
         };
@@ -106,7 +110,7 @@ impl ReadyDescriptor {
 
     /// Waits until it is readable, or this time of the clock.
     fn wait(&self, until_ns: u64) {
-        let left = Duration::from_nanos(until_ns.saturating_sub(now_ns()));
+        let left = Duration::from_nanos(until_ns.saturating_sub(monotonic_ns()));
         let left = Timespec::try_from(left).ok().filter(|_| until_ns != u64::MAX);
         // A signal ends it early.
         poll(&mut [PollFd::new(&self.0.event, PollFlags::IN)], left.as_ref()).ok();
@@ -130,7 +134,7 @@ impl Node {
             ));
         }
         if self.ready.is_none() {
-            self.ready = Some(ReadyDescriptor::new(Arc::clone(&self.inbox_memory))?);
+            self.ready = Some(ReadyDescriptor::new(Arc::clone(&self.inbox_memory), self.turn.clone())?);
             self.waiting.wait = Wait::Parked;
             self.direct = 0;
             self.takes_all = true;

@@ -1,7 +1,7 @@
 //! Waiting modes of a node, mapped to those of `lowlat-ipc`.
 
 use super::{BEAT_NS, Event, Node, Publisher, Wait, slice};
-use crate::clock::now_ns;
+use crate::clock::monotonic_ns;
 use lowlat_ipc::{
     doorbell::Futex,
     waiter::{Mode, SpinPolicy, Waiter, wake_ns},
@@ -46,6 +46,22 @@ impl Waiting {
 }
 
 impl Node {
+    /// When the run's clock will show this time, in CLOCK_MONOTONIC; `u64::MAX` if that is unknown.
+    pub fn monotonic_of(&self, time_ns: u64) -> u64 {
+        self.clock.as_ref().map_or(time_ns, |clock| clock.monotonic_of(time_ns))
+    }
+
+    /// Waits as [`Node::wait`] does, but no longer than this by the wall clock, whatever that of the run is.
+    pub fn wait_at_most(&mut self, until_ns: Option<u64>, longest: Duration) {
+        if let Some(turn) = self.turn.clone().filter(|_| self.ready.is_none()) {
+            let until_ns = until_ns.unwrap_or(u64::MAX).min(self.publisher.timer_ns());
+            return self.pass_turn(&turn, self.awaited(until_ns), longest);
+        }
+        let until_ns = self.monotonic_of(until_ns.unwrap_or(u64::MAX).min(self.publisher.timer_ns()));
+        let longest_ns = u64::try_from(longest.as_nanos()).unwrap_or(u64::MAX);
+        self.wait_until(until_ns.min(monotonic_ns().saturating_add(longest_ns)), &mut |_, _| ());
+    }
+
     /// Like [`Node::wait`], with rehearsals. An idle node that spins keeps the path of a record warm: now and
     /// then it publishes a quote of instrument 0 to itself, in private memory, and reads it. `rehearsed` gets
     /// that quote as from a poll, with a publisher that reaches no other node, and then, once, what it
@@ -62,9 +78,20 @@ impl Node {
             return;
         }
         let until_ns = until_ns.unwrap_or(u64::MAX).min(self.publisher.timer_ns());
+        if let Some(turn) = self.turn.clone().filter(|_| self.ready.is_none()) {
+            return self.pass_turn(&turn, self.awaited(until_ns), Duration::MAX);
+        }
+        let until_ns = self.monotonic_of(until_ns);
+        self.wait_until(until_ns, rehearsed);
+    }
+
+    /// Waits until this time of CLOCK_MONOTONIC.
+    // SAFETY: an executable section, as that of any other code.
+    #[unsafe(link_section = ".text.hot.wake")]
+    fn wait_until(&mut self, until_ns: u64, rehearsed: &mut dyn FnMut(&mut Publisher, Event<'_>)) {
         // A node that always finds something needs a heartbeat too.
         if self.polls.is_multiple_of(POLLS_PER_BEAT) {
-            self.beat(now_ns());
+            self.beat(monotonic_ns());
         }
         if self.ready.is_some() {
             self.wait_by_descriptor(until_ns);
@@ -77,7 +104,7 @@ impl Node {
             return;
         }
         while !self.is_ready() {
-            let now_ns = now_ns();
+            let now_ns = monotonic_ns();
             self.beat(now_ns);
             if now_ns >= until_ns {
                 return;

@@ -14,7 +14,7 @@ use lowlat_ipc::{
     stream::{Owner, Segment},
 };
 use lowlat_node::{
-    COUNTERS_BYTES, Counters, Figures, Join, Memory, Writes,
+    COUNTERS_BYTES, Counters, Figures, Join, Memory, NodeTurn, Wait, Writes,
     address::is_name,
     clock::now_ns,
     control::{self, Lent, ToNode},
@@ -29,6 +29,7 @@ impl Master {
     /// Admits a node. The error is a sentence for the node.
     pub(super) fn admit(&mut self, id: u64, owner: Owner, join: &Join) -> Result<(), String> {
         let known = self.check(owner, join)?;
+        let is_stepped = self.is_stepped();
         let number = match known {
             Some(number) => number,
             None => self.new_number(&join.name)?,
@@ -68,7 +69,8 @@ impl Master {
             standing: Standing::Joining,
             admitted_ns: now_ns(),
             is_mapped: false,
-            wait: join.wait,
+            // As the node itself decides.
+            wait: if is_stepped { Wait::Parked } else { join.wait },
             reads: join.reads.clone(),
             strategies: strategies.clone(),
             inbox: Some(inbox.clone()),
@@ -257,11 +259,14 @@ impl Master {
 
     /// Confirms that the node has joined, once all its publishers have connected it.
     pub(super) fn finish_join(&mut self, number: u32) {
+        let is_stepped = self.is_stepped();
         let Some(member) = self.member_mut(number) else { return };
         if member.standing != Standing::Joining || !member.waits.is_empty() {
             return;
         }
         member.standing = Standing::Running;
+        // Its program runs from here on.
+        member.turn().filter(|_| is_stepped).iter().for_each(NodeTurn::give);
         let (name, epoch) = (member.name.clone(), member.epoch);
         self.tell(number, &ToNode::Joined, Vec::new());
         if self.has_begun {

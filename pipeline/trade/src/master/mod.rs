@@ -22,6 +22,7 @@ mod options;
 mod program;
 mod ready;
 mod silence;
+mod step;
 mod used;
 mod visitors;
 
@@ -39,7 +40,7 @@ use lowlat_ipc::region::{Memfd, Region};
 use lowlat_node::{
     Counters, MASTER_HEARTBEAT, Memory, Refusal, TD_STREAM,
     address::RunFolder,
-    clock::now_ns,
+    clock::{RunClock, now_ns},
     control::{COMMAND_BYTES_MAX, CONTROL_STREAM, Lent, ToNode},
     ledger::{self, Ledger},
 };
@@ -77,6 +78,8 @@ pub struct Master {
     links: Links,
     areas: Vec<(Area, Memory)>,
     page: Memory,
+    /// The clock of a run over a recording.
+    clock: Option<RunClock>,
     claims: Claims,
     maker: Maker,
     generation: u64,
@@ -107,6 +110,7 @@ impl Master {
         let page = maker.make(WrittenBy::Own, "master", 4096).map_err(Refusal::of)?;
         // Fails now, not at its first node, if it cannot create read-only descriptors.
         page.reader_fd().map_err(Refusal::of)?;
+        let clock = options.clock.and_then(|(pace, time_ns)| RunClock::create(&page, pace, time_ns));
         let mut areas = Vec::new();
         for area in &options.areas {
             areas.push((
@@ -129,6 +133,7 @@ impl Master {
             links: Links::default(),
             areas,
             page,
+            clock,
             claims,
             maker,
             generation: 0,
@@ -190,6 +195,7 @@ impl Master {
     /// All nodes have joined: notifies every node, and each that joins from now on.
     pub fn begin(&mut self) {
         self.has_begun = true;
+        self.clock.iter().for_each(RunClock::start);
         self.tell_all(&ToNode::Begin);
     }
 
@@ -233,7 +239,8 @@ impl Master {
 
     /// Waits, for `longest` at most, until something happens, and handles it. Returns what happened.
     pub fn turn(&mut self, longest: Duration) -> Result<Vec<Happened>, Refusal> {
-        let ready = self.wait(longest.min(HEARTBEAT))?;
+        let longest = self.step(longest.min(HEARTBEAT));
+        let ready = self.wait(longest)?;
         self.beat();
         // Existing connections before new ones: the end of a process is handled before its restart.
         for tag in &ready {

@@ -1,7 +1,7 @@
 //! Options of a master, and its events.
 
 use lowlat_ipc::{region::Access, stream::Owner};
-use lowlat_node::{Figures, Wait, address::RunFolder, control::WithoutMaster};
+use lowlat_node::{Figures, Wait, address::RunFolder, clock::Pace, control::WithoutMaster};
 
 /// Memory beside the streams. Only nodes that need it get it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,6 +27,8 @@ pub struct Options {
     pub memory_bytes_max: Option<u64>,
     /// Memory may come from the reserved pool of huge pages.
     pub may_use_huge_pages: bool,
+    /// Clock of a run over a recording: how its time passes, and from when, ns; `None`: CLOCK_MONOTONIC.
+    pub clock: Option<(Pace, u64)>,
     /// Action of nodes when the master dies.
     pub without_master: WithoutMaster,
     /// A node that has neither polled nor waited for this long is reported.
@@ -41,6 +43,7 @@ impl Options {
             strategies_reserved: 0,
             memory_bytes_max: None,
             may_use_huge_pages: true,
+            clock: None,
             without_master: WithoutMaster::default(),
             silence_ns_max: 5_000_000_000,
         }

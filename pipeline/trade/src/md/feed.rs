@@ -63,6 +63,11 @@ impl Feed {
         }
     }
 
+    /// The time of the first quote that was not left out, ns after the start.
+    pub fn skipped_ns(&self) -> u64 {
+        self.skipped_ns
+    }
+
     /// Number of all quotes, including those returned or left out.
     pub fn records(&self) -> u64 {
         self.records

@@ -16,7 +16,7 @@ use rustix::thread::set_current_timer_slack;
 use std::{num::NonZeroU64, sync::Arc};
 
 /// Delay from the begin message to the first quote: every node has received it by then.
-pub(super) const LEAD_NS: u64 = 50_000_000;
+pub const LEAD_NS: u64 = 50_000_000;
 /// Longer waits use the node, which then handles messages of its master.
 const SLEEP_NS_MAX: u64 = 20_000_000;
 /// Quotes between two polls of the master's messages, if there is no time to wait.
@@ -42,6 +42,8 @@ pub struct MdOptions {
     pub source: Source,
     /// Waiting mode until a quote is due: spins, or sleeps.
     pub wait: Wait,
+    /// When the source starts, in the pipeline's clock, ns; `None`: soon after the begin message.
+    pub start_ns: Option<u64>,
 }
 
 /// The request with which md joins: its stream has this many instruments and a ring of this many bytes.
@@ -96,6 +98,7 @@ pub(super) struct Md {
     /// The feed until the begin message.
     feed: Option<Feed>,
     pacer: Option<Pacer>,
+    start_ns: Option<u64>,
     until_poll: u32,
     has_begun: bool,
     is_over: bool,
@@ -115,8 +118,9 @@ impl Md {
         }
         // The quotes that a predecessor published.
         feed.skip_first(node.published());
+        let start_ns = options.start_ns.map(|start_ns| start_ns.saturating_add(feed.skipped_ns()));
         let (feed, pacer) = (Some(feed), None);
-        Self { node, tally, feed, pacer, until_poll: 0, has_begun: false, is_over: false }
+        Self { node, tally, feed, pacer, start_ns, until_poll: 0, has_begun: false, is_over: false }
     }
 
     /// Publishes the next quote if it is due, and polls the master's messages now and then. Never blocks.
@@ -161,7 +165,7 @@ impl Md {
         if self.has_begun
             && let Some(feed) = self.feed.take()
         {
-            self.pacer = Some(Pacer::new(feed, now_ns() + LEAD_NS));
+            self.pacer = Some(Pacer::new(feed, self.start_ns.unwrap_or_else(|| now_ns() + LEAD_NS)));
         }
     }
 
@@ -194,6 +198,9 @@ pub(super) fn publish(node: &mut Node, instrument: u32, quote: &Quote) -> Result
 /// Waits until a quote is due, or for part of that time, so that messages of the master are handled.
 fn wait(node: &mut Node, wait: Wait, then_ns: u64) {
     let now = now_ns();
+    if node.is_stepped() {
+        return node.wait(Some(then_ns));
+    }
     if then_ns.saturating_sub(now) > SLEEP_NS_MAX {
         node.wait(Some(then_ns - SLEEP_NS_MAX / 2));
         return;
@@ -210,6 +217,6 @@ fn wait(node: &mut Node, wait: Wait, then_ns: u64) {
             lowlat_ipc::relax();
         },
         // The caller checks the clock again.
-        Wait::Parked | Wait::Adaptive => sleep_until(then_ns),
+        Wait::Parked | Wait::Adaptive => sleep_until(node.monotonic_of(then_ns)),
     }
 }

@@ -11,7 +11,7 @@ use lowlat_ipc::stream::{Record, Stamp};
 use lowlat_node::{
     Event, Join, Keys, MD_STREAM, Memory, Node, ORDERS_PREFIX, Overrun, Publisher, Reads, Refusal,
     STRATEGIES_MAX, StreamName, TD_STREAM, Wait, Writes,
-    clock::now_ns,
+    clock::{monotonic_ns, now_ns},
     ledger::AREA,
     records::{Order, Quote, kind},
     strategy::undecoded,
@@ -144,7 +144,7 @@ impl Td {
         let is_busy = self.events > 0
             || self.gateway.exchange.arrives_ns().is_some()
             || self.gateway.remote.as_ref().is_some_and(Remote::is_busy);
-        self.end_ns.is_none_or(|end_ns| is_busy && now_ns() < end_ns)
+        self.end_ns.is_none_or(|end_ns| is_busy && monotonic_ns() < end_ns)
     }
 
     /// The latest end of its next wait, so that the exchange's answers are read.
@@ -247,7 +247,7 @@ impl Gateway {
             // After a lost quote, the market stays at the previous one.
             Event::Lost { stream, .. } if stream.as_str() == MD_STREAM => {}
             Event::Lost { count, .. } => self.done.lost += count,
-            Event::Stop => *end_ns = Some(now_ns() + LAST_ORDERS_NS),
+            Event::Stop => *end_ns = Some(monotonic_ns() + LAST_ORDERS_NS),
             Event::Begin => self.remote.iter_mut().for_each(Remote::start),
             Event::Command(HALT) => self.exchange.on_halt(),
             _ => {}

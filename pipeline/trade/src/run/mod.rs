@@ -51,7 +51,7 @@ pub fn run(
     progress: &mut dyn FnMut(&Progress),
     stop: &AtomicBool,
 ) -> Result<PipelineRecord, Refusal> {
-    check(parameters)?;
+    check(parameters, options)?;
     let folder = folder(options.name.as_deref())?;
     current().replace(folder.clone());
     let result = watch::watch(parameters, programs, folder.clone(), options, progress, stop);
@@ -99,13 +99,15 @@ pub(crate) fn on_one_line(error: &impl std::fmt::Display) -> String {
     error.to_string().replace("\nhint: ", "; ")
 }
 
-fn check(parameters: &PipelineParameters) -> Result<(), Refusal> {
+fn check(parameters: &PipelineParameters, options: &PipelineOptions) -> Result<(), Refusal> {
     let wrong = |name, found: &dyn std::fmt::Display, expected: &str| {
         Err(Refusal::new(format!("{name}: found {found}, expected {expected}")))
     };
     let most = if parameters.host_core.is_some() { HOSTED_MAX } else { STRATEGIES_MAX };
-    if !(1..=most).contains(&parameters.strategies) {
-        return wrong("strategies", &parameters.strategies, &format!("1 to {most}"));
+    // Over a recording, other nodes may be the only strategies.
+    let least = u32::from(options.replay.is_none());
+    if !(least..=most).contains(&parameters.strategies) {
+        return wrong("strategies", &parameters.strategies, &format!("{least} to {most}"));
     }
     for (name, value) in [("rate_per_s", parameters.rate_per_s), ("duration_s", parameters.duration_s)] {
         if !(value.is_finite() && value > 0.0) {

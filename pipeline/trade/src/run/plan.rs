@@ -41,7 +41,8 @@ pub fn programs(request: &PipelineRequest, program: &Path) -> Vec<Program> {
     if let Some(folder) = &options.recording {
         // First to join and last to be stopped: it reads every record of the run.
         let arguments = ["journal", "record", "--run", MASTER, "--out", folder, "--name", RECORDER];
-        let arguments = arguments.map(str::to_owned).into_iter();
+        let clock = options.replay.iter().flat_map(|replay| ["--clock-of", &replay.folder]);
+        let arguments = arguments.into_iter().chain(clock).map(str::to_owned);
         let arguments = arguments.chain(options.recorder_arguments.iter().cloned()).collect();
         programs.push(Program { arguments, ..one(ProcessRole::Recorder) });
     }

@@ -7,12 +7,20 @@ use super::{
 };
 use crate::{
     master::{Happened, Master, Options, Program, Stopped, Visitors},
-    roles::{STAGES_AREA, host::MOVE_OUT},
+    roles::{STAGES_AREA, host::MOVE_OUT, md::LEAD_NS},
+    scenario::Speed,
     stages::{Stage, StageRecorder},
 };
 use lowlat_host::statistics::carries_quantile;
-use lowlat_node::{Refusal, address::RunFolder, clock::now_ns, control::WithoutMaster};
-use lowlat_pipeline::{PipelineOptions, PipelineParameters, PipelineRecord, ProcessRole, QuoteOverrun};
+use lowlat_node::{
+    Refusal,
+    address::RunFolder,
+    clock::{Pace, now_ns},
+    control::WithoutMaster,
+};
+use lowlat_pipeline::{
+    PipelineOptions, PipelineParameters, PipelineRecord, ProcessRole, QuoteOverrun, ReplayedRecording,
+};
 use std::{
     collections::BTreeSet,
     fs::File,
@@ -64,6 +72,9 @@ pub(super) struct EndedRun<'a> {
 pub(super) struct Watch<'a> {
     pub(super) master: Master,
     names: BTreeSet<String>,
+    /// Nodes of other programs that must have joined before the begin.
+    awaited: BTreeSet<String>,
+    is_stepped: bool,
     /// Programs whose strategies may get separate processes, as they were started.
     hosts: Vec<Program>,
     strategies: u32,
@@ -103,10 +114,17 @@ pub(super) fn watch(
         stages.bytes = StageRecorder::<lowlat_ipc::region::Heap>::WIRE_BYTES;
     }
     options.strategies_reserved = parameters.strategies;
+    options.clock = asked.replay.as_ref().map(clock).transpose()?;
+    if asked.is_stepped() {
+        // Its latencies would be those of the recording's time, which stands while nodes work.
+        options.areas.retain(|area| area.name != STAGES_AREA);
+    }
     options.memory_bytes_max = asked.memory_bytes_max;
     let mut watch = Watch {
         master: Master::open(options)?,
         names: programs.iter().map(|program| program.name.clone()).collect(),
+        awaited: asked.replay.iter().flat_map(|replay| replay.awaited.clone()).collect(),
+        is_stepped: asked.is_stepped(),
         hosts: Vec::new(),
         strategies: parameters.strategies,
         moved_out: BTreeSet::new(),
@@ -178,6 +196,11 @@ impl Watch<'_> {
             }
         }
         self.ready_ns = now_ns() - started_ns;
+        // As long as their user takes to start them.
+        while !self.awaited.is_subset(&self.joined) && !self.is_stopped() {
+            self.turn(TURN)?;
+            self.tell(Phase::Joining, false);
+        }
         Ok(())
     }
 
@@ -195,7 +218,7 @@ impl Watch<'_> {
         if !self.is_stopped() {
             self.master.begin();
         }
-        let until_ns = begun_ns + nanoseconds(parameters.duration_s) + OVERTIME_NS_MAX;
+        let until_ns = begun_ns.saturating_add(real_ns(parameters, asked)).saturating_add(OVERTIME_NS_MAX);
         while !self.is_published && !self.is_stopped() {
             self.turn(TURN)?;
             self.tell(Phase::Publishing, false);
@@ -301,7 +324,7 @@ impl Watch<'_> {
                     }
                     // If an essential process ends, the run cannot continue without it; before the begin
                     // nothing is restarted: a failing start fails again.
-                    if !is_failure || self.begun_ns.is_none() {
+                    if !is_failure || self.begun_ns.is_none() || self.is_stepped {
                         return Err(self.ended(&name, &reason));
                     }
                     self.note(format!("{name} ended ({reason}) and was restarted"));
@@ -318,6 +341,9 @@ impl Watch<'_> {
                 }
                 Happened::Strained { reason } => self.note(reason.replace('\n', "; ")),
                 Happened::Said { name, text } => self.hear(&name, &text)?,
+                Happened::Died { name, reason } if self.is_stepped && self.begun_ns.is_some() => {
+                    return Err(self.ended(&name, &reason));
+                }
                 Happened::Died { name, reason } if !self.master.has_program(&name) => {
                     self.note(format!("{name}, which the run did not start, died: {reason}"));
                 }
@@ -424,6 +450,29 @@ fn end_of(path: &Path) -> io::Result<Vec<u8>> {
     let mut text = Vec::new();
     file.take(LOG_BYTES_MAX).read_to_end(&mut text)?;
     Ok(text)
+}
+
+/// Clock of a run over a recording: md has time to hear that it may publish.
+fn clock(replay: &ReplayedRecording) -> Result<(Pace, u64), Refusal> {
+    let (pace, times) = match replay.speed.as_deref() {
+        None => (Pace::Stepped, 1.0),
+        Some(text) => {
+            let speed = Speed::parse(text).ok_or_else(|| Refusal::new(format!("{text:?} is no speed")))?;
+            (Pace::Times(speed.times()), speed.times())
+        }
+    };
+    let lead_ns = nanoseconds(LEAD_NS as f64 / 1e9 * times);
+    Ok((pace, replay.first_ns.saturating_sub(lead_ns)))
+}
+
+/// Time that the schedule takes, ns; without limit in a stepped run.
+fn real_ns(parameters: &PipelineParameters, asked: &PipelineOptions) -> u64 {
+    let speed = asked.replay.as_ref().map(|replay| replay.speed.as_deref().and_then(Speed::parse));
+    match speed {
+        Some(None) => u64::MAX,
+        Some(Some(speed)) => nanoseconds(parameters.duration_s / speed.times()),
+        None => nanoseconds(parameters.duration_s),
+    }
 }
 
 /// Seconds as nanoseconds, at most a year.

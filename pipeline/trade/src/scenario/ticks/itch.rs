@@ -56,6 +56,6 @@ impl Ticks {
         let mut doubts = doubts(path, &counted, is_full);
         doubts.extend(read.doubts().into_iter().chain(cut).map(of_file));
         let findings = read.gaps().into_iter().map(of_file).collect();
-        Ok(Self { list: ticks, names: books.symbols().collect(), doubts, findings })
+        Ok(Self { list: ticks, names: books.symbols().collect(), doubts, findings, ..Self::default() })
     }
 }

@@ -42,11 +42,22 @@ pub struct Tick {
     pub quote: FeedQuote,
 }
 
+/// Numbers of the instruments of a recording.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum InstrumentNumbers {
+    /// In the order in which they appear.
+    Dense,
+    /// As they were recorded.
+    Recorded,
+}
+
 /// A file of ticks, in memory.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Ticks {
     list: Vec<Tick>,
     names: Vec<String>,
+    /// Recorded time of the first tick, ns.
+    first_ns: u64,
     doubts: Vec<String>,
     findings: Vec<String>,
 }
@@ -56,7 +67,7 @@ impl Ticks {
     /// `symbols` are the instruments of ITCH; empty: the first ones of the file. `channel` is one of a capture.
     pub fn read(path: &Path, symbols: &[String], channel: Option<&str>) -> Result<Self, Refusal> {
         if path.is_dir() {
-            return Self::from_recording(path);
+            return Self::from_recording(path, InstrumentNumbers::Dense);
         }
         let wrong = |error| unreadable(path, &error);
         let mut file = open(path).map_err(wrong)?;
@@ -111,6 +122,11 @@ impl Ticks {
         &self.names
     }
 
+    /// When the first tick of a recording was written, in the recording's clock, ns.
+    pub fn first_ns(&self) -> u64 {
+        self.first_ns
+    }
+
     /// Returns the time until the last tick is due at a speed, in seconds.
     pub fn duration_s(&self, speed: Speed) -> f64 {
         self.list.last().map_or(0.0, |last| speed.due_ns(last.after_ns) as f64 / 1e9)
@@ -161,11 +177,23 @@ fn doubts(path: &Path, counted: &[(u64, &str)], is_full: bool) -> Vec<String> {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Speed(f64);
 
+impl Default for Speed {
+    /// As recorded.
+    fn default() -> Self {
+        Self(1.0)
+    }
+}
+
 impl Speed {
-    /// Parses `x1`, as they were recorded, or `x2.5`.
+    /// Parses `1` or `x1`, as they were recorded, or `2.5`.
     pub fn parse(text: &str) -> Option<Self> {
-        let times: f64 = text.strip_prefix('x')?.parse().ok()?;
+        let times: f64 = text.strip_prefix('x').unwrap_or(text).parse().ok()?;
         (times.is_finite() && times > 0.0).then_some(Self(times))
+    }
+
+    /// The multiple.
+    pub fn times(self) -> f64 {
+        self.0
     }
 
     /// Due time of a tick that was recorded this long after the first one.
@@ -256,6 +284,15 @@ impl TickCollector {
             let expected = "a time that is not before that of the line above it";
             Fault::new(format!("the time {raw}"), expected, "sort the file by time")
         })
+    }
+
+    /// The number of an instrument that was recorded with this one. With recorded numbers, all lower ones exist too.
+    fn recorded(&mut self, number: u32, numbers: InstrumentNumbers) -> Result<u32, Fault> {
+        let lower = u32::try_from(self.names.len()).unwrap_or(u32::MAX);
+        if numbers == InstrumentNumbers::Recorded {
+            (lower..=number.min(INSTRUMENTS_MAX)).try_for_each(|of| self.instrument(&of.to_string()).map(drop))?;
+        }
+        self.instrument(&number.to_string())
     }
 
     fn instrument(&mut self, name: &str) -> Result<u32, Fault> {

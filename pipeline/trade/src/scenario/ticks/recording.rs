@@ -1,6 +1,6 @@
 //! Ticks of a recording of the pipeline: the quotes of md's stream.
 
-use super::{TICKS_MAX, Tick, TickCollector, Ticks, after_ns, doubts};
+use super::{InstrumentNumbers, TICKS_MAX, Tick, TickCollector, Ticks, after_ns, doubts};
 use crate::wire::in_feed;
 use lowlat_journal::read::{JournalRead, Merge, Recording};
 use lowlat_node::{
@@ -10,8 +10,8 @@ use lowlat_node::{
 use std::path::Path;
 
 impl Ticks {
-    /// Reads the recording in a folder. Its instruments are named by their numbers.
-    pub fn from_recording(path: &Path) -> Result<Self, Refusal> {
+    /// Reads the recording in a folder. Its instruments are named by their recorded numbers.
+    pub fn from_recording(path: &Path, numbers: InstrumentNumbers) -> Result<Self, Refusal> {
         let wrong = |reason: &str| {
             Refusal::new(format!(
                 "cannot publish the recording {}: {reason}\nhint: name one of lowlat pipeline run --record",
@@ -32,9 +32,8 @@ impl Ticks {
                         continue;
                     };
                     let after_ns = after_ns(&made.ticks, &mut first_ns, stamp.generated);
-                    let instrument = made
-                        .instrument(&stamp.instrument.to_string())
-                        .map_err(|fault| wrong(&fault.found))?;
+                    let instrument =
+                        made.recorded(stamp.instrument, numbers).map_err(|fault| wrong(&fault.found))?;
                     made.ticks.push(Tick { after_ns, quote: in_feed(&quote, instrument) });
                     is_full = made.ticks.len() >= TICKS_MAX;
                 }
@@ -56,6 +55,6 @@ impl Ticks {
         if recording.is_live() {
             doubts.push(format!("{} is still being recorded; later quotes are left out.", path.display()));
         }
-        Ok(Self { list: made.ticks, names: made.names, doubts, ..Self::default() })
+        Ok(Self { list: made.ticks, names: made.names, first_ns: first_ns.unwrap_or(0), doubts, ..Self::default() })
     }
 }
