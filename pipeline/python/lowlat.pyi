@@ -18,7 +18,10 @@ from typing_extensions import Buffer, TypeAlias, disjoint_base
 
 _Overrun: TypeAlias = Union[Literal["gap", "conflate", "credit"], tuple[Literal["evict"], int]]
 _Wanted: TypeAlias = Union[None, Literal["own"], Sequence[int]]
-_Reads: TypeAlias = Sequence[Union[tuple[str, _Wanted], tuple[str, _Wanted, _Overrun]]]
+_Start: TypeAlias = Union[Literal["head", "oldest"], tuple[Literal["after"], int]]
+_Reads: TypeAlias = Sequence[
+    Union[tuple[str, _Wanted], tuple[str, _Wanted, _Overrun], tuple[str, _Wanted, _Overrun, _Start]]
+]
 _Side: TypeAlias = Literal["buy", "sell"]
 _Type: TypeAlias = Literal["limit", "market", "ioc"]
 _Event: TypeAlias = Union[Record, Lost, Timer, Command, Begin]
@@ -77,7 +80,10 @@ def _record(
     payload: bytes,
 ) -> Record: ...
 def now_ns() -> int:
-    """Now, in the pipeline's clock: nanoseconds of CLOCK_MONOTONIC."""
+    """Now, in the pipeline's clock: nanoseconds of CLOCK_MONOTONIC, or of the recording in a run over one.
+
+    A process has the clock of the run that it joined last.
+    """
 
 def socket_of(name: str) -> pathlib.Path:
     """Default socket of the master with that name."""
@@ -90,6 +96,7 @@ def join(
     number: Optional[int] = None,
     reads: _Reads = (),
     overrun: _Overrun = "gap",
+    start: _Start = "head",
     wait: Literal["parked", "fast", "adaptive"] = "parked",
     capacity_bytes: int = 1048576,
 ) -> Node:
@@ -103,8 +110,11 @@ def join(
 
     `overrun` is the policy for quotes that it is too slow for: "gap" (they are lost, and it gets a Lost), "conflate" (it
     gets the latest of each instrument), "credit" (the publisher is refused, where it supports that) or ("evict", N): with
-    more than N pending it loses all of them. `wait`: sleep until woken, spin, or spin as long as that pays. Raises
-    JoinError, ValueError, TypeError.
+    more than N pending it loses all of them. `wait`: sleep until woken, spin, or spin as long as that pays.
+
+    `start` is the first quote that it gets: "head" (the first one after it has joined), "oldest" (the oldest one that the
+    stream's ring has kept) or ("after", sequence): the one after the last that it has read in a recording of the same run.
+    What is not kept any more is a Lost. Raises JoinError, ValueError, TypeError.
     """
 
 def join_node(
@@ -123,8 +133,8 @@ def join_node(
 
     `writes` names the stream that it writes, with instruments below `keys`. With `gives_credit`, publishing raises NoCredit
     while a reader that asked for "credit" has no room. `reads` are tuples of a stream ("md", "orders.*"), a selection (None
-    for all, a list of instruments, or "own" for the node's number) and, if wanted, a policy as `overrun` in join. Raises
-    JoinError, ValueError, TypeError.
+    for all, a list of instruments, or "own" for the node's number) and, if wanted, a policy and a start as `overrun` and
+    `start` in join. Raises JoinError, ValueError, TypeError.
     """
 
 @disjoint_base

@@ -11,7 +11,7 @@ use crate::{
     frame::{Body, Frame, FrameHead, HEAD_BYTES, STREAMS_MAX},
 };
 use lowlat_ipc::stream::Record;
-use lowlat_node::{Event, Join, Keys, Node, Overrun, Reads, Refusal, StreamName, Wait, clock::now_ns};
+use lowlat_node::{Event, Join, Keys, Node, Reads, Refusal, StreamName, Wait, clock::now_ns};
 use std::{io, path::Path, time::UNIX_EPOCH};
 
 /// Interval of standings of a stream: a late receiver learns its name within this time.
@@ -94,7 +94,7 @@ impl<C: Carrier> Sender<C> {
         let reads = options
             .streams
             .iter()
-            .map(|streams| Reads { streams: streams.clone(), keys: Keys::All, overrun: Overrun::default() })
+            .map(|streams| Reads::new(streams, Keys::All))
             .collect();
         let join = Join {
             name: options.name.clone(),

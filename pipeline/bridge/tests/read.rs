@@ -3,11 +3,11 @@
 use crate::run::{Run, join};
 use lowlat_bridge::mark::{self, Mark};
 use lowlat_ipc::stream::Stamp;
-use lowlat_node::{Event, Keys, Node, Overrun, Reads, clock::now_ns};
+use lowlat_node::{Event, Keys, Node, Reads, clock::now_ns};
 
 /// A node that reads `md`.
 pub fn reader(run: &Run, name: &str, keys: Keys) -> Node {
-    let reads = Reads { streams: "md".to_owned(), keys, overrun: Overrun::default() };
+    let reads = Reads::new("md", keys);
     Node::join(&run.socket(), &join(name, None, vec![reads])).unwrap()
 }
 

@@ -5,7 +5,7 @@ use crate::{
     error::{Status, fail, guard, null, of_join},
     node::Node,
 };
-use lowlat_node::{Join, Keys, Overrun, Reads, STRATEGIES_MAX, Strategies, Wait, Writes, strategy};
+use lowlat_node::{Join, Keys, Overrun, Reads, ReadsFrom, STRATEGIES_MAX, Strategies, Wait, Writes, strategy};
 use std::{
     ffi::{CStr, OsStr, c_char},
     fmt::Display,
@@ -37,6 +37,14 @@ pub const LOWLAT_OVERRUN_CREDIT: u32 = 2;
 /// overrun: a reader with more pending records than behind_max loses all of them and learns their number.
 pub const LOWLAT_OVERRUN_EVICT: u32 = 3;
 
+/// start: the first record that is published after the node has joined.
+pub const LOWLAT_START_HEAD: u32 = 0;
+/// start: the oldest record that the stream's ring has kept.
+pub const LOWLAT_START_OLDEST: u32 = 1;
+/// start: the record after start_after, which is the sequence of the last one that the node has read in a recording of the
+/// same run. Records that are not kept any more are lost.
+pub const LOWLAT_START_AFTER: u32 = 2;
+
 /// number: an unused one, assigned by the master.
 pub const LOWLAT_NUMBER_FREE: u32 = u32::MAX;
 
@@ -61,6 +69,12 @@ pub struct NodeReads {
     pub overrun: u32,
     /// With LOWLAT_OVERRUN_EVICT: maximum number of pending records.
     pub behind_max: u64,
+    /// LOWLAT_START_...
+    pub start: u32,
+    /// 0.
+    pub reserved: u32,
+    /// With LOWLAT_START_AFTER: a sequence.
+    pub start_after: u64,
 }
 
 /// Options of a node. Start with lowlat_node_options_default(), which sets the first two fields.
@@ -118,10 +132,12 @@ pub struct StrategyNodeOptions {
     pub capacity_bytes: u64,
     /// LOWLAT_OVERRUN_... for quotes.
     pub overrun: u32,
-    /// 0.
-    pub reserved: u32,
+    /// LOWLAT_START_... for quotes.
+    pub start: u32,
     /// With LOWLAT_OVERRUN_EVICT: maximum number of pending quotes.
     pub behind_max: u64,
+    /// With LOWLAT_START_AFTER: a sequence.
+    pub start_after: u64,
     /// Other streams that it reads.
     pub reads: *const NodeReads,
     /// Number of reads.
@@ -189,7 +205,8 @@ pub unsafe extern "C" fn lowlat_join_strategy(
         let instruments = unsafe { list(options.instruments, options.instrument_count, "instruments") }?;
         let (wait, capacity_bytes) = (wait(options.wait)?, capacity(options.capacity_bytes));
         let join = strategy::join(name, "strategy", strategies, instruments, capacity_bytes, wait);
-        let mut join = strategy::with_overrun(join, overrun(options.overrun, options.behind_max)?);
+        let join = strategy::with_overrun(join, overrun(options.overrun, options.behind_max)?);
+        let mut join = strategy::starting(join, start(options.start, options.start_after)?);
         // SAFETY: as above: this many of them.
         join.reads.extend(unsafe { all_reads(options.reads, options.reads_count) }?);
         // SAFETY: the caller passes space for a pointer, or NULL.
@@ -320,7 +337,22 @@ unsafe fn reads_of(reads: &NodeReads) -> Result<Reads, Status> {
             return Err(fail(Status::Argument, &text));
         }
     };
-    Ok(Reads { streams: streams.to_owned(), keys, overrun: overrun(reads.overrun, reads.behind_max)? })
+    let from = start(reads.start, reads.start_after)?;
+    Ok(Reads::new(streams, keys).with(overrun(reads.overrun, reads.behind_max)?).starting(from))
+}
+
+fn start(start: u32, after: u64) -> Result<ReadsFrom, Status> {
+    match start {
+        LOWLAT_START_HEAD => Ok(ReadsFrom::Head),
+        LOWLAT_START_OLDEST => Ok(ReadsFrom::Oldest),
+        LOWLAT_START_AFTER => Ok(ReadsFrom::After(after)),
+        found => {
+            let text = format_args!(
+                "start {found}: expected a LOWLAT_START_ of {LOWLAT_START_HEAD} to {LOWLAT_START_AFTER}"
+            );
+            Err(fail(Status::Argument, &text))
+        }
+    }
 }
 
 fn overrun(overrun: u32, behind_max: u64) -> Result<Overrun, Status> {

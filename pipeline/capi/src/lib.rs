@@ -34,7 +34,7 @@ use std::ffi::{CStr, c_char};
 
 /// Version of this interface: of its structs, statuses and functions. Joining a master and opening a recording check
 /// that the program was compiled with the header of the library in use.
-pub const LOWLAT_ABI_VERSION: u32 = 4;
+pub const LOWLAT_ABI_VERSION: u32 = 5;
 
 const VERSION: &CStr = match CStr::from_bytes_with_nul(concat!(env!("CARGO_PKG_VERSION"), "\0").as_bytes()) {
     Ok(version) => version,
@@ -53,7 +53,8 @@ pub extern "C" fn lowlat_abi_version() -> u32 {
     LOWLAT_ABI_VERSION
 }
 
-/// Now, in the pipeline's clock: nanoseconds of CLOCK_MONOTONIC.
+/// Now, in the pipeline's clock: nanoseconds of CLOCK_MONOTONIC, or of the recording in a run over one. A process has the
+/// clock of the run that it joined last.
 #[unsafe(no_mangle)]
 pub extern "C" fn lowlat_now_ns() -> u64 {
     lowlat_node::clock::now_ns()

@@ -39,7 +39,17 @@ pub fn options(socket: &CStr, name: &'static CStr) -> NodeOptions {
 /// All records of these streams.
 pub fn reads_of(streams: *const c_char) -> NodeReads {
     let which = LOWLAT_KEYS_ALL;
-    NodeReads { streams, keys: ptr::null(), key_count: 0, which, overrun: LOWLAT_OVERRUN_GAP, behind_max: 0 }
+    NodeReads {
+        streams,
+        keys: ptr::null(),
+        key_count: 0,
+        which,
+        overrun: LOWLAT_OVERRUN_GAP,
+        behind_max: 0,
+        start: LOWLAT_START_HEAD,
+        reserved: 0,
+        start_after: 0,
+    }
 }
 
 pub fn strategy_options(socket: &CStr, name: &'static CStr) -> StrategyNodeOptions {
@@ -54,8 +64,9 @@ pub fn strategy_options(socket: &CStr, name: &'static CStr) -> StrategyNodeOptio
         instrument_count: 0,
         capacity_bytes: 0,
         overrun: LOWLAT_OVERRUN_GAP,
-        reserved: 0,
+        start: LOWLAT_START_HEAD,
         behind_max: 0,
+        start_after: 0,
         reads: ptr::null(),
         reads_count: 0,
     }
@@ -217,6 +228,7 @@ fn failed_joins_are_reported() {
     for (wants, text) in [
         (NodeReads { which: 9, ..reads_of(c"md".as_ptr()) }, "which 9"),
         (NodeReads { overrun: 9, ..reads_of(c"md".as_ptr()) }, "overrun 9"),
+        (NodeReads { start: 9, ..reads_of(c"md".as_ptr()) }, "start 9"),
     ] {
         check(NodeOptions { reads: &raw const wants, reads_count: 1, ..good }, Status::Argument, text);
     }

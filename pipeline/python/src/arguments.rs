@@ -1,7 +1,7 @@
 //! Arguments as Python gives them, with errors that name them.
 
 use lowlat_node::{
-    Keys, Overrun, Reads, Wait,
+    Keys, Overrun, Reads, ReadsFrom, Wait,
     records::{OrderType, Side},
 };
 use pyo3::{
@@ -117,11 +117,28 @@ pub fn overrun(value: &Bound<'_, PyAny>) -> PyResult<Overrun> {
     }
 }
 
-/// Streams to read: tuples of a stream, a selection and, if wanted, a policy.
+/// The first record of a stream: a word, or ("after", sequence).
+pub fn start(value: &Bound<'_, PyAny>) -> PyResult<ReadsFrom> {
+    if let Ok(("after", sequence)) =
+        value.extract::<(Cow<'_, str>, Bound<'_, PyAny>)>().as_ref().map(|(word, number)| (&**word, number))
+    {
+        return Ok(ReadsFrom::After(whole(sequence, "start: after")?));
+    }
+    match value.extract::<Cow<'_, str>>().as_deref() {
+        Ok("head") => Ok(ReadsFrom::Head),
+        Ok("oldest") => Ok(ReadsFrom::Oldest),
+        _ => Err(PyValueError::new_err(format!(
+            "start {}: expected \"head\", \"oldest\" or (\"after\", sequence)",
+            shown(value)
+        ))),
+    }
+}
+
+/// Streams to read: tuples of a stream, a selection and, if wanted, a policy and a start.
 pub fn reads(value: &Bound<'_, PyAny>) -> PyResult<Vec<Reads>> {
     let expected = |found: &Bound<'_, PyAny>| {
         PyTypeError::new_err(format!(
-            "reads {}: expected tuples of a stream, a selection and, if wanted, a policy for overruns",
+            "reads {}: expected tuples of a stream, a selection and, if wanted, a policy for overruns and a start",
             shown(found)
         ))
     };
@@ -131,9 +148,10 @@ pub fn reads(value: &Bound<'_, PyAny>) -> PyResult<Vec<Reads>> {
             (_, Ok(list)) => list.iter().collect(),
             _ => return Err(expected(&item)),
         };
-        let (stream, wanted, policy) = match parts.as_slice() {
-            [stream, wanted] => (stream, wanted, None),
-            [stream, wanted, policy] => (stream, wanted, Some(policy)),
+        let (stream, wanted, policy, first) = match parts.as_slice() {
+            [stream, wanted] => (stream, wanted, None, None),
+            [stream, wanted, policy] => (stream, wanted, Some(policy), None),
+            [stream, wanted, policy, first] => (stream, wanted, Some(policy), Some(first)),
             _ => return Err(expected(&item)),
         };
         let stream: String = stream.extract().map_err(|_| expected(&item))?;
@@ -150,7 +168,9 @@ pub fn reads(value: &Bound<'_, PyAny>) -> PyResult<Vec<Reads>> {
         } else {
             Keys::Only(numbers(wanted, &format!("reads of {stream:?}"))?)
         };
-        Ok(Reads::new(&stream, keys).with(policy.map(overrun).transpose()?.unwrap_or_default()))
+        let policy = policy.map(overrun).transpose()?.unwrap_or_default();
+        let first = first.map(start).transpose()?.unwrap_or_default();
+        Ok(Reads::new(&stream, keys).with(policy).starting(first))
     };
     value.try_iter().map_err(|_| expected(value))?.map(|item| read(item?)).collect()
 }

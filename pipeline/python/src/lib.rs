@@ -26,7 +26,8 @@ fn socket_of(name: &str) -> PyResult<PathBuf> {
     Ok(folder.socket())
 }
 
-/// Now, in the pipeline's clock: nanoseconds of CLOCK_MONOTONIC.
+/// Now, in the pipeline's clock: nanoseconds of CLOCK_MONOTONIC, or of the recording in a run over one. A process has the
+/// clock of the run that it joined last.
 #[pyfunction]
 fn now_ns() -> u64 {
     lowlat_node::clock::now_ns()

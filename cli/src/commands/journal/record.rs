@@ -20,7 +20,7 @@ use lowlat_journal::{
         Follower, Keep, Options, Recorder, Source, SyncPolicy, WriteMethod, compress_all, identity::Clock,
     },
 };
-use lowlat_node::{Event, Join, Keys, Node, NodeEnded, Overrun, Reads};
+use lowlat_node::{Event, Join, Keys, Node, NodeEnded, Reads};
 use lowlat_pipeline_report::JournalRecorded;
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -254,11 +254,11 @@ impl<'a> Session<'a> {
         let patterns =
             if arguments.stream.is_empty() { vec!["*".to_owned()] } else { arguments.stream.clone() };
         // With no keys: it reads the segments directly, and no publisher does any work for it.
-        let reads = |streams| Reads { streams, keys: Keys::Only(Vec::new()), overrun: Overrun::default() };
+        let reads = |streams: &String| Reads::new(streams, Keys::Only(Vec::new()));
         let join = Join {
             name: arguments.name.clone(),
             role: "recorder".to_owned(),
-            reads: patterns.into_iter().map(reads).collect(),
+            reads: patterns.iter().map(reads).collect(),
             ..Join::default()
         };
         Ok(Self {

@@ -62,6 +62,26 @@ impl<R: Region> Reader<R> {
         Self { segment, position: 0, expected }
     }
 
+    /// A reader that starts with the oldest record that is not overwritten, also of the lap before the present one.
+    pub fn from_oldest(segment: Segment<R>) -> Self {
+        let (tail, capacity) = (segment.tail(), segment.capacity_bytes());
+        let mut reader = Self { segment, position: 0, expected: None };
+        let mut places = (tail.saturating_sub(capacity) & !(LINE_BYTES - 1)..tail).step_by(LINE_BYTES as usize);
+        let mut payload = Vec::new();
+        reader.position = places.find(|place| reader.is_start(*place, &mut payload)).unwrap_or(tail);
+        reader
+    }
+
+    /// True if a record starts there, and the next one, if any, follows it: a payload may look like a record.
+    fn is_start(&self, position: u64, payload: &mut Vec<u8>) -> bool {
+        let Ok((record, bytes)) = self.segment.look(position, payload) else { return false };
+        match self.segment.look(position.saturating_add(bytes), payload) {
+            Ok((next, _)) => next.sequence == record.sequence.wrapping_add(1),
+            // It is the last one, or the last of its lap.
+            Err(found) => matches!(found, NoRecord::Nothing | NoRecord::Padding { .. }),
+        }
+    }
+
     /// A reader that starts with the next record.
     pub fn from_now(segment: Segment<R>) -> Self {
         let position = segment.tail();

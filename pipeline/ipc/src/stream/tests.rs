@@ -248,6 +248,22 @@ mod std_tests {
 
     /// The result of `claim_with` before a record equals what readers see after it, including lines cleared
     /// ahead.
+    /// Of any state of the ring, with records of several lengths.
+    #[test]
+    fn the_oldest_kept_record_is_found_for_every_tail() {
+        const COUNT: u64 = if cfg!(miri) { 60 } else { 500 };
+        let heap = segment(CAPACITY);
+        let mut writer = writer(&heap);
+        for sequence in 0..COUNT {
+            publish(&mut writer, 1, &[7; 200][..usize::try_from(sequence * 37 % 200).unwrap()]);
+            let mut reader = Reader::from_oldest(Segment::open(Arc::clone(&heap)).unwrap());
+            let kept = sequences(&records(&mut reader));
+            assert_eq!(kept, (kept[0]..=sequence).collect::<Vec<_>>());
+            // Three records and padding take less than a quarter of the ring.
+            assert!(kept[0] == 0 || kept.len() > 9, "{sequence} {kept:?}");
+        }
+    }
+
     #[test]
     fn a_claim_is_predicted() {
         const COUNT: u64 = if cfg!(miri) { 30 } else { 500 };

@@ -2,6 +2,7 @@
 
 use super::{
     End, Event, Keys, MASTER_HEARTBEAT, Memory, Node, NodeEnded, Publisher, Source, Sources, StreamName,
+    backlog::Backlog,
     direct, mark,
     overrun::{Overrun, Wanted},
 };
@@ -95,8 +96,12 @@ impl Node {
                     self.incoming.resize_with(at + 1, || None);
                     self.inbox.expect_streams(place + 1);
                 }
+                let backlog = self.backlog(&stream, &source);
                 let name = StreamName::new(stream, writer);
-                self.incoming[at].get_or_insert_with(|| Sources::new(name.clone())).push(name, source);
+                let sources = self.incoming[at].get_or_insert_with(|| {
+                    Sources { backlog, ..Sources::new(name.clone()) }
+                });
+                sources.push(name, source);
                 // Records may have arrived before this message.
                 mark(&mut self.pending, place);
                 self.direct = direct::streams(self.waiting.wait, &self.incoming);
@@ -134,10 +139,16 @@ impl Node {
         Ok(())
     }
 
+    /// What this node reads of a stream before its ring. A restarted process continues where its predecessor ended.
+    fn backlog(&self, stream: &str, source: &Source) -> Option<Box<Backlog>> {
+        let reads = self.reads.iter().find(|reads| reads.is_of(stream)).filter(|_| self.epoch == 1)?;
+        Backlog::new(source.segment()?, reads.from, self.wanted(stream))
+    }
+
     /// The instruments of a stream that this node asked for.
     fn wanted(&self, stream: &str) -> Wanted {
         let mut wanted = Vec::new();
-        for reads in self.reads.iter().filter(|reads| reads.streams == stream) {
+        for reads in self.reads.iter().filter(|reads| reads.is_of(stream)) {
             match &reads.keys {
                 Keys::All => return Wanted::All,
                 Keys::Only(keys) => wanted.extend(keys),

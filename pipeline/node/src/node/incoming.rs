@@ -6,6 +6,7 @@
 
 use super::{
     Memory,
+    backlog::Backlog,
     control::map,
     counters::counted_as,
     overrun::{Overrun, Taking, Wanted},
@@ -51,9 +52,9 @@ impl fmt::Display for StreamName {
 /// One ring, or table, with the segment that its positions refer to.
 #[derive(Debug)]
 pub(super) struct Source {
-    taking: Taking,
+    pub(super) taking: Taking,
     is_evicted: bool,
-    reader: Reader<Memory>,
+    pub(super) reader: Reader<Memory>,
     memory: Memory,
     /// The stream from here on, where the place had another one.
     renamed: Option<StreamName>,
@@ -77,6 +78,11 @@ impl Source {
             _ => Reader::from_now(segment),
         };
         Some(Self { taking, is_evicted: false, reader, memory, renamed: None })
+    }
+
+    /// Its segment, opened once more; it was opened before.
+    pub(super) fn segment(&self) -> Option<Segment<Memory>> {
+        Segment::open(Arc::clone(&self.memory)).ok()
     }
 
     /// Takes only what is wanted, if it follows the stream.
@@ -109,11 +115,13 @@ pub(super) struct Sources {
     pub(super) counted_as: usize,
     pub(super) queue: VecDeque<Source>,
     /// A position that was taken after lost ones, and comes next.
-    held: Option<u64>,
+    pub(super) held: Option<u64>,
     /// Records missed before this process joined, until reported.
     pub(super) missed: u64,
     /// Sequence of the last record returned; `None` before the first.
     pub(super) last_sequence: Option<u64>,
+    /// What it reads before its ring.
+    pub(super) backlog: Option<Box<Backlog>>,
 }
 
 impl Sources {
@@ -126,6 +134,7 @@ impl Sources {
             held: None,
             missed: 0,
             last_sequence: None,
+            backlog: None,
         }
     }
 
@@ -153,8 +162,7 @@ impl Sources {
 
     /// The segments that are not read to the end, oldest first.
     pub(super) fn segments(&self) -> impl Iterator<Item = Segment<Memory>> {
-        // It was opened before, so it opens again.
-        self.queue.iter().filter_map(|source| Segment::open(Arc::clone(&source.memory)).ok())
+        self.queue.iter().filter_map(Source::segment)
     }
 
     /// True if an entry can be read, for streams that only deliver entries in the long run. One read of the entry's own
@@ -163,6 +171,7 @@ impl Sources {
     pub(super) fn has_entry(&self) -> bool {
         // More than one: the first is empty or soon will be, and the next one is due.
         self.queue.len() > 1
+            || self.backlog.is_some()
             || self.held.is_some()
             || self.missed > 0
             || self.queue.front().is_some_and(|source| match source.taking {
@@ -187,6 +196,14 @@ impl Sources {
     // SAFETY: an executable section, as that of any other code.
     #[unsafe(link_section = ".text.hot.wake")]
     pub(super) fn next(&mut self, payload: &mut Vec<u8>) -> ReadOutcome {
+        if self.backlog.is_some()
+            && let Some(outcome) = self.next_of_backlog(payload)
+        {
+            return outcome;
+        }
+        if self.backlog.is_some() {
+            return ReadOutcome::Nothing;
+        }
         let mut lost = std::mem::take(&mut self.missed);
         while let Some(source) = self.queue.front_mut() {
             if let Taking::Followed { cursor, wanted } = &source.taking {

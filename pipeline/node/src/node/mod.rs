@@ -20,6 +20,7 @@
 //! the deliveries; [`Node::ended`] returns why a node was stopped other than by its master's request;
 //! [`Keys::Own`] stands for the number that a node does not know before it joins.
 
+mod backlog;
 mod control;
 mod counters;
 mod direct;
@@ -132,6 +133,21 @@ pub struct Writes {
     pub gives_credit: bool,
 }
 
+/// The first record of a stream that a node gets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ReadsFrom {
+    /// The first one that is published after it has joined.
+    #[default]
+    Head,
+    /// The oldest one that the stream's ring has kept.
+    Oldest,
+    /// The one after this sequence: of the last record that the node has read in a recording of the same run, so that
+    /// it gets each record once. Records that are not kept any more are lost; they count whether or not the node wants
+    /// them.
+    After(u64),
+}
+
 /// Streams that a node reads.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reads {
@@ -141,12 +157,21 @@ pub struct Reads {
     /// Policy for records that the node is too slow for.
     #[serde(default)]
     pub overrun: Overrun,
+    /// The first record that the node gets.
+    #[serde(default)]
+    pub from: ReadsFrom,
 }
 
 impl Reads {
     /// Records of these streams, with gaps where this node is too slow.
     pub fn new(streams: &str, keys: Keys) -> Self {
-        Self { streams: streams.to_owned(), keys, overrun: Overrun::default() }
+        Self { streams: streams.to_owned(), keys, overrun: Overrun::default(), from: ReadsFrom::default() }
+    }
+
+    /// True if these include the stream.
+    pub fn is_of(&self, stream: &str) -> bool {
+        let start = self.streams.strip_suffix('*');
+        start.map_or(self.streams == stream, |start| stream.starts_with(start))
     }
 
     /// Number of keys that it lists.
@@ -157,6 +182,12 @@ impl Reads {
     #[must_use]
     pub fn with(self, overrun: Overrun) -> Self {
         Self { overrun, ..self }
+    }
+
+    /// The same with another first record. A restarted process continues where its predecessor ended instead.
+    #[must_use]
+    pub fn starting(self, from: ReadsFrom) -> Self {
+        Self { from, ..self }
     }
 }
 

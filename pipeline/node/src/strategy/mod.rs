@@ -12,7 +12,7 @@ mod stream;
 pub use on_each_record::OnEachRecord;
 pub use orders::{Numbers, OrderCause, OrderSink, Orders, SendError, TURNS_MAX};
 pub use owners::{AREA as OWNERS_AREA, BYTES as OWNERS_BYTES, Owners};
-pub use process::{StrategyDone, gap, join, run, undecoded, with_overrun};
+pub use process::{StrategyDone, gap, join, run, starting, undecoded, with_overrun};
 pub use stream::{OrderStream, note, numbers_of};
 
 use crate::{

@@ -5,7 +5,7 @@ use super::{
     numbers_of,
 };
 use crate::{
-    Event, Join, Keys, MD_STREAM, Node, NodePublishError, ORDERS_PREFIX, Overrun, Publisher, Reads, Refusal,
+    Event, Join, Keys, MD_STREAM, Node, NodePublishError, ORDERS_PREFIX, Overrun, Publisher, Reads, ReadsFrom, Refusal,
     Strategies, TD_STREAM, Wait, Writes,
     clock::now_ns,
     records::{PayloadError, kind},
@@ -53,6 +53,13 @@ pub fn join(
 #[must_use]
 pub fn with_overrun(join: Join, overrun: Overrun) -> Join {
     let change = |reads: Reads| if reads.streams == MD_STREAM { reads.with(overrun) } else { reads };
+    Join { reads: join.reads.into_iter().map(change).collect(), ..join }
+}
+
+/// The same with another first quote.
+#[must_use]
+pub fn starting(join: Join, from: ReadsFrom) -> Join {
+    let change = |reads: Reads| if reads.streams == MD_STREAM { reads.starting(from) } else { reads };
     Join { reads: join.reads.into_iter().map(change).collect(), ..join }
 }
 

@@ -11,10 +11,11 @@ const CAPACITY_BYTES: u64 = 1 << 20;
 
 /// Joins the master that listens at `socket` as a strategy, and returns its node. It reads the quotes of
 /// `instruments`, the answers to its orders, and other streams (`reads`, as in join_node). `overrun` is the policy for
-/// quotes that it is too slow for: "gap", "conflate", "credit" or ("evict", number). The master assigns a free strategy
+/// quotes that it is too slow for: "gap", "conflate", "credit" or ("evict", number). `start` is its first quote: "head",
+/// "oldest" or ("after", sequence). The master assigns a free strategy
 /// number, unless `number` requests one. `wait` is "parked" (sleep until woken), "fast" (spin) or "adaptive".
 #[pyfunction]
-#[pyo3(signature = (socket, name, *, instruments, number = None, reads = None, overrun = None, wait = "parked", capacity_bytes = None), text_signature = "(socket, name, *, instruments, number=None, reads=(), overrun='gap', wait='parked', capacity_bytes=1048576)")]
+#[pyo3(signature = (socket, name, *, instruments, number = None, reads = None, overrun = None, start = None, wait = "parked", capacity_bytes = None), text_signature = "(socket, name, *, instruments, number=None, reads=(), overrun='gap', start='head', wait='parked', capacity_bytes=1048576)")]
 #[expect(clippy::needless_pass_by_value, clippy::too_many_arguments, reason = "as it comes from Python")]
 pub fn join(
     py: Python<'_>,
@@ -24,6 +25,7 @@ pub fn join(
     number: Option<&Bound<'_, PyAny>>,
     reads: Option<&Bound<'_, PyAny>>,
     overrun: Option<&Bound<'_, PyAny>>,
+    start: Option<&Bound<'_, PyAny>>,
     wait: &str,
     capacity_bytes: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Node> {
@@ -40,7 +42,8 @@ pub fn join(
     let instruments = numbers(instruments, "instruments")?;
     let wait = arguments::wait(wait)?;
     let join = strategy::join(name, "strategy", strategies, &instruments, capacity(capacity_bytes)?, wait);
-    let mut join = strategy::with_overrun(join, policy(overrun)?);
+    let join = strategy::with_overrun(join, policy(overrun)?);
+    let mut join = strategy::starting(join, start.map(arguments::start).transpose()?.unwrap_or_default());
     join.reads.extend(streams(reads)?);
     Node::join(py, &socket, &join)
 }
@@ -48,7 +51,7 @@ pub fn join(
 /// Joins the master that listens at `socket` as any node. `writes` names the stream that it writes, with
 /// instruments below `keys`; with `gives_credit` its publishing is refused (NoCredit) while a reader that asked for
 /// "credit" has no room. `reads` are tuples of a stream ("md", "orders.*"), a selection (None for all, a list of
-/// instruments, or "own" for the node's number) and, if wanted, a policy for overruns as in join.
+/// instruments, or "own" for the node's number) and, if wanted, a policy for overruns and a start as in join.
 #[pyfunction]
 #[pyo3(signature = (socket, name, *, role = "node", writes = None, keys = None, gives_credit = false, reads = None, wait = "parked", capacity_bytes = None), text_signature = "(socket, name, *, role='node', writes=None, keys=1, gives_credit=False, reads=(), wait='parked', capacity_bytes=1048576)")]
 #[expect(clippy::needless_pass_by_value, clippy::too_many_arguments, reason = "as it comes from Python")]

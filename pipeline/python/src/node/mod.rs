@@ -32,10 +32,11 @@ use std::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
+    time::Duration,
 };
 
 /// Longest time between two checks of a wait for Ctrl-C, and for `leave` in another thread.
-const SLICE_NS: u64 = 100_000_000;
+const SLICE: Duration = Duration::from_millis(100);
 
 /// A node of the pipeline: an iterator of its events that ends when the master stops the node, or when a thread
 /// calls leave. Created by join and join_node. It belongs to the process that joined.
@@ -295,7 +296,7 @@ fn cause_or_now(cause: Option<&Bound<'_, PyAny>>) -> PyResult<(OrderCause, Optio
 }
 
 fn until(timeout_s: f64) -> PyResult<u64> {
-    let timeout = std::time::Duration::try_from_secs_f64(timeout_s).map_err(|_| {
+    let timeout = Duration::try_from_secs_f64(timeout_s).map_err(|_| {
         PyValueError::new_err(format!("timeout_s {timeout_s}: expected 0 or more seconds, or None"))
     })?;
     Ok(now_ns().saturating_add(u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX)))
@@ -440,8 +441,7 @@ impl NodeState {
     /// Waits for events, for a slice at most.
     fn wait(&mut self, until_ns: Option<u64>) {
         if let Some(node) = &mut self.node {
-            let slice_ns = now_ns().saturating_add(SLICE_NS);
-            node.wait(Some(slice_ns.min(until_ns.unwrap_or(u64::MAX))));
+            node.wait_at_most(until_ns, SLICE);
         }
     }
 }

@@ -256,7 +256,7 @@ impl Master {
                 Err(format!("more than {KEYS_LISTED_MAX} keys\nhint: read all keys of the stream"))
             }
             ToMaster::Reads { streams, keys, overrun } => {
-                join.reads.push(Reads { streams, keys, overrun });
+                join.reads.push(Reads::new(&streams, keys).with(overrun));
                 Ok(())
             }
             ToMaster::Ready => match hello.take() {

@@ -102,7 +102,7 @@ fn invalid_parameters_are_refused() {
     let refused = |change: fn(&mut PipelineParameters), words: &str| {
         let mut parameters = parameters();
         change(&mut parameters);
-        let error = check(&parameters).unwrap_err().to_string();
+        let error = check(&parameters, &PipelineOptions::default()).unwrap_err().to_string();
         assert!(error.contains(words), "{error}");
     };
     refused(|parameters| parameters.strategies = 0, "strategies: found 0, expected 1 to");

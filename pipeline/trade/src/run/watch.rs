@@ -172,9 +172,12 @@ impl Watch<'_> {
             // A process costs least to start before the master has the memory of others.
             let until = Instant::now()
                 + if program.role == ProcessRole::Strategies.name() { interval } else { Duration::ZERO };
+            let name = program.name.clone();
             self.master.start(program)?;
-            while Instant::now() < until && !self.is_stopped() {
-                self.turn(TURN.min(interval))?;
+            // In a stepped run the numbers of nodes are the same each time.
+            let is_early = |watch: &Self| watch.is_stepped && !watch.joined.contains(&name);
+            while (Instant::now() < until || is_early(self)) && !self.is_stopped() {
+                self.turn(TURN.min(interval.max(Duration::from_millis(1))))?;
                 self.tell(Phase::Joining, false);
             }
         }

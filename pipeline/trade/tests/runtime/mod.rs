@@ -8,6 +8,7 @@ mod hostile;
 mod in_process;
 mod joins;
 mod kills;
+mod late;
 mod masters;
 mod names;
 mod overrun;
