@@ -8,6 +8,7 @@ mod master_thread;
 mod service;
 
 mod assess;
+mod backtest;
 mod bad_input;
 mod bios;
 mod cache;

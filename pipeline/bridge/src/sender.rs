@@ -91,11 +91,7 @@ impl<C: Carrier> Sender<C> {
     /// Joins the run whose master listens at this socket.
     pub fn join(master: &Path, options: &Options, carrier: C) -> Result<Self, Refusal> {
         let run = run_of(master)?;
-        let reads = options
-            .streams
-            .iter()
-            .map(|streams| Reads::new(streams, Keys::All))
-            .collect();
+        let reads = options.streams.iter().map(|streams| Reads::new(streams, Keys::All)).collect();
         let join = Join {
             name: options.name.clone(),
             role: "bridge-sender".to_owned(),

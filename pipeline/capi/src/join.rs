@@ -5,7 +5,9 @@ use crate::{
     error::{Status, fail, guard, null, of_join},
     node::Node,
 };
-use lowlat_node::{Join, Keys, Overrun, Reads, ReadsFrom, STRATEGIES_MAX, Strategies, Wait, Writes, strategy};
+use lowlat_node::{
+    Join, Keys, Overrun, Reads, ReadsFrom, STRATEGIES_MAX, Strategies, Wait, Writes, strategy,
+};
 use std::{
     ffi::{CStr, OsStr, c_char},
     fmt::Display,

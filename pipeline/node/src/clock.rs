@@ -130,9 +130,9 @@ impl RunClock {
     pub fn now_ns(&self) -> u64 {
         // Pairs with the store in `step`.
         let time_ns = self.word(TIME).load(Ordering::Acquire);
-        let passed_ns = self.running().map_or(0, |(times, start_ns)| {
-            scaled(monotonic_ns().saturating_sub(start_ns), times)
-        });
+        let passed_ns = self
+            .running()
+            .map_or(0, |(times, start_ns)| scaled(monotonic_ns().saturating_sub(start_ns), times));
         time_ns.saturating_add(passed_ns)
     }
 

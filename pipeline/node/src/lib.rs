@@ -47,9 +47,9 @@ pub mod testing;
 #[cfg(feature = "testing")]
 pub use node::Rehearsal;
 pub use node::{
-    Awaited, COUNT_MAX, COUNTERS_BYTES, Counters, Event, Figures, Join, JoinError, Keys, MASTER_HEARTBEAT, Memory,
-    MemoryBehind, Node, NodeEnded, NodePublishError, Overrun, Published, Publisher, Reads, ReadsFrom, Received,
-    Strategies, NodeTurn, StreamName, Wait, Writes, ask, cpu_set, raise_open_files,
+    Awaited, COUNT_MAX, COUNTERS_BYTES, Counters, Event, Figures, Join, JoinError, Keys, MASTER_HEARTBEAT,
+    Memory, MemoryBehind, Node, NodeEnded, NodePublishError, NodeTurn, Overrun, Published, Publisher, Reads,
+    ReadsFrom, Received, Strategies, StreamName, Wait, Writes, ask, cpu_set, raise_open_files,
 };
 pub use refusal::Refusal;
 

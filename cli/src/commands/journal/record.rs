@@ -226,8 +226,10 @@ pub fn run(arguments: &Record) -> anyhow::Result<Exit> {
 }
 
 fn options(arguments: &Record) -> anyhow::Result<Options> {
-    let moment_ns = arguments.clock_of.as_deref().map(Recording::open).transpose()?.and_then(|of| of.moment_ns());
-    let clock = moment_ns.map_or(Clock::System, |(monotonic_ns, realtime_ns)| Clock::Fixed { monotonic_ns, realtime_ns });
+    let moment_ns =
+        arguments.clock_of.as_deref().map(Recording::open).transpose()?.and_then(|of| of.moment_ns());
+    let clock = moment_ns
+        .map_or(Clock::System, |(monotonic_ns, realtime_ns)| Clock::Fixed { monotonic_ns, realtime_ns });
     let options = arguments.files.options()?;
     let options = Options { clock, sync: arguments.sync, writes: arguments.writes, ..options };
     // Bytes that may arrive during a stall.

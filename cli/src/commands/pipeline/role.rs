@@ -149,7 +149,8 @@ fn join_md(started: &Started<'_>) -> anyhow::Result<(Node, MdOptions)> {
 }
 
 fn join_md_node(started: &Started<'_>) -> anyhow::Result<Node> {
-    let mut node = started.join(&roles::md::join(started.instruments(), Memory::PLATFORM_STREAM_BYTES, started.wait))?;
+    let mut node =
+        started.join(&roles::md::join(started.instruments(), Memory::PLATFORM_STREAM_BYTES, started.wait))?;
     if let Some(cpu) = started.options.wake_core {
         node.publisher().wake_from(cpu).with_context(|| {
             format!("cannot wake from CPU {cpu}\nhint: name a CPU that this process may use")

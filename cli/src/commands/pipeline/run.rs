@@ -45,7 +45,7 @@ const TICKS_S_MIN: f64 = 0.001;
 /// Run market data, strategies and order gateway as processes, and measure tick to order
 #[derive(Debug, Args)]
 #[command(mut_arg("scenario", |scenario| scenario.conflicts_with_all(["strategies", "rate", "duration", "ticks", "feed", "from_recording"])))]
-#[command(after_help = help(&format!("{TICKS_HELP}\n\n{SCENARIO_HELP}\n\nExit codes: 0 clean, 1 findings (what does not balance, a schedule not kept, messages missing in the sequence of a feed or capture) or a recording in part, 2 error, 130 interrupted."), &[
+#[command(after_help = help(&format!("{TICKS_HELP}\n\n{RECORDING_HELP}\n\n{SCENARIO_HELP}\n\nExit codes: 0 clean, 1 findings (what does not balance, a schedule not kept, messages missing in the sequence of a feed or capture) or a recording in part, 2 error, 130 interrupted."), &[
     ("lowlat pipeline run", "Run 80 sleeping strategies at 800 quotes per second for 10 s."),
     ("lowlat pipeline run --pins md=0,td=1 --mode mixed --json", "Let md spin on a dedicated CPU."),
     ("lowlat pipeline run --host-core 3 --rate 8000", "Run all strategies in one process."),
@@ -54,6 +54,7 @@ const TICKS_S_MIN: f64 = 0.001;
     ("lowlat pipeline run --ticks monday.csv --speed x10", "Replay recorded ticks ten times as fast."),
     ("lowlat pipeline run --scenario a11.json --md-threads", "Publish a scenario as the Kungfu report's md does."),
     ("lowlat pipeline run --record monday --pins recorder=0", "Record the run, with the recorder on CPU 0."),
+    ("lowlat pipeline run --from-recording monday --speed max --await maker --name desk", "Run your strategy over a recording as fast as it works."),
     ("lowlat pipeline run --feed udp:239.1.1.1:5000 --feed-interface eth1 --gateway tcp:10.0.0.1:5001", "Trade with an exchange, and measure tick to trade from packet to packet."),
 ]))]
 pub struct PipelineRunArgs {
@@ -185,6 +186,13 @@ last, bid_size and ask_size are optional. Recordings of lowlat (a directory), an
 ITCH 5.0 is read from captures (pcap, pcapng) of MoldUDP64 packets, and from plain files
 as Nasdaq publishes them; --channel chooses one of several channels of a capture. Files may
 be compressed with gzip. Ticks are a load with recorded times: lowlat is no feed handler.";
+
+/// A run over a recording, for the help.
+const RECORDING_HELP: &str = "\
+A run over a recording (--from-recording) has its quotes, its instruments and its clock, in
+which timers, stamps and the simulated book work. At --speed max one node works at a time, and
+the time moves on when all wait: two runs of the same strategies have the same orders, which
+`lowlat journal diff` shows. Latencies are not measured then.";
 
 pub fn run(arguments: &PipelineRunArgs) -> anyhow::Result<Exit> {
     let (parameters, load) = parameters(arguments)?;

@@ -98,9 +98,8 @@ impl Node {
                 }
                 let backlog = self.backlog(&stream, &source);
                 let name = StreamName::new(stream, writer);
-                let sources = self.incoming[at].get_or_insert_with(|| {
-                    Sources { backlog, ..Sources::new(name.clone()) }
-                });
+                let sources = self.incoming[at]
+                    .get_or_insert_with(|| Sources { backlog, ..Sources::new(name.clone()) });
                 sources.push(name, source);
                 // Records may have arrived before this message.
                 mark(&mut self.pending, place);

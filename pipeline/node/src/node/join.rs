@@ -1,7 +1,7 @@
 //! Joins a master.
 
 use super::{
-    Counters, Join, Keys, Node, Publisher, NodeTurn, Strategies, Wait,
+    Counters, Join, Keys, Node, NodeTurn, Publisher, Strategies, Wait,
     control::{map, say},
     publisher::Own,
     rehearsal::Rehearsal,
@@ -318,7 +318,8 @@ impl<'a> JoinDialog<'a> {
         // Nodes of a stepped run that spun would take time from the one whose turn it is.
         let is_stepped = clock.as_ref().is_some_and(RunClock::is_stepped);
         let wait = if is_stepped { Wait::Parked } else { join.wait };
-        let turn = (is_stepped && NodeTurn::is_for(join.writes.is_some(), &join.reads)).then(|| counters.turn());
+        let turn =
+            (is_stepped && NodeTurn::is_for(join.writes.is_some(), &join.reads)).then(|| counters.turn());
         let own = if join.writes.is_some() {
             let segment = Segment::open(map(Access::Write)?).map_err(|error| error.to_string())?;
             let interest = Interest::open(map(Access::Read)?).ok_or("an invalid interest table")?;

@@ -5,8 +5,8 @@ use super::{
     numbers_of,
 };
 use crate::{
-    Event, Join, Keys, MD_STREAM, Node, NodePublishError, ORDERS_PREFIX, Overrun, Publisher, Reads, ReadsFrom, Refusal,
-    Strategies, TD_STREAM, Wait, Writes,
+    Event, Join, Keys, MD_STREAM, Node, NodePublishError, ORDERS_PREFIX, Overrun, Publisher, Reads,
+    ReadsFrom, Refusal, Strategies, TD_STREAM, Wait, Writes,
     clock::now_ns,
     records::{PayloadError, kind},
 };

@@ -9,7 +9,7 @@
 
 use super::{Master, member::Member};
 use lowlat_ipc::inbox::Inbox;
-use lowlat_node::{Awaited, MD_STREAM, TD_STREAM, NodeTurn, clock::RunClock};
+use lowlat_node::{Awaited, MD_STREAM, NodeTurn, TD_STREAM, clock::RunClock};
 use std::time::{Duration, Instant};
 
 /// How long the master steps before it looks for messages of nodes.
@@ -78,7 +78,9 @@ impl Master {
             match awaited {
                 Awaited::Later(than_ns) if is_late(than_ns) => _ = ready.get_or_insert(turn),
                 Awaited::Later(_) => _ = yielded.get_or_insert(turn),
-                Awaited::Time(at_ns) if self.may_move(member) && next.is_none_or(|(first, _)| at_ns < first) => {
+                Awaited::Time(at_ns)
+                    if self.may_move(member) && next.is_none_or(|(first, _)| at_ns < first) =>
+                {
                     next = Some((at_ns, turn));
                 }
                 Awaited::Time(_) | Awaited::Records => {}

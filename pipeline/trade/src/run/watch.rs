@@ -345,7 +345,9 @@ impl Watch<'_> {
                 Happened::Strained { reason } => self.note(reason.replace('\n', "; ")),
                 Happened::Said { name, text } => self.hear(&name, &text)?,
                 Happened::Died { name, reason } if self.is_stepped && self.begun_ns.is_some() => {
-                    return Err(self.ended(&name, &reason));
+                    return Err(Refusal::new(format!(
+                        "cannot continue at full speed without node {name}: {reason}\nhint: correct that program, and run again"
+                    )));
                 }
                 Happened::Died { name, reason } if !self.master.has_program(&name) => {
                     self.note(format!("{name}, which the run did not start, died: {reason}"));

@@ -70,7 +70,9 @@ fn late(before: u32, from: ReadsFrom, overrun: Overrun, wait: Wait, keys: Keys) 
 #[test]
 fn the_oldest_kept_record_comes_first_and_then_each_once() {
     let policies = [Overrun::Gap, Overrun::Credit, Overrun::Evict { behind_max: 1 << 12 }];
-    for (overrun, wait) in policies.map(|policy| (policy, Wait::Parked)).into_iter().chain([(Overrun::Gap, Wait::Fast)]) {
+    for (overrun, wait) in
+        policies.map(|policy| (policy, Wait::Parked)).into_iter().chain([(Overrun::Gap, Wait::Fast)])
+    {
         let (seen, last) = late(500, ReadsFrom::Oldest, overrun, wait, Keys::Only(vec![0]));
         // Its ring has 512 records.
         assert!(seen.sequences[0] <= last - 300, "{overrun:?} {wait:?}: {} {last}", seen.sequences[0]);

@@ -290,7 +290,8 @@ impl TickCollector {
     fn recorded(&mut self, number: u32, numbers: InstrumentNumbers) -> Result<u32, Fault> {
         let lower = u32::try_from(self.names.len()).unwrap_or(u32::MAX);
         if numbers == InstrumentNumbers::Recorded {
-            (lower..=number.min(INSTRUMENTS_MAX)).try_for_each(|of| self.instrument(&of.to_string()).map(drop))?;
+            (lower..=number.min(INSTRUMENTS_MAX))
+                .try_for_each(|of| self.instrument(&of.to_string()).map(drop))?;
         }
         self.instrument(&number.to_string())
     }

@@ -55,6 +55,12 @@ impl Ticks {
         if recording.is_live() {
             doubts.push(format!("{} is still being recorded; later quotes are left out.", path.display()));
         }
-        Ok(Self { list: made.ticks, names: made.names, first_ns: first_ns.unwrap_or(0), doubts, ..Self::default() })
+        Ok(Self {
+            list: made.ticks,
+            names: made.names,
+            first_ns: first_ns.unwrap_or(0),
+            doubts,
+            ..Self::default()
+        })
     }
 }
