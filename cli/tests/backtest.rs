@@ -184,27 +184,35 @@ fn at_full_speed_every_run_has_the_same_records_and_the_recorded_time() {
     assert_eq!(moment, Some(MOMENT_NS));
 }
 
-/// The example of a market maker, as it is.
+/// The example of a market maker, as it is, by the example of a backtest.
 #[test]
 fn a_market_maker_over_a_recording_does_the_same_each_time() {
     let desk = Desk::new();
+    let programs = common::binary().parent().unwrap().to_owned();
+    let places = env::split_paths(&env::var_os("PATH").unwrap()).collect::<Vec<_>>();
+    let places = env::join_paths([programs].into_iter().chain(places)).unwrap();
     let mut said = Vec::new();
     for recording in ["one", "two"] {
-        let Some(mut maker) = python(&desk, "a_market_maker_over_a_recording_does_the_same_each_time") else {
+        let Some(mut backtest) = python(&desk, "a_market_maker_over_a_recording_does_the_same_each_time")
+        else {
             return;
         };
-        maker.arg(example("market_maker.py")).args(["lowlat/desk/master.sock", "3", "7"]);
-        let words = ["--speed", "max", "--await", "maker", "--record", recording];
-        let (document, output) = desk.backtest(&words, maker);
-        assert_eq!(document["parameters"]["strategies"], 0, "{document}");
-        assert!(document["balance"]["fills"].as_u64().unwrap() > 10, "{document}");
-        said.push(output);
+        backtest.env("PATH", &places).env("XDG_RUNTIME_DIR", desk.folder.path());
+        let output =
+            backtest.arg(example("backtest.py")).args(["day", recording, "3", "7"]).output().unwrap();
+        assert!(output.status.success(), "{}{}", common::text(&output.stdout), common::text(&output.stderr));
+        let text = common::text(&output.stdout);
+        let of_maker = text.lines().filter(|line| line.contains("positions")).map(str::to_owned);
+        said.push(of_maker.collect::<Vec<_>>());
     }
+    assert!(said[0].len() == 2 && said[0][1].contains("requests"), "{said:?}");
     assert_eq!(said[0], said[1]);
     let diff = desk.diff("one", "two");
     assert!(diff.status.success(), "{}", common::text(&diff.stdout));
     let [one, two] = ["one", "two"].map(|recording| desk.records(recording, "orders.maker"));
-    assert!(one.len() > 100 && one == two);
+    assert!(one.len() > 100 && one == two, "{} {}", one.len(), two.len());
+    let answers = desk.records("one", "td");
+    assert!(answers.len() > one.len(), "some orders are filled: {} {}", answers.len(), one.len());
 }
 
 /// It acts by timers, polls without waiting and in asyncio.

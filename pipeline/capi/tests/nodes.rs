@@ -380,3 +380,30 @@ fn a_strategy_reads_other_streams_has_a_timer_and_a_descriptor() {
     // SAFETY: they are not used any more.
     assert_eq!(unsafe { (lowlat_leave(node), lowlat_leave(writer)) }, (Status::Ok, Status::Ok));
 }
+
+#[test]
+fn a_node_starts_at_the_oldest_record_or_after_a_sequence() {
+    let master = MasterThread::start(|_| ());
+    let socket = c_path(&master.socket());
+    let writer = join(&NodeOptions { writes: c"numbers".as_ptr(), ..options(&socket, c"writer") }).unwrap();
+    (0..5).for_each(|_| assert_eq!(publish(writer, 0, b"one").0, Status::Ok));
+    let starts = [(LOWLAT_START_HEAD, 1), (LOWLAT_START_OLDEST, 6), (LOWLAT_START_AFTER, 3)];
+    let readers = starts.map(|(start, records)| {
+        let reads = NodeReads { start, start_after: 3, ..reads_of(c"numbers".as_ptr()) };
+        let name = [c"head", c"oldest", c"after"][usize::try_from(start).unwrap()];
+        let asked = NodeOptions { reads: &raw const reads, reads_count: 1, ..options(&socket, name) };
+        (join(&asked).unwrap(), records)
+    });
+    // It connects its readers.
+    poll(writer, &mut EventCounts::default());
+    assert_eq!(publish(writer, 0, b"one").0, Status::Ok);
+    for (reader, records) in readers {
+        let mut seen = EventCounts::default();
+        poll_until(reader, &mut seen, "its records", |seen| seen.records == records);
+        assert_eq!(seen.lost, 0);
+        // SAFETY: it is not used any more.
+        assert_eq!(unsafe { lowlat_leave(reader) }, Status::Ok);
+    }
+    // SAFETY: as above.
+    assert_eq!(unsafe { lowlat_leave(writer) }, Status::Ok);
+}

@@ -15,6 +15,8 @@ pub struct Key {
     /// The source's number of the item.
     pub number: u64,
     pub instrument: u32,
+    /// Which request to change the item, from 1; 0: the item itself.
+    pub change: u64,
 }
 
 /// One item of a run.
@@ -188,7 +190,7 @@ mod tests {
     use super::*;
 
     fn item(number: u64, price: u64, latency_ns: u64) -> Item {
-        let key = Key { source: "orders.a".to_owned(), number, instrument: 7 };
+        let key = Key { source: "orders.a".to_owned(), number, instrument: 7, change: 0 };
         Item { key, fields: vec![("price", price.to_string())], latency_ns: Some(latency_ns) }
     }
 

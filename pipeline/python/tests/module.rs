@@ -9,11 +9,11 @@ mod threads;
 
 use lowlat_ipc::{
     region::Region as _,
-    stream::{self, Stamp},
+    stream::{self, Reader, Stamp},
 };
-use lowlat_journal::record::Recorder;
+use lowlat_journal::record::{Follower, Options, Recorder, Source, WriteMethod};
 use lowlat_node::{
-    Counters, Event, Keys, STRATEGIES_MAX, Wait,
+    Counters, Event, Keys, STRATEGIES_MAX, StreamName, Wait,
     control::WithoutMaster,
     ledger::{AREA, Ledger, words::CHANGES},
     records::{Answer, Order, Origin, Outcome, Quote, Reject, SCHEMA, Side},
@@ -32,7 +32,7 @@ use std::{
     env, fs,
     path::Path,
     process::{Child, Command, Output, Stdio},
-    sync::atomic::Ordering,
+    sync::atomic::{AtomicBool, Ordering},
     thread::{self, JoinHandle},
 };
 use tempfile::TempDir;
@@ -325,6 +325,48 @@ fn a_market_maker_follows_the_market_and_survives_a_restart() {
     assert_eq!(first, format!("starts with {} orders, positions {{{}}}", orders.len(), shown.join(", ")));
     let td = td.join().unwrap();
     assert_eq!((td.orders, td.rejected, td.lost, td.not_orders), (requests, 0, 0, 0));
+}
+
+/// Records the streams of a master as they are now.
+fn record_now(master: &MasterThread, folder: &Path) {
+    let node = master.join(&join("recorder", None, vec![reads("*", Keys::Only(Vec::new()))]));
+    let options = Options { writes: WriteMethod::Cached, file_bytes_max: 1 << 20, ..Options::default() };
+    let of = |(name, segment): (&StreamName, _)| {
+        let reader = Reader::from_start(segment);
+        Source { name: name.to_string(), schema: String::new(), reader }
+    };
+    let sources = node.segments().map(of).collect();
+    let recorder = Recorder::open(folder, options).unwrap();
+    let follower = Follower::new(recorder, sources, Box::new(|_, _| None)).unwrap();
+    follower.run(&AtomicBool::new(true)).unwrap();
+}
+
+#[test]
+fn a_recording_is_merged_into_the_live_stream() {
+    let Some(python) = Python::find("a_recording_is_merged_into_the_live_stream") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let master = MasterThread::start(|_| ());
+    let mut writer = master.join(&join("writer", writes("quotes", 1), vec![]));
+    let mut publish = |count: u32| {
+        writer.poll(&mut |_, _| ());
+        (0..count).for_each(|_| _ = writer.publisher().publish(&Stamp::default(), b"").unwrap());
+    };
+    publish(150);
+    record_now(&master, folder.path());
+    publish(100);
+    let mut command = python.command("tests/late_join.py");
+    let child = command.arg(master.socket()).arg(folder.path()).spawn().unwrap();
+    master.expect("it has joined", |it| matches!(it, Happened::Joined { name, .. } if name == "late"));
+    publish(50);
+    until("it has read all of the live stream", || {
+        publish(0);
+        master
+            .with(|master, _| master.counters("late").is_some_and(|counters| counters.figures().read == 150))
+    });
+    master.with(|master, _| master.stop());
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", words(&output));
+    assert_eq!(String::from_utf8_lossy(&output.stdout).trim_end(), "300 in order");
 }
 
 #[test]

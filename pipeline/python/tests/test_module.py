@@ -82,6 +82,8 @@ class Errors(unittest.TestCase):
             ("capacity_bytes -5", {"instruments": [], "capacity_bytes": -5}),
             ("overrun 'drop'.*evict", {"instruments": [], "overrun": "drop"}),
             ("evict -1", {"instruments": [], "overrun": ("evict", -1)}),
+            ("start 'tail'.*oldest", {"instruments": [], "start": "tail"}),
+            ("start: after -1", {"instruments": [], "start": ("after", -1)}),
             ("wait 'x'|wait \"x\"", {"number": 1, "instruments": [], "wait": "x"}),
         ]:
             with self.assertRaisesRegex(ValueError, part):

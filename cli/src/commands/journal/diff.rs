@@ -8,10 +8,10 @@ use lowlat_journal::{
     export::decimal,
     read::{JournalRead, Merge, Recording},
 };
-use lowlat_node::records::{Order, SCHEMA, kind};
+use lowlat_node::records::{Order, OrderAction, SCHEMA, kind};
 use lowlat_pipeline_report::journal_diff_text;
 use serde::Serialize;
-use std::{cell::RefCell, path::PathBuf};
+use std::{cell::RefCell, collections::HashMap, path::PathBuf};
 
 #[derive(Debug, Args)]
 pub struct Diff {
@@ -81,7 +81,7 @@ fn orders<'r>(
     side: &'r RefCell<Side>,
 ) -> anyhow::Result<impl Iterator<Item = Item> + use<'r>> {
     let mut merge = Merge::new(recording, &recording.choose(&[pattern])?);
-    let mut bytes = Vec::new();
+    let (mut bytes, mut changes) = (Vec::new(), HashMap::new());
     Ok(std::iter::from_fn(move || {
         loop {
             let mut side = side.borrow_mut();
@@ -96,16 +96,21 @@ fn orders<'r>(
                         side.undecoded += 1;
                         continue;
                     };
+                    let change: &mut u64 = changes.entry((record.stream, order.number)).or_default();
+                    *change += u64::from(order.action != OrderAction::New);
                     return Some(Item {
                         key: Key {
                             source: show::name(recording.streams(), record.stream),
                             number: order.number,
                             instrument: stamp.instrument,
+                            change: if order.action == OrderAction::New { 0 } else { *change },
                         },
                         fields: vec![
                             ("side", order.side.word().to_owned()),
                             ("price", decimal(order.price)),
                             ("quantity", order.quantity.to_string()),
+                            ("action", order.action.word().to_owned()),
+                            ("order_type", order.order_type.word().to_owned()),
                             ("cause_sequence", stamp.cause.to_string()),
                         ],
                         latency_ns: stamp.generated.checked_sub(stamp.trigger),

@@ -16,13 +16,14 @@ use super::{
 use lowlat_ipc::{
     index_ring::Taken,
     layout,
-    stream::{Read, Reader, Segment},
+    stream::{Read, Reader},
 };
 
 /// The part of a stream that a node reads before its ring.
 #[derive(Debug)]
 pub(super) struct Backlog {
-    reader: Reader<Memory>,
+    /// From its first read on: until then the writer may overwrite records.
+    reader: Option<Reader<Memory>>,
     wanted: Wanted,
     /// Sequence up to which everything was returned or skipped; `None` before the oldest record.
     after: Option<u64>,
@@ -31,29 +32,38 @@ pub(super) struct Backlog {
 }
 
 impl Backlog {
-    /// The records of a segment from there on; `None` for those of the ring alone.
-    pub(super) fn new(segment: Segment<Memory>, from: ReadsFrom, wanted: Wanted) -> Option<Box<Self>> {
+    /// The records from there on; `None` for those of the ring alone.
+    pub(super) fn new(from: ReadsFrom, wanted: Wanted) -> Option<Box<Self>> {
         let after = match from {
             ReadsFrom::Head => return None,
             ReadsFrom::Oldest => None,
             ReadsFrom::After(sequence) => Some(sequence),
         };
-        Some(Box::new(Self { reader: Reader::from_oldest(segment), wanted, after, is_linked: false }))
+        Some(Box::new(Self { reader: None, wanted, after, is_linked: false }))
     }
 }
 
 impl Sources {
-    /// Reads the backlog; `None` once it has ended.
+    /// Reads the backlog; `None` if it has nothing now, or has ended.
     #[cold]
     pub(super) fn next_of_backlog(&mut self, payload: &mut Vec<u8>) -> Option<ReadOutcome> {
+        // The writer of the first one has ended.
+        let has_next = self.queue.len() > 1;
         let (source, backlog) = (self.queue.front_mut()?, self.backlog.as_mut()?);
-        if let Some(record) = self.held.take().and_then(|position| source.reader.read_at(position, payload)) {
+        if let Some(position) = self.held.take() {
+            let Some(record) = source.reader.read_at(position, payload) else {
+                return Some(ReadOutcome::Lost(1));
+            };
             self.last_sequence = Some(record.sequence);
             return Some(ReadOutcome::Record(record));
         }
+        if backlog.reader.is_none() {
+            backlog.reader = source.segment().map(Reader::from_oldest);
+        }
+        let reader = backlog.reader.as_mut()?;
         loop {
             loop {
-                let record = match backlog.reader.next(payload) {
+                let record = match reader.next(payload) {
                     Read::Record(record) => record,
                     // The sequence of the next record shows it.
                     Read::Gap { .. } | Read::Damaged { .. } => continue,
@@ -75,11 +85,12 @@ impl Sources {
                 }
             }
             if let Taking::Followed { .. } = source.taking {
-                source.reader = self.backlog.take()?.reader;
+                source.reader = self.backlog.take()?.reader?;
                 return None;
             }
             let mut has_more = false;
             while let Some(taken) = source.taking.next() {
+                backlog.is_linked = true;
                 has_more |= match taken {
                     Taken::Entry(position) => source
                         .reader
@@ -89,10 +100,9 @@ impl Sources {
                     // Repeated on each call: the ring is connected again from what was read here.
                     Taken::Evicted { .. } => break,
                 };
-                backlog.is_linked = true;
             }
             if !has_more {
-                if backlog.is_linked {
+                if backlog.is_linked || has_next {
                     self.backlog = None;
                     self.missed = 0;
                 }

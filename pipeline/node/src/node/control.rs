@@ -96,7 +96,7 @@ impl Node {
                     self.incoming.resize_with(at + 1, || None);
                     self.inbox.expect_streams(place + 1);
                 }
-                let backlog = self.backlog(&stream, &source);
+                let backlog = self.backlog(&stream);
                 let name = StreamName::new(stream, writer);
                 let sources = self.incoming[at]
                     .get_or_insert_with(|| Sources { backlog, ..Sources::new(name.clone()) });
@@ -139,9 +139,9 @@ impl Node {
     }
 
     /// What this node reads of a stream before its ring. A restarted process continues where its predecessor ended.
-    fn backlog(&self, stream: &str, source: &Source) -> Option<Box<Backlog>> {
+    fn backlog(&self, stream: &str) -> Option<Box<Backlog>> {
         let reads = self.reads.iter().find(|reads| reads.is_of(stream)).filter(|_| self.epoch == 1)?;
-        Backlog::new(source.segment()?, reads.from, self.wanted(stream))
+        Backlog::new(reads.from, self.wanted(stream))
     }
 
     /// The instruments of a stream that this node asked for.

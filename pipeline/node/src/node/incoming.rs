@@ -196,13 +196,12 @@ impl Sources {
     // SAFETY: an executable section, as that of any other code.
     #[unsafe(link_section = ".text.hot.wake")]
     pub(super) fn next(&mut self, payload: &mut Vec<u8>) -> ReadOutcome {
-        if self.backlog.is_some()
-            && let Some(outcome) = self.next_of_backlog(payload)
-        {
-            return outcome;
-        }
         if self.backlog.is_some() {
-            return ReadOutcome::Nothing;
+            match self.next_of_backlog(payload) {
+                Some(outcome) => return outcome,
+                None if self.backlog.is_some() => return ReadOutcome::Nothing,
+                None => {}
+            }
         }
         let mut lost = std::mem::take(&mut self.missed);
         while let Some(source) = self.queue.front_mut() {

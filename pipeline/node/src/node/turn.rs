@@ -180,7 +180,11 @@ impl Node {
             // Its program waits for the descriptor.
             turn.end(self.awaited(self.publisher.timer_ns()));
         } else if self.idle_polls > IDLE_POLLS_MAX {
-            self.pass_turn(turn, Awaited::Later(self.now_ns()), Duration::MAX);
+            let awaited = match self.awaited(self.publisher.timer_ns()) {
+                Awaited::Records => Awaited::Later(self.now_ns()),
+                awaited => awaited,
+            };
+            self.pass_turn(turn, awaited, Duration::MAX);
         }
         events
     }

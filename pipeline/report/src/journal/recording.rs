@@ -209,7 +209,10 @@ pub fn journal_diff_text(
         add_wrapped(&mut out, &format!("{side} {}: {} orders", clean(name), count(items)), 0, width);
     }
     out.push_str(&format!("in both: {}\n", count(difference.both_count)));
-    let key = |key: &Key| format!("{} order {}, instrument {}", key.source, key.number, key.instrument);
+    let key = |Key { source, number, instrument, change }: &Key| {
+        let change = if *change > 0 { format!(", change {change}") } else { String::new() };
+        format!("{source} order {number}, instrument {instrument}{change}")
+    };
     let lists = [
         ("Only on the left", &difference.missing, missing_count),
         ("Only on the right", &difference.extra, extra_count),
@@ -353,7 +356,7 @@ mod tests {
             ns_max: Some(3_000),
             ..SignedDistribution::default()
         };
-        let key = |number| Key { source: "orders.a".to_owned(), number, instrument: 1 };
+        let key = |number| Key { source: "orders.a".to_owned(), number, instrument: 1, change: 0 };
         let difference = Difference {
             left_count: 12,
             right_count: 12,
