@@ -12,7 +12,8 @@
  *   lowlat_leave(node);
  *
  * Every function that can fail returns a status, 0 for success; lowlat_last_error() has its text. Publishing and polling
- * neither allocate nor make system calls, except to wake a sleeping process. Times are nanoseconds of CLOCK_MONOTONIC.
+ * neither allocate nor make system calls, except to wake a sleeping process. Times are nanoseconds of the
+ * pipeline's clock: CLOCK_MONOTONIC, or the time of the recording in a run over one.
  *
  * Obligations of the caller; a violation is undefined behaviour unless a status is named:
  *
@@ -34,7 +35,7 @@
 
 // Version of this interface: of its structs, statuses and functions. Joining a master and opening a recording check
 // that the program was compiled with the header of the library in use.
-#define LOWLAT_ABI_VERSION 4
+#define LOWLAT_ABI_VERSION 5
 
 // wait: sleep until woken.
 #define LOWLAT_WAIT_PARKED 0
@@ -66,6 +67,16 @@
 
 // overrun: a reader with more pending records than behind_max loses all of them and learns their number.
 #define LOWLAT_OVERRUN_EVICT 3
+
+// start: the first record that is published after the node has joined.
+#define LOWLAT_START_HEAD 0
+
+// start: the oldest record that the stream's ring has kept.
+#define LOWLAT_START_OLDEST 1
+
+// start: the record after start_after, which is the sequence of the last one that the node has read in a recording of the
+// same run. Records that are not kept any more are lost.
+#define LOWLAT_START_AFTER 2
 
 // number: an unused one, assigned by the master.
 #define LOWLAT_NUMBER_FREE UINT32_MAX
@@ -337,6 +348,12 @@ typedef struct lowlat_reads {
     uint32_t overrun;
     // With LOWLAT_OVERRUN_EVICT: maximum number of pending records.
     uint64_t behind_max;
+    // LOWLAT_START_...
+    uint32_t start;
+    // 0.
+    uint32_t reserved;
+    // With LOWLAT_START_AFTER: a sequence.
+    uint64_t start_after;
 } lowlat_reads;
 
 // Options of a node. Start with lowlat_node_options_default(), which sets the first two fields.
@@ -390,10 +407,12 @@ typedef struct lowlat_strategy_options {
     uint64_t capacity_bytes;
     // LOWLAT_OVERRUN_... for quotes.
     uint32_t overrun;
-    // 0.
-    uint32_t reserved;
+    // LOWLAT_START_... for quotes.
+    uint32_t start;
     // With LOWLAT_OVERRUN_EVICT: maximum number of pending quotes.
     uint64_t behind_max;
+    // With LOWLAT_START_AFTER: a sequence.
+    uint64_t start_after;
     // Other streams that it reads.
     const struct lowlat_reads *reads;
     // Number of reads.
@@ -459,7 +478,8 @@ const char *lowlat_version(void);
 // LOWLAT_ABI_VERSION of the library; the constant is that of the header.
 uint32_t lowlat_abi_version(void);
 
-// Now, in the pipeline's clock: nanoseconds of CLOCK_MONOTONIC.
+// Now, in the pipeline's clock: nanoseconds of CLOCK_MONOTONIC, or of the recording in a run over one. A process has the
+// clock of the run that it joined last.
 uint64_t lowlat_now_ns(void);
 
 // Decodes the quote in a record. Returns LOWLAT_STATUS_WRONG_RECORD if it is not a quote.

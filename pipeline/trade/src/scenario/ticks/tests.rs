@@ -145,7 +145,8 @@ fn speeds_are_words() {
     for text in ["x1", "x2.5", "x0.001"] {
         assert_eq!(Speed::parse(text).unwrap().to_string(), text);
     }
-    for text in ["", "x", "x0", "x-1", "xinf", "2", "fast", "max"] {
+    assert_eq!(Speed::parse("10"), Speed::parse("x10"));
+    for text in ["", "x", "x0", "x-1", "xinf", "0", "inf", "fast", "max"] {
         assert_eq!(Speed::parse(text), None, "{text}");
     }
 }
