@@ -314,6 +314,15 @@ fn what_does_not_go_with_a_recording_is_refused() {
     assert!(refused(&["--from-recording", "none"]).contains("none"));
 }
 
+/// Quotes of instruments without a strategy are not missing.
+#[test]
+fn fewer_strategies_than_instruments_are_no_finding() {
+    let desk = Desk::new();
+    let document = document(&desk.run(&["--speed", "max", "--strategies", "4"]).output().unwrap());
+    assert_eq!((&document["orders"], &document["findings"]), (&(QUOTES / 2).into(), &serde_json::json!([])));
+    assert!(document["warnings"].to_string().contains("latencies were not measured"), "{document}");
+}
+
 /// A strategy that dies leaves a run that no other one repeats.
 #[test]
 fn at_full_speed_the_death_of_a_node_ends_the_run() {

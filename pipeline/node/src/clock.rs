@@ -68,12 +68,12 @@ pub struct RunClock {
 
 impl RunClock {
     /// Master: makes the page's clock, which stands at a time until [`RunClock::start`].
-    pub fn create(page: &Memory, pace: Pace, time_ns: u64) -> Option<Self> {
-        let pace = match pace {
+    pub fn create(page: &Memory, passes: Pace, time_ns: u64) -> Option<Self> {
+        let word = match passes {
             Pace::Times(times) => times.to_bits(),
             Pace::Stepped => STEPPED,
         };
-        for (at, value) in [(PACE, pace), (TIME, time_ns)] {
+        for (at, value) in [(PACE, word), (TIME, time_ns)] {
             // Relaxed: before the page is shared.
             page.words().get(at)?.store(value, Ordering::Relaxed);
         }
@@ -192,9 +192,9 @@ mod tests {
     }
 
     fn clock(pace: Pace) -> RunClock {
-        let page = Memory::new(lowlat_ipc::region::Memfd::create("page", 4096).unwrap());
-        assert!(RunClock::of(&page).is_none());
-        RunClock::create(&page, pace, 1_000).unwrap()
+        let memory = Memory::new(lowlat_ipc::region::Memfd::create("page", 4096).unwrap());
+        assert!(RunClock::of(&memory).is_none());
+        RunClock::create(&memory, pace, 1_000).unwrap()
     }
 
     #[test]

@@ -17,7 +17,7 @@ use lowlat_trade::{
         td::TdOptions,
     },
     run::plan,
-    scenario::{InstrumentNumbers, Scenario, Speed, Ticks},
+    scenario::{Scenario, Speed, Ticks},
     wire::{FeedAddress, FeedSocket, ReceiverOptions},
 };
 use std::{
@@ -163,7 +163,7 @@ fn source(started: &Started<'_>) -> anyhow::Result<Source> {
     let Started { parameters, options, .. } = *started;
     if let Some(replay) = &options.replay {
         // The run's clock has the speed.
-        let ticks = Ticks::from_recording(Path::new(&replay.folder), InstrumentNumbers::Recorded)?;
+        let ticks = Ticks::from_recording(Path::new(&replay.folder))?;
         return Ok(Source::Recorded { ticks: Arc::new(ticks), speed: Speed::default() });
     }
     if let Some(ticks) = &options.ticks {

@@ -28,10 +28,9 @@ use lowlat_results::hlog::{self, HdrLog};
 use lowlat_trade::{
     cached::Cached,
     run::{HOSTED_MAX, Runner, STRATEGIES_MAX, plan::RECORDER},
-    scenario::{InstrumentNumbers, Speed, Ticks},
+    scenario::{Speed, Ticks},
 };
 use std::{
-    fmt,
     path::{Path, PathBuf},
     sync::atomic::{AtomicBool, Ordering},
     time::Duration,
@@ -156,12 +155,10 @@ enum RunSpeed {
     Max,
 }
 
-impl fmt::Display for RunSpeed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Times(speed) => speed.fmt(f),
-            Self::Max => f.write_str("max"),
-        }
+impl RunSpeed {
+    /// The multiple; `None` for the maximum.
+    fn times(self) -> Option<Speed> {
+        if let Self::Times(speed) = self { Some(speed) } else { None }
     }
 }
 
@@ -341,8 +338,7 @@ fn load(arguments: &PipelineRunArgs) -> anyhow::Result<RunLoad> {
             path.display()
         )
     })?;
-    let RunSpeed::Times(speed) = arguments.speed else { bail!("--ticks: max is no speed of ticks") };
-    let duration_s = ticks.duration_s(speed).max(TICKS_S_MIN);
+    let duration_s = ticks.duration_s(arguments.speed.times().unwrap_or_default()).max(TICKS_S_MIN);
     let (findings, doubts) = (ticks.findings().to_vec(), ticks.doubts().to_vec());
     let rate_per_s = ticks.count() as f64 / duration_s;
     Ok(RunLoad { strategies, rate_per_s, duration_s, findings, doubts, replay: None })
@@ -350,7 +346,7 @@ fn load(arguments: &PipelineRunArgs) -> anyhow::Result<RunLoad> {
 
 /// The load of a recording, in its own time.
 fn replay(arguments: &PipelineRunArgs, folder: &Path, most: u32) -> anyhow::Result<RunLoad> {
-    let ticks = Ticks::from_recording(folder, InstrumentNumbers::Recorded)?;
+    let ticks = Ticks::from_recording(folder)?;
     ticks.doubts().iter().for_each(|doubt| output::talk(doubt));
     let instruments = u32::try_from(ticks.names().len())?;
     let all = if arguments.awaited.is_empty() { instruments } else { 0 };
@@ -361,13 +357,9 @@ fn replay(arguments: &PipelineRunArgs, folder: &Path, most: u32) -> anyhow::Resu
         folder.display()
     );
     let duration_s = ticks.duration_s(Speed::default()).max(TICKS_S_MIN);
-    let speed = match arguments.speed {
-        RunSpeed::Times(speed) => Some(speed.to_string()),
-        RunSpeed::Max => None,
-    };
     let replay = ReplayedRecording {
         folder: whole(folder),
-        speed,
+        speed: arguments.speed.times().map(|speed| speed.to_string()),
         instruments,
         first_ns: ticks.first_ns(),
         awaited: arguments.awaited.clone(),
@@ -401,7 +393,8 @@ fn options(arguments: &PipelineRunArgs) -> PipelineOptions {
         ticks: arguments
             .ticks
             .as_deref()
-            .map(|path| RecordedTicks { file: whole(path), speed: arguments.speed.to_string() }),
+            .zip(arguments.speed.times())
+            .map(|(path, speed)| RecordedTicks { file: whole(path), speed: speed.to_string() }),
         feed: arguments.wire.feed.map(|feed| feed.to_string()),
         feed_interface: arguments.wire.feed_interface.clone(),
         feed_buffer_bytes: arguments.wire.feed_buffer,

@@ -66,8 +66,8 @@ impl<R: Region> Reader<R> {
     pub fn from_oldest(segment: Segment<R>) -> Self {
         let (tail, capacity) = (segment.tail(), segment.capacity_bytes());
         let mut reader = Self { segment, position: 0, expected: None };
-        let mut places =
-            (tail.saturating_sub(capacity) & !(LINE_BYTES - 1)..tail).step_by(LINE_BYTES as usize);
+        let mut places = (tail.saturating_sub(capacity) & !(LINE_BYTES - 1)..tail)
+            .step_by(usize::try_from(LINE_BYTES).unwrap_or(1));
         let mut payload = Vec::new();
         reader.position = places.find(|place| reader.is_start(*place, &mut payload)).unwrap_or(tail);
         reader

@@ -53,13 +53,7 @@ impl Node {
 
     /// Waits as [`Node::wait`] does, but no longer than this by the wall clock, whatever that of the run is.
     pub fn wait_at_most(&mut self, until_ns: Option<u64>, longest: Duration) {
-        if let Some(turn) = self.turn.clone().filter(|_| self.ready.is_none()) {
-            let until_ns = until_ns.unwrap_or(u64::MAX).min(self.publisher.timer_ns());
-            return self.pass_turn(&turn, self.awaited(until_ns), longest);
-        }
-        let until_ns = self.monotonic_of(until_ns.unwrap_or(u64::MAX).min(self.publisher.timer_ns()));
-        let longest_ns = u64::try_from(longest.as_nanos()).unwrap_or(u64::MAX);
-        self.wait_until(until_ns.min(monotonic_ns().saturating_add(longest_ns)), &mut |_, _| ());
+        self.wait_within(until_ns, Some(longest), &mut |_, _| ());
     }
 
     /// Like [`Node::wait`], with rehearsals. An idle node that spins keeps the path of a record warm: now and
@@ -74,21 +68,29 @@ impl Node {
         until_ns: Option<u64>,
         rehearsed: &mut dyn FnMut(&mut Publisher, Event<'_>),
     ) {
+        self.wait_within(until_ns, None, rehearsed);
+    }
+
+    // SAFETY: an executable section, as that of any other code.
+    #[unsafe(link_section = ".text.hot.wake")]
+    fn wait_within(
+        &mut self,
+        until_ns: Option<u64>,
+        longest: Option<Duration>,
+        rehearsed: &mut dyn FnMut(&mut Publisher, Event<'_>),
+    ) {
         if self.is_forked() {
             return;
         }
         let until_ns = until_ns.unwrap_or(u64::MAX).min(self.publisher.timer_ns());
         if let Some(turn) = self.turn.clone().filter(|_| self.ready.is_none()) {
-            return self.pass_turn(&turn, self.awaited(until_ns), Duration::MAX);
+            return self.pass_turn(&turn, self.awaited(until_ns), longest.unwrap_or(Duration::MAX));
         }
-        let until_ns = self.monotonic_of(until_ns);
-        self.wait_until(until_ns, rehearsed);
-    }
-
-    /// Waits until this time of CLOCK_MONOTONIC.
-    // SAFETY: an executable section, as that of any other code.
-    #[unsafe(link_section = ".text.hot.wake")]
-    fn wait_until(&mut self, until_ns: u64, rehearsed: &mut dyn FnMut(&mut Publisher, Event<'_>)) {
+        let mut until_ns = self.monotonic_of(until_ns);
+        if let Some(longest) = longest {
+            let longest_ns = u64::try_from(longest.as_nanos()).unwrap_or(u64::MAX);
+            until_ns = until_ns.min(monotonic_ns().saturating_add(longest_ns));
+        }
         // A node that always finds something needs a heartbeat too.
         if self.polls.is_multiple_of(POLLS_PER_BEAT) {
             self.beat(monotonic_ns());

@@ -9,7 +9,7 @@
 
 use super::{Master, member::Member};
 use lowlat_ipc::inbox::Inbox;
-use lowlat_node::{Awaited, MD_STREAM, NodeTurn, TD_STREAM, clock::RunClock};
+use lowlat_node::{Awaited, Counters, MD_STREAM, NodeTurn, TD_STREAM, clock::RunClock};
 use std::time::{Duration, Instant};
 
 /// How long the master steps before it looks for messages of nodes.
@@ -29,7 +29,7 @@ impl Member {
     /// Its turns in a stepped run, while it takes part in them.
     pub(super) fn turn(&self) -> Option<NodeTurn> {
         let takes_turns = NodeTurn::is_for(self.stream.is_some(), &self.reads);
-        self.counters.as_ref().filter(|_| takes_turns && self.is_running()).map(|counters| counters.turn())
+        self.counters.as_ref().filter(|_| takes_turns && self.is_running()).map(Counters::turn)
     }
 
     fn has_records(&self) -> bool {
@@ -45,7 +45,7 @@ impl Master {
 
     /// Steps for a while. Returns how long it may wait for messages of nodes then.
     pub(super) fn step(&mut self, longest: Duration) -> Duration {
-        let Some(clock) = self.clock.clone().filter(|clock| clock.is_stepped()) else { return longest };
+        let Some(clock) = self.clock.clone().filter(RunClock::is_stepped) else { return longest };
         let nodes = self.members.iter().filter_map(|member| Some((member, member.turn()?)));
         let mut nodes: Vec<(&Member, NodeTurn)> = nodes.collect();
         nodes.sort_by(|(one, _), (other, _)| one.name.cmp(&other.name));
@@ -58,7 +58,9 @@ impl Master {
             match self.next_step(&nodes, clock.now_ns()) {
                 MasterStep::Await(turn) => turn.await_end(left),
                 MasterStep::Give(turn, time_ns) => {
-                    time_ns.into_iter().for_each(|time_ns| clock.step(time_ns));
+                    if let Some(time_ns) = time_ns {
+                        clock.step(time_ns);
+                    }
                     turn.give();
                 }
                 MasterStep::Rest => return longest,

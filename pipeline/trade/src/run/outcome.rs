@@ -81,6 +81,12 @@ pub(super) fn record(
     };
     record.findings = lowlat_pipeline::findings(&record);
     record.warnings = warnings(&record, ended, thread::available_parallelism().ok().map(usize::from));
+    if asked.is_stepped() {
+        record.warnings.push(
+            "The run's time was that of the recording, and stood still while a node worked: latencies were not measured."
+                .to_owned(),
+        );
+    }
     record
 }
 
@@ -142,6 +148,7 @@ fn balance(
         answers: delivered(master, TD_STREAM, |figures| figures.answers),
         compares_deliveries: asked.overrun == QuoteOverrun::Gap
             && !counts_others
+            && asked.replay.as_ref().is_none_or(|replay| replay.instruments == parameters.strategies)
             && ended.watch.moved_out.is_empty()
             && senders.iter().all(|node| master.has_program(&node.name)),
         fills: totals.fills,

@@ -114,7 +114,7 @@ pub(super) fn watch(
         stages.bytes = StageRecorder::<lowlat_ipc::region::Heap>::WIRE_BYTES;
     }
     options.strategies_reserved = parameters.strategies;
-    options.clock = asked.replay.as_ref().map(clock).transpose()?;
+    options.clock = asked.replay.as_ref().map(clock);
     if asked.is_stepped() {
         // Its latencies would be those of the recording's time, which stands while nodes work.
         options.areas.retain(|area| area.name != STAGES_AREA);
@@ -457,27 +457,22 @@ fn end_of(path: &Path) -> io::Result<Vec<u8>> {
     Ok(text)
 }
 
+/// Multiple of the recorded speed of a run over a recording; `None` if it is stepped.
+fn times(replay: &ReplayedRecording) -> Option<f64> {
+    replay.speed.as_deref().and_then(Speed::parse).map(Speed::times)
+}
+
 /// Clock of a run over a recording: md has time to hear that it may publish.
-fn clock(replay: &ReplayedRecording) -> Result<(Pace, u64), Refusal> {
-    let (pace, times) = match replay.speed.as_deref() {
-        None => (Pace::Stepped, 1.0),
-        Some(text) => {
-            let speed = Speed::parse(text).ok_or_else(|| Refusal::new(format!("{text:?} is no speed")))?;
-            (Pace::Times(speed.times()), speed.times())
-        }
-    };
-    let lead_ns = nanoseconds(LEAD_NS as f64 / 1e9 * times);
-    Ok((pace, replay.first_ns.saturating_sub(lead_ns)))
+fn clock(replay: &ReplayedRecording) -> (Pace, u64) {
+    let times = times(replay);
+    let lead_ns = nanoseconds(LEAD_NS as f64 / 1e9 * times.unwrap_or(1.0));
+    (times.map_or(Pace::Stepped, Pace::Times), replay.first_ns.saturating_sub(lead_ns))
 }
 
 /// Time that the schedule takes, ns; without limit in a stepped run.
 fn real_ns(parameters: &PipelineParameters, asked: &PipelineOptions) -> u64 {
-    let speed = asked.replay.as_ref().map(|replay| replay.speed.as_deref().and_then(Speed::parse));
-    match speed {
-        Some(None) => u64::MAX,
-        Some(Some(speed)) => nanoseconds(parameters.duration_s / speed.times()),
-        None => nanoseconds(parameters.duration_s),
-    }
+    let times = asked.replay.as_ref().map_or(Some(1.0), times);
+    times.map_or(u64::MAX, |times| nanoseconds(parameters.duration_s / times))
 }
 
 /// Seconds as nanoseconds, at most a year.

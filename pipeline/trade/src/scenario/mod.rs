@@ -6,5 +6,5 @@ mod ticks;
 
 pub use file::{INSTRUMENTS_MAX, Scenario};
 pub use schedule::{Due, Schedule};
-pub use ticks::{InstrumentNumbers, Speed, Tick, Ticks};
+pub use ticks::{Speed, Tick, Ticks};
 pub(crate) use ticks::{not_itch, open, read_all, symbols_of, unreadable};

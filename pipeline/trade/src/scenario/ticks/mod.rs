@@ -42,15 +42,6 @@ pub struct Tick {
     pub quote: FeedQuote,
 }
 
-/// Numbers of the instruments of a recording.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum InstrumentNumbers {
-    /// In the order in which they appear.
-    Dense,
-    /// As they were recorded.
-    Recorded,
-}
-
 /// A file of ticks, in memory.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Ticks {
@@ -67,7 +58,7 @@ impl Ticks {
     /// `symbols` are the instruments of ITCH; empty: the first ones of the file. `channel` is one of a capture.
     pub fn read(path: &Path, symbols: &[String], channel: Option<&str>) -> Result<Self, Refusal> {
         if path.is_dir() {
-            return Self::from_recording(path, InstrumentNumbers::Dense);
+            return Self::from_recording(path);
         }
         let wrong = |error| unreadable(path, &error);
         let mut file = open(path).map_err(wrong)?;
@@ -286,14 +277,12 @@ impl TickCollector {
         })
     }
 
-    /// The number of an instrument that was recorded with this one. With recorded numbers, all lower ones exist too.
-    fn recorded(&mut self, number: u32, numbers: InstrumentNumbers) -> Result<u32, Fault> {
-        let lower = u32::try_from(self.names.len()).unwrap_or(u32::MAX);
-        if numbers == InstrumentNumbers::Recorded {
-            (lower..=number.min(INSTRUMENTS_MAX))
-                .try_for_each(|of| self.instrument(&of.to_string()).map(drop))?;
+    /// Keeps the number of a recorded instrument; all lower ones exist too.
+    fn numbered(&mut self, number: u32) -> Result<u32, Fault> {
+        while u32::try_from(self.names.len()).is_ok_and(|count| count <= number) {
+            self.instrument(&self.names.len().to_string())?;
         }
-        self.instrument(&number.to_string())
+        Ok(number)
     }
 
     fn instrument(&mut self, name: &str) -> Result<u32, Fault> {

@@ -1,6 +1,6 @@
 //! Ticks of a recording of the pipeline: the quotes of md's stream.
 
-use super::{InstrumentNumbers, TICKS_MAX, Tick, TickCollector, Ticks, after_ns, doubts};
+use super::{TICKS_MAX, Tick, TickCollector, Ticks, after_ns, doubts};
 use crate::wire::in_feed;
 use lowlat_journal::read::{JournalRead, Merge, Recording};
 use lowlat_node::{
@@ -10,8 +10,8 @@ use lowlat_node::{
 use std::path::Path;
 
 impl Ticks {
-    /// Reads the recording in a folder. Its instruments are named by their recorded numbers.
-    pub fn from_recording(path: &Path, numbers: InstrumentNumbers) -> Result<Self, Refusal> {
+    /// Reads the recording in a folder. Its instruments have their recorded numbers.
+    pub fn from_recording(path: &Path) -> Result<Self, Refusal> {
         let wrong = |reason: &str| {
             Refusal::new(format!(
                 "cannot publish the recording {}: {reason}\nhint: name one of lowlat pipeline run --record",
@@ -32,8 +32,7 @@ impl Ticks {
                         continue;
                     };
                     let after_ns = after_ns(&made.ticks, &mut first_ns, stamp.generated);
-                    let instrument =
-                        made.recorded(stamp.instrument, numbers).map_err(|fault| wrong(&fault.found))?;
+                    let instrument = made.numbered(stamp.instrument).map_err(|fault| wrong(&fault.found))?;
                     made.ticks.push(Tick { after_ns, quote: in_feed(&quote, instrument) });
                     is_full = made.ticks.len() >= TICKS_MAX;
                 }
