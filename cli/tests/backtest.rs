@@ -308,6 +308,7 @@ fn what_does_not_go_with_a_recording_is_refused() {
     assert!(
         refused(&["--ticks", "day", "--speed", "max"]).contains("--speed max needs the clock of a recording")
     );
+    assert!(refused(&["--await", "maker"]).contains("--from-recording"));
     assert!(refused(&["--strategies", "0"]).contains("--strategies is 0"));
     let pinned = ["--from-recording", "day", "--speed", "max", "--pins", "platform=0"];
     assert!(refused(&pinned).contains("md and td work in turns"));

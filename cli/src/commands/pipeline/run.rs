@@ -77,7 +77,7 @@ pub struct PipelineRunArgs {
     speed: RunSpeed,
     /// Wait for the node with this name, such as your strategy, before the first quote; may be
     /// repeated
-    #[arg(long = "await", value_name = "NAME")]
+    #[arg(long = "await", value_name = "NAME", requires = "from_recording")]
     awaited: Vec<String>,
     #[command(flatten)]
     wire: WireArguments,
