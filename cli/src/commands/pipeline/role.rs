@@ -163,7 +163,7 @@ fn source(started: &Started<'_>) -> anyhow::Result<Source> {
     let Started { parameters, options, .. } = *started;
     if let Some(replay) = &options.replay {
         // The run's clock has the speed.
-        let ticks = Ticks::from_recording(Path::new(&replay.folder))?;
+        let ticks = Ticks::from_recording(Path::new(&replay.folder), true)?;
         return Ok(Source::Recorded { ticks: Arc::new(ticks), speed: Speed::default() });
     }
     if let Some(ticks) = &options.ticks {

@@ -346,7 +346,7 @@ fn load(arguments: &PipelineRunArgs) -> anyhow::Result<RunLoad> {
 
 /// The load of a recording, in its own time.
 fn replay(arguments: &PipelineRunArgs, folder: &Path, most: u32) -> anyhow::Result<RunLoad> {
-    let ticks = Ticks::from_recording(folder)?;
+    let ticks = Ticks::from_recording(folder, true)?;
     ticks.doubts().iter().for_each(|doubt| output::talk(doubt));
     let instruments = u32::try_from(ticks.names().len())?;
     let all = if arguments.awaited.is_empty() { instruments } else { 0 };

@@ -58,7 +58,7 @@ impl Ticks {
     /// `symbols` are the instruments of ITCH; empty: the first ones of the file. `channel` is one of a capture.
     pub fn read(path: &Path, symbols: &[String], channel: Option<&str>) -> Result<Self, Refusal> {
         if path.is_dir() {
-            return Self::from_recording(path);
+            return Self::from_recording(path, false);
         }
         let wrong = |error| unreadable(path, &error);
         let mut file = open(path).map_err(wrong)?;

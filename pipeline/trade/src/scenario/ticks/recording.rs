@@ -10,8 +10,8 @@ use lowlat_node::{
 use std::path::Path;
 
 impl Ticks {
-    /// Reads the recording in a folder. Its instruments have their recorded numbers.
-    pub fn from_recording(path: &Path) -> Result<Self, Refusal> {
+    /// Reads the recording in a folder. Its instruments keep their numbers, or are numbered as they first appear.
+    pub fn from_recording(path: &Path, keeps_numbers: bool) -> Result<Self, Refusal> {
         let wrong = |reason: &str| {
             Refusal::new(format!(
                 "cannot publish the recording {}: {reason}\nhint: name one of lowlat pipeline run --record",
@@ -32,7 +32,11 @@ impl Ticks {
                         continue;
                     };
                     let after_ns = after_ns(&made.ticks, &mut first_ns, stamp.generated);
-                    let instrument = made.numbered(stamp.instrument).map_err(|fault| wrong(&fault.found))?;
+                    let instrument = match stamp.instrument {
+                        number if keeps_numbers => made.numbered(number),
+                        number => made.instrument(&number.to_string()),
+                    };
+                    let instrument = instrument.map_err(|fault| wrong(&fault.found))?;
                     made.ticks.push(Tick { after_ns, quote: in_feed(&quote, instrument) });
                     is_full = made.ticks.len() >= TICKS_MAX;
                 }
