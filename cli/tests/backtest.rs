@@ -299,10 +299,7 @@ fn what_does_not_go_with_a_recording_is_refused() {
         assert_eq!(output.status.code(), Some(2), "{words:?}");
         common::text(&output.stderr)
     };
-    assert!(
-        refused(&["--speed", "max"])
-            .contains("this run has no recorded quotes\nhint: name a recording with --from")
-    );
+    assert!(refused(&["--speed", "max"]).contains("--from-recording"));
     assert!(refused(&["--from-recording", "day", "--strategies", "9"]).contains("it has 8 instruments"));
     assert!(refused(&["--from-recording", "day", "--rate", "5"]).contains("cannot be used with"));
     assert!(

@@ -99,17 +99,24 @@ pub fn wait(wait: &str) -> PyResult<Wait> {
     }
 }
 
+/// A word, or a word and a number.
+fn word<'py>(value: &Bound<'py, PyAny>) -> (String, Option<Bound<'py, PyAny>>) {
+    match value.extract() {
+        Ok((word, number)) => (word, Some(number)),
+        Err(_) => (value.extract().unwrap_or_default(), None),
+    }
+}
+
 /// A policy for records that the node is too slow for: a word, or ("evict", number of records).
 pub fn overrun(value: &Bound<'_, PyAny>) -> PyResult<Overrun> {
-    if let Ok(("evict", behind_max)) =
-        value.extract::<(Cow<'_, str>, Bound<'_, PyAny>)>().as_ref().map(|(word, number)| (&**word, number))
-    {
-        return Ok(Overrun::Evict { behind_max: whole(behind_max, "overrun: evict")? });
-    }
-    match value.extract::<Cow<'_, str>>().as_deref() {
-        Ok("gap") => Ok(Overrun::Gap),
-        Ok("conflate") => Ok(Overrun::Conflate),
-        Ok("credit") => Ok(Overrun::Credit),
+    let (word, number) = word(value);
+    match (word.as_str(), number) {
+        ("evict", Some(behind_max)) => {
+            Ok(Overrun::Evict { behind_max: whole(&behind_max, "overrun: evict")? })
+        }
+        ("gap", None) => Ok(Overrun::Gap),
+        ("conflate", None) => Ok(Overrun::Conflate),
+        ("credit", None) => Ok(Overrun::Credit),
         _ => Err(PyValueError::new_err(format!(
             "overrun {}: expected \"gap\", \"conflate\", \"credit\" or (\"evict\", number of records)",
             shown(value)
@@ -119,14 +126,11 @@ pub fn overrun(value: &Bound<'_, PyAny>) -> PyResult<Overrun> {
 
 /// The first record of a stream: a word, or ("after", sequence).
 pub fn start(value: &Bound<'_, PyAny>) -> PyResult<ReadsFrom> {
-    if let Ok(("after", sequence)) =
-        value.extract::<(Cow<'_, str>, Bound<'_, PyAny>)>().as_ref().map(|(word, number)| (&**word, number))
-    {
-        return Ok(ReadsFrom::After(whole(sequence, "start: after")?));
-    }
-    match value.extract::<Cow<'_, str>>().as_deref() {
-        Ok("head") => Ok(ReadsFrom::Head),
-        Ok("oldest") => Ok(ReadsFrom::Oldest),
+    let (word, number) = word(value);
+    match (word.as_str(), number) {
+        ("after", Some(sequence)) => Ok(ReadsFrom::After(whole(&sequence, "start: after")?)),
+        ("head", None) => Ok(ReadsFrom::Head),
+        ("oldest", None) => Ok(ReadsFrom::Oldest),
         _ => Err(PyValueError::new_err(format!(
             "start {}: expected \"head\", \"oldest\" or (\"after\", sequence)",
             shown(value)

@@ -66,14 +66,14 @@ pub struct PipelineRunArgs {
     rate: f64,
     /// Publish recorded ticks from this file of CSV or ITCH, or this recording, with a strategy for
     /// each instrument; see the formats below
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["strategies", "rate", "duration"])]
+    #[arg(long, value_name = "FILE", group = "recorded", conflicts_with_all = ["strategies", "rate", "duration"])]
     ticks: Option<PathBuf>,
     /// Run over this recording of a run: its quotes, its instruments and its clock; see below
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["rate", "duration", "ticks", "feed", "gateway", "cached", "md_threads"])]
+    #[arg(long, value_name = "DIR", group = "recorded", conflicts_with_all = ["rate", "duration", "feed", "gateway", "cached", "md_threads"])]
     from_recording: Option<PathBuf>,
     /// Publish ticks, or the quotes of a recording, this many times as fast as recorded; max: as
     /// fast as the nodes of the run work, with the same orders in each run (--from-recording)
-    #[arg(long, value_name = "TIMES", default_value = "x1", value_parser = run_speed)]
+    #[arg(long, value_name = "TIMES", default_value = "x1", value_parser = run_speed, requires = "recorded")]
     speed: RunSpeed,
     /// Wait for the node with this name, such as your strategy, before the first quote; may be
     /// repeated
@@ -147,20 +147,9 @@ pub fn rate(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Speed of a run over recorded quotes.
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum RunSpeed {
-    Times(Speed),
-    /// As fast as its processes work, in steps.
-    Max,
-}
-
-impl RunSpeed {
-    /// The multiple; `None` for the maximum.
-    fn times(self) -> Option<Speed> {
-        if let Self::Times(speed) = self { Some(speed) } else { None }
-    }
-}
+/// Speed of a run over recorded quotes; `None`: as fast as its processes work, in steps.
+#[derive(Debug, Clone, Copy)]
+struct RunSpeed(Option<Speed>);
 
 /// Parses a speed such as "10" or "x2.5".
 pub fn speed(text: &str) -> Result<Speed, String> {
@@ -169,7 +158,7 @@ pub fn speed(text: &str) -> Result<Speed, String> {
 
 /// Parses a speed, or "max".
 fn run_speed(text: &str) -> Result<RunSpeed, String> {
-    if text == "max" { Ok(RunSpeed::Max) } else { speed(text).map(RunSpeed::Times) }
+    if text == "max" { Ok(RunSpeed(None)) } else { speed(text).map(|speed| RunSpeed(Some(speed))) }
 }
 
 /// Format of --ticks, for the help.
@@ -259,23 +248,17 @@ fn check_wire(arguments: &PipelineRunArgs, pins: &Pins) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Rejects arguments that do not go with the speed.
+/// Rejects arguments that do not go with the maximal speed.
 fn check_speed(arguments: &PipelineRunArgs, pins: &Pins) -> anyhow::Result<()> {
-    let PipelineRunArgs { from_recording, ticks, speed, .. } = arguments;
+    let is_max = arguments.speed.0.is_none();
     ensure!(
-        *speed == RunSpeed::Times(Speed::default()) || from_recording.is_some() || ticks.is_some(),
-        "--speed: this run has no recorded quotes\nhint: name a recording with --from-recording or ticks with --ticks"
+        !is_max || arguments.from_recording.is_some(),
+        "--speed max needs the clock of a recording\nhint: name a recording with --from-recording, or give a number"
     );
-    if *speed == RunSpeed::Max {
-        ensure!(
-            from_recording.is_some(),
-            "--speed max needs the clock of a recording\nhint: name a recording with --from-recording, or give a number"
-        );
-        ensure!(
-            !pins.contains_key(&ProcessRole::Platform),
-            "--speed max: md and td work in turns, and --pins platform=CPU runs them in one process\nhint: pin md and td instead"
-        );
-    }
+    ensure!(
+        !is_max || !pins.contains_key(&ProcessRole::Platform),
+        "--speed max: md and td work in turns, and --pins platform=CPU runs them in one process\nhint: pin md and td instead"
+    );
     Ok(())
 }
 
@@ -338,7 +321,7 @@ fn load(arguments: &PipelineRunArgs) -> anyhow::Result<RunLoad> {
             path.display()
         )
     })?;
-    let duration_s = ticks.duration_s(arguments.speed.times().unwrap_or_default()).max(TICKS_S_MIN);
+    let duration_s = ticks.duration_s(arguments.speed.0.unwrap_or_default()).max(TICKS_S_MIN);
     let (findings, doubts) = (ticks.findings().to_vec(), ticks.doubts().to_vec());
     let rate_per_s = ticks.count() as f64 / duration_s;
     Ok(RunLoad { strategies, rate_per_s, duration_s, findings, doubts, replay: None })
@@ -359,7 +342,7 @@ fn replay(arguments: &PipelineRunArgs, folder: &Path, most: u32) -> anyhow::Resu
     let duration_s = ticks.duration_s(Speed::default()).max(TICKS_S_MIN);
     let replay = ReplayedRecording {
         folder: whole(folder),
-        speed: arguments.speed.times().map(|speed| speed.to_string()),
+        speed: arguments.speed.0.map(|speed| speed.to_string()),
         instruments,
         first_ns: ticks.first_ns(),
         awaited: arguments.awaited.clone(),
@@ -393,7 +376,7 @@ fn options(arguments: &PipelineRunArgs) -> PipelineOptions {
         ticks: arguments
             .ticks
             .as_deref()
-            .zip(arguments.speed.times())
+            .zip(arguments.speed.0)
             .map(|(path, speed)| RecordedTicks { file: whole(path), speed: speed.to_string() }),
         feed: arguments.wire.feed.map(|feed| feed.to_string()),
         feed_interface: arguments.wire.feed_interface.clone(),

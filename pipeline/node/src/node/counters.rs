@@ -165,7 +165,7 @@ impl Counters {
 
     /// The node's turns in a stepped run.
     pub fn turn(&self) -> NodeTurn {
-        NodeTurn::of(&self.memory)
+        NodeTurn { counters: self.memory.clone() }
     }
 
     /// Master: marks the process as dropped.

@@ -48,15 +48,10 @@ pub enum Awaited {
 /// The turns of one node, as it and its master use them.
 #[derive(Debug, Clone)]
 pub struct NodeTurn {
-    counters: Memory,
+    pub(super) counters: Memory,
 }
 
 impl NodeTurn {
-    /// The turns of the node with these counters.
-    pub(super) fn of(counters: &Memory) -> Self {
-        Self { counters: counters.clone() }
-    }
-
     /// True for a node that takes turns; false for one that reads no record of its own, such as a recorder.
     pub fn is_for(writes: bool, reads: &[Reads]) -> bool {
         writes || reads.iter().any(|reads| !matches!(&reads.keys, Keys::Only(keys) if keys.is_empty()))
@@ -180,11 +175,9 @@ impl Node {
             // Its program waits for the descriptor.
             turn.end(self.awaited(self.publisher.timer_ns()));
         } else if self.idle_polls > IDLE_POLLS_MAX {
-            let awaited = match self.awaited(self.publisher.timer_ns()) {
-                Awaited::Records => Awaited::Later(self.now_ns()),
-                awaited => awaited,
-            };
-            self.pass_turn(turn, awaited, Duration::MAX);
+            let timer_ns = self.publisher.timer_ns();
+            let until_ns = if timer_ns == u64::MAX { 0 } else { timer_ns };
+            self.pass_turn(turn, self.awaited(until_ns), Duration::MAX);
         }
         events
     }

@@ -72,13 +72,12 @@ impl Master {
         let (mut ready, mut next, mut yielded) = (None, None, None);
         for (member, turn) in nodes {
             let Some(awaited) = turn.awaited() else { return MasterStep::Await(turn.clone()) };
-            let is_late = |than_ns| now_ns > than_ns;
             if ready.is_some() || member.has_records() {
                 ready.get_or_insert(turn);
                 continue;
             }
             match awaited {
-                Awaited::Later(than_ns) if is_late(than_ns) => _ = ready.get_or_insert(turn),
+                Awaited::Later(than_ns) if now_ns > than_ns => _ = ready.get_or_insert(turn),
                 Awaited::Later(_) => _ = yielded.get_or_insert(turn),
                 Awaited::Time(at_ns)
                     if self.may_move(member) && next.is_none_or(|(first, _)| at_ns < first) =>

@@ -221,7 +221,10 @@ impl Watch<'_> {
         if !self.is_stopped() {
             self.master.begin();
         }
-        let until_ns = begun_ns.saturating_add(real_ns(parameters, asked)).saturating_add(OVERTIME_NS_MAX);
+        // A stepped run takes as long as its nodes do.
+        let times = asked.replay.as_ref().map_or(Some(1.0), times);
+        let schedule_ns = times.map_or(u64::MAX, |times| nanoseconds(parameters.duration_s / times));
+        let until_ns = begun_ns.saturating_add(schedule_ns).saturating_add(OVERTIME_NS_MAX);
         while !self.is_published && !self.is_stopped() {
             self.turn(TURN)?;
             self.tell(Phase::Publishing, false);
@@ -467,12 +470,6 @@ fn clock(replay: &ReplayedRecording) -> (Pace, u64) {
     let times = times(replay);
     let lead_ns = nanoseconds(LEAD_NS as f64 / 1e9 * times.unwrap_or(1.0));
     (times.map_or(Pace::Stepped, Pace::Times), replay.first_ns.saturating_sub(lead_ns))
-}
-
-/// Time that the schedule takes, ns; without limit in a stepped run.
-fn real_ns(parameters: &PipelineParameters, asked: &PipelineOptions) -> u64 {
-    let times = asked.replay.as_ref().map_or(Some(1.0), times);
-    times.map_or(u64::MAX, |times| nanoseconds(parameters.duration_s / times))
 }
 
 /// Seconds as nanoseconds, at most a year.
