@@ -162,7 +162,7 @@ fn the_stub_is_what_the_module_is() {
 
 /// A recording of a quote, its order and the order's answer per round, of which every tenth is missing.
 fn record_rounds(folder: &Path, rounds: u64) {
-    let mut recorder = Recorder::open(folder, lowlat_journal::record::Options::default()).unwrap();
+    let mut recorder = Recorder::open(folder, Options::default()).unwrap();
     let streams = ["md", "orders.a", "td"].map(|name| recorder.add_stream(name, 0, "", Some(0)).unwrap());
     for round in (0..rounds).filter(|round| round % 10 != 9) {
         let price = i64::try_from(round).unwrap() - 5;

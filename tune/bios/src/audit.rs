@@ -150,7 +150,7 @@ impl BiosAudit {
     pub fn of(facts: &BiosFacts, profile: Profile) -> Self {
         let after = facts.after_restart();
         let (effects, present) = (facts.effects(&after), facts.effects(&facts.active));
-        let scene = BiosScene { facts, profile, effects, present, after };
+        let scene = BiosScene { facts, profile, after, effects, present };
         let findings: Vec<BiosFinding> = rows()
             .filter_map(|row| Some((row, CATALOGUE.find(row.id)?)))
             .map(|(row, setting)| (setting, scene.finding(row, setting)))

@@ -59,12 +59,12 @@ fn entry<'a>(facts: &'a BiosFacts, attribute: &str) -> Option<&'a RegistryEntry>
 
 /// The attribute with one of these names.
 pub(super) fn find<'a>(facts: &'a BiosFacts, names: &AttributeNames) -> Option<(&'a str, &'a Value)> {
-    let named = |name: &str| match names.vendor {
+    let lookup = |name: &str| match names.vendor {
         // The case of tokens differs between generations.
         Some(Vendor::Cisco) | None => labelled(facts, name),
         Some(_) => facts.active.get_key_value(name).map(|(attribute, value)| (attribute.as_str(), value)),
     };
-    names.names.iter().find_map(|name| named(name))
+    names.names.iter().find_map(|name| lookup(name))
 }
 
 fn labelled<'a>(facts: &'a BiosFacts, label: &str) -> Option<(&'a str, &'a Value)> {

@@ -329,10 +329,10 @@ fn vendor(bios: &Value, server: &Server, attributes: &Attributes) -> Option<Vend
     if server.manufacturer.is_some() {
         return None;
     }
-    let names = |vendor| rows().flat_map(|row| row.names).filter(move |names| names.vendor == Some(vendor));
+    let of = |vendor| rows().flat_map(|row| row.names).filter(move |names| names.vendor == Some(vendor));
     let count = |vendor: Vendor| {
-        let named = names(vendor).flat_map(|names| names.names);
-        named.filter(|name| attributes.contains_key(**name)).count()
+        let words = of(vendor).flat_map(|names| names.names);
+        words.filter(|name| attributes.contains_key(**name)).count()
             + attributes.keys().filter(|name| is_styled(vendor, name)).count()
     };
     let mut counts = Vendor::ALL.map(|vendor| (count(vendor), vendor));

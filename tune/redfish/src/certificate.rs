@@ -63,13 +63,13 @@ fn element(der: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rcgen::PublicKeyData as _;
 
     #[test]
     fn the_key_is_that_which_the_certificate_was_made_for() {
         let key = rcgen::KeyPair::generate().unwrap();
         let certificate =
             rcgen::CertificateParams::new(["bmc".to_owned()]).unwrap().self_signed(&key).unwrap();
-        use rcgen::PublicKeyData as _;
         assert_eq!(public_key(certificate.der()), Some(key.subject_public_key_info().as_slice()));
         for end in 0..certificate.der().len() {
             assert_eq!(public_key(&certificate.der()[..end]), None, "{end}");

@@ -56,11 +56,11 @@ fn server(maker: &str, processor: &str) -> Value {
     json!({"@odata.type": "#ComputerSystem.v1_0_0.ComputerSystem", "Manufacturer": maker, "ProcessorSummary": {"Model": processor}})
 }
 
-fn bios(attributes: Value) -> Value {
+fn bios(attributes: &Value) -> Value {
     json!({"@odata.id": "/redfish/v1/Systems/1/Bios", "Attributes": attributes})
 }
 
-fn pending(attributes: Value) -> Value {
+fn pending(attributes: &Value) -> Value {
     json!({"@odata.id": "/redfish/v1/Systems/1/Bios/Settings", "Attributes": attributes})
 }
 
@@ -154,7 +154,7 @@ fn numbered_values_are_written_as_their_menus_show_them() {
 const PROFILES: &[&str] = &["PerfPerWattOptimizedOs", "PerfOptimized", "DenseCfgOptimized", "Custom"];
 const SWITCH: &[&str] = &["Enabled", "Disabled"];
 
-fn dell(active: Value, waiting: Value) -> BiosFacts {
+fn dell(active: &Value, waiting: &Value) -> BiosFacts {
     let mut registry = registry(
         &[("SysProfile", PROFILES), ("ProcC1E", SWITCH), ("ProcTurboMode", SWITCH), ("LogicalProc", SWITCH)],
         &[
@@ -172,12 +172,12 @@ fn dell(active: Value, waiting: Value) -> BiosFacts {
 #[test]
 fn comparisons_without_a_word_are_alternatives_and_the_profile_comes_first() {
     let stock = json!({"SysProfile": "PerfOptimized", "ProcC1E": "Disabled", "ProcTurboMode": "Enabled", "LogicalProc": "Enabled"});
-    let facts = dell(stock.clone(), json!({"SysProfile": "PerfPerWattOptimizedOs"}));
+    let facts = dell(&stock, &json!({"SysProfile": "PerfPerWattOptimizedOs"}));
     let audit = BiosAudit::of(&facts, Profile::Trading);
     assert_eq!(verdict(&audit, "firmware.c1e").0, BiosVerdict::Lost, "the pending profile makes it Enabled");
     let facts = dell(
-        json!({"SysProfile": "PerfPerWattOptimizedOs", "ProcC1E": "Enabled", "LogicalProc": "Enabled"}),
-        json!({}),
+        &json!({"SysProfile": "PerfPerWattOptimizedOs", "ProcC1E": "Enabled", "LogicalProc": "Enabled"}),
+        &json!({}),
     );
     let export = BiosExport::of(&facts, Profile::Trading, &[]);
     let steps: Vec<&Value> = export.steps.iter().map(body).collect();
@@ -188,7 +188,7 @@ fn comparisons_without_a_word_are_alternatives_and_the_profile_comes_first() {
     // What is in force under a profile is not lost, whatever the registry computes.
     let odd = json!({"SysProfile": "PerfPerWattOptimizedOs", "ProcC1E": "Disabled"});
     assert_eq!(
-        verdict(&BiosAudit::of(&dell(odd, json!({})), Profile::Trading), "firmware.c1e").0,
+        verdict(&BiosAudit::of(&dell(&odd, &json!({})), Profile::Trading), "firmware.c1e").0,
         BiosVerdict::Good
     );
 }
@@ -201,14 +201,14 @@ fn what_a_wanted_value_leaves_without_effect_is_no_difference() {
     );
     let with = |boost: &str| {
         let active = json!({"ProcAMDBoost": boost, "ProcAMDBoostControl": "AmdFmaxBoostAuto"});
-        let facts = read(&[server("HPE", "AMD EPYC 7F32"), bios(active), registry.clone()]);
+        let facts = read(&[server("HPE", "AMD EPYC 7F32"), bios(&active), registry.clone()]);
         verdict(&BiosAudit::of(&facts, Profile::Guide57037), "firmware.amd_fmax_boost_limit_control").0
     };
     assert_eq!(with("Disabled"), BiosVerdict::NoEffect);
     assert_eq!(with("Enabled"), BiosVerdict::Differs);
 }
 
-fn hpe_intel(active: Value) -> BiosFacts {
+fn hpe_intel(active: &Value) -> BiosFacts {
     let profiles: &[&str] = &["GeneralPowerEfficientCompute", "LowLatency", "Custom"];
     let low: &[&str] = &["LowLatency"];
     let registry = registry(
@@ -231,7 +231,7 @@ fn hpe_intel(active: Value) -> BiosFacts {
 #[test]
 fn a_profile_that_costs_security_is_not_chosen_without_consent() {
     let facts = hpe_intel(
-        json!({"WorkloadProfile": "GeneralPowerEfficientCompute", "IntelProcVtd": "Enabled", "Sriov": "Enabled", "ProcX2Apic": "ForceEnabled"}),
+        &json!({"WorkloadProfile": "GeneralPowerEfficientCompute", "IntelProcVtd": "Enabled", "Sriov": "Enabled", "ProcX2Apic": "ForceEnabled"}),
     );
     let export = BiosExport::of(&facts, Profile::Trading, &[]);
     assert_eq!(body(&export.steps[0])["WorkloadProfile"], "Custom");
@@ -257,7 +257,7 @@ fn a_profile_that_costs_security_is_not_chosen_without_consent() {
 #[test]
 fn a_restore_is_whole_or_names_what_it_cannot_restore() {
     let before = json!({"WorkloadProfile": "GeneralPowerEfficientCompute", "IntelProcVtd": "Enabled", "Sriov": "Enabled", "ProcX2Apic": "ForceEnabled"});
-    let saved = hpe_intel(before.clone());
+    let saved = hpe_intel(&before);
     let risks = ["firmware.iommu".to_owned()];
     let export = serde_json::to_vec(&BiosExport::of(&saved, Profile::Trading, &risks)).unwrap();
     // From each state that an apply passes through.
@@ -282,7 +282,7 @@ fn a_restore_is_whole_or_names_what_it_cannot_restore() {
     // Somebody chose the old profile by hand: what it locks cannot be changed any more.
     let mut lost = before;
     lost["ProcX2Apic"] = json!("Auto");
-    let change = BiosChange::restoring(&hpe_intel(lost), "before.json", &export).unwrap();
+    let change = BiosChange::restoring(&hpe_intel(&lost), "before.json", &export).unwrap();
     assert_eq!(change.request, None);
     assert_eq!(change.left_out[0].attribute, "ProcX2Apic");
     assert!(change.left_out[0].why.contains("WorkloadProfile"), "{}", change.left_out[0].why);
@@ -306,11 +306,11 @@ fn a_settings_resource_without_attributes_has_nothing_pending() {
 #[test]
 fn secrets_are_neither_saved_nor_sent() {
     let saved =
-        bios(json!({"SHA256SetupPasswordSalt": "a1", "AdminPwd": "hunter2", "LogicalProc": "Enabled"}))
+        bios(&json!({"SHA256SetupPasswordSalt": "a1", "AdminPwd": "hunter2", "LogicalProc": "Enabled"}))
             .to_string();
     let kept = String::from_utf8(without_secrets(saved.as_bytes()).into_owned()).unwrap();
     assert!(!kept.contains("a1") && !kept.contains("hunter2") && kept.contains("LogicalProc"), "{kept}");
-    let plain = bios(json!({"LogicalProc": "Enabled"})).to_string();
+    let plain = bios(&json!({"LogicalProc": "Enabled"})).to_string();
     assert_eq!(without_secrets(plain.as_bytes()), plain.as_bytes());
     assert_eq!(&*without_secrets(b"<html>"), b"<html>");
 }
