@@ -205,16 +205,19 @@ mod tests {
     use std::any::TypeId;
 
     /// Arguments that name a file to read or to append to, a directory, or the start of new names.
-    const OTHERS: [&str; 31] = [
+    const OTHERS: [&str; 34] = [
         "a",
         "archives",
         "b",
         "ca",
+        "clock_of",
         "credentials_file",
         "dir",
         "file",
         "files",
         "folder",
+        "from_recording",
+        "hosts",
         "import",
         "into",
         "itch",

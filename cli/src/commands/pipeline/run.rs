@@ -517,10 +517,11 @@ mod tests {
         assert_eq!((of.strategies, of.rate_per_s, of.host_core), (8, 0.5, Some(3)));
         assert_eq!((of.pins[&ProcessRole::Md].as_slice(), of.duration_s), ([0].as_slice(), 10.0));
         for words in
-            [["--rate", "0"], ["--rate", "many"], ["--strategies", "0"], ["--pins", "0"], ["--mode", "quick"]]
+            [["--rate", "0"], ["--rate", "many"], ["--pins", "0"], ["--mode", "quick"]]
         {
             assert!(arguments(&words).is_err(), "{words:?}");
         }
+        assert!(parameters(&arguments(&["--strategies", "0"]).unwrap()).is_err(), "without --from-recording");
         assert!(parameters(&arguments(&["--duration", "0s"]).unwrap()).is_err());
         assert!(arguments(&["--channel", "1A"]).is_err(), "without --ticks");
         let asked = |words: &[&str]| parameters(&arguments(words).unwrap()).map(|(parameters, _)| parameters);
