@@ -131,3 +131,36 @@ fn a_sheet_is_printed_and_written_for_paper() {
     assert_eq!(memory.len(), 1);
     assert_eq!(memory[0]["values"], serde_json::json!(["2933 MT/s"]));
 }
+
+#[test]
+fn two_servers_are_compared_by_meaning_and_without_secrets() {
+    let dir = tempfile::tempdir().unwrap();
+    let write = |name: &str, attributes: Value| {
+        let path = dir.path().join(name);
+        fs::write(&path, serde_json::json!({"Attributes": attributes}).to_string()).unwrap();
+        path.display().to_string()
+    };
+    let dell = write(
+        "dell",
+        serde_json::json!({"LogicalProc": "Disabled", "ProcCStates": "Enabled", "SysPassword": "a", "DellOnly": 1}),
+    );
+    let hpe = write(
+        "hpe",
+        serde_json::json!({"ProcSMT": "Disabled", "MinProcIdlePower": "NoCStates", "SysPassword": "b", "WorkloadProfile": "Custom"}),
+    );
+    let (code, said, _) = run(&["bios", "diff", &dell, &hpe]);
+    assert_eq!(code, 1, "{said}");
+    assert!(said.contains("firmware.core_c_states     Enabled  | NoCStates"), "{said}");
+    assert!(said.contains("firmware.workload_profile  missing  | Custom"), "{said}");
+    assert!(
+        said.contains("2 of 3 settings differ. Only the first server has 1 more, and only the second 0."),
+        "{said}"
+    );
+    assert!(!said.contains("Password") && !said.contains("smt"), "{said}");
+    let (code, said, _) = run(&["bios", "diff", &dell, &dell]);
+    assert_eq!(code, 0, "{said}");
+    assert!(said.contains("3 settings compared, all are equal."), "{said}");
+    let (code, said, _) = run(&["bios", "diff", &dell, &hpe, "--json"]);
+    let diff: Value = serde_json::from_str(&said).unwrap();
+    assert_eq!((code, diff["differences"].as_array().unwrap().len()), (1, 2));
+}

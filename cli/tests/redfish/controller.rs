@@ -283,3 +283,39 @@ fn ctrl_c_ends_the_session_and_has_its_exit_code() {
     assert!(service.state().sessions.is_empty());
     assert_eq!(service.count(&format!("POST {SESSIONS}")), 1);
 }
+
+/// The certificate that an error offers to pin.
+fn pin_in(text: &str) -> String {
+    let at = text.find("sha256:").unwrap_or_else(|| panic!("no fingerprint in {text}"));
+    text[at..at + 71].to_owned()
+}
+
+#[test]
+fn many_services_are_audited_and_one_that_fails_is_named() {
+    let (plain, encrypted) = (Service::start(), Service::start_tls("bmc.example.org"));
+    let desk = desk(&plain);
+    let audit = |hosts: &str, more: &[&str]| {
+        fs::write(desk.path("hosts"), hosts).unwrap();
+        let password = desk.path("password");
+        let file = ["audit", "--hosts", "hosts", "--user", USER, "--password-file", &password];
+        said(&desk.command(&[&file[..], more].concat()).output().unwrap())
+    };
+    let hosts = format!("# two controllers\n{}\n\n{} # of desk 8\n", plain.url(), encrypted.url());
+    let (code, text, talk) = audit(&hosts, &["--parallel", "1", "--save", "kept"]);
+    assert_eq!(code, 1, "{text}{talk}");
+    all_of(&text, &["2 servers", "HPE ProLiant DL385 Gen10 Plus", "not read", "1  firmware.smt", "sha256:"]);
+    let folder = plain.url().replace("http://", "").replace(':', "-");
+    all_of(&talk, &[&format!("wrote kept/{folder}/bios.json")]);
+    let hosts = format!("{}\n{} {}\n", plain.url(), encrypted.url(), pin_in(&text));
+    let (code, text, _) = audit(&hosts, &["--json"]);
+    let fleet: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!((code, &fleet["servers"][1]["address"]), (1, &encrypted.url().into()));
+    assert_eq!(fleet["differences"][0][1], 2);
+    assert!(plain.state().sessions.is_empty() && encrypted.state().sessions.is_empty());
+    for (hosts, part) in [("", "names no service"), ("bmc7 sha1:00", "line 1"), ("a sha256:00 c", "line 1")] {
+        let (code, _, said) = audit(hosts, &[]);
+        assert_eq!(code, 2, "{said}");
+        all_of(&said, &["cannot use --hosts hosts", part]);
+    }
+    assert_eq!(audit("http://127.0.0.1:1\n", &[]).0, 2, "none was read");
+}

@@ -151,12 +151,12 @@ impl BiosAudit {
         let after = facts.after_restart();
         let (effects, present) = (facts.effects(&after), facts.effects(&facts.active));
         let scene = BiosScene { facts, profile, after, effects, present };
+        let processor = judge::processor(facts);
         let findings: Vec<BiosFinding> = rows()
             .filter_map(|row| Some((row, CATALOGUE.find(row.id)?)))
             .map(|(row, setting)| (setting, scene.finding(row, setting)))
             .filter(|(setting, finding)| {
-                finding.attribute.is_some()
-                    || !judge::is_of_another_maker(setting, facts.server.processor.as_deref())
+                finding.attribute.is_some() || !judge::is_of_another_maker(setting, processor)
             })
             .map(|(_, finding)| finding)
             .filter(|finding| finding.attribute.is_some() || !finding.looked_for.is_empty())

@@ -4,8 +4,9 @@ use super::{
     facts::{BiosFacts, label_parts},
     meaning::{folded, number, same_value, shown, switch},
     registry::RegistryEntry,
-    table::{AttributeNames, Row, Vendor},
+    table::{AttributeNames, Row, Vendor, rows},
 };
+use lowlat_catalogue::CATALOGUE;
 use lowlat_host::Profile;
 use lowlat_settings::{Makers, Setting, Want};
 use serde_json::Value;
@@ -75,7 +76,7 @@ fn labelled<'a>(facts: &'a BiosFacts, label: &str) -> Option<(&'a str, &'a Value
 impl RowAttribute<'_> {
     /// The meanings of a value: the catalogue's word for it if the table has one, because a vendor's
     /// "Enabled" can mean off; otherwise its own text and its name in menus.
-    fn meanings(&self, value: &Value) -> Vec<String> {
+    pub fn meanings(&self, value: &Value) -> Vec<String> {
         let raw = shown(value);
         let raw = self.without_prefix(&raw).to_owned();
         let menu = self.entry.into_iter().flat_map(|entry| &entry.values);
@@ -232,6 +233,20 @@ pub(super) fn wanted_values(
     }
 }
 
+/// The processor's model, or its maker if only settings of that maker's processors were found.
+pub(super) fn processor(facts: &BiosFacts) -> Option<&str> {
+    let has = |makers: Makers| {
+        let settings = rows().filter_map(|row| Some((row, CATALOGUE.find(row.id)?)));
+        let mut of_maker = settings.filter(|(_, setting)| setting.needs.makers == makers);
+        of_maker.any(|(row, setting)| carrier(facts, row, setting).is_some())
+    };
+    facts.server.processor.as_deref().or_else(|| match (has(Makers::Amd), has(Makers::Intel)) {
+        (true, false) => Some("AMD"),
+        (false, true) => Some("Intel"),
+        _ => None,
+    })
+}
+
 /// True if only one maker's processors have a setting, and this processor is known to be another's.
 pub(super) fn is_of_another_maker(setting: &Setting, processor: Option<&str>) -> bool {
     let is = |names: [&str; 2]| processor.is_some_and(|model| names.iter().any(|name| model.contains(name)));
@@ -266,7 +281,6 @@ pub(super) fn is_weakening(row: &Row, wanted: &[String]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lowlat_catalogue::CATALOGUE;
 
     #[test]
     fn the_speed_of_the_memory_follows_the_processor() {
@@ -282,7 +296,7 @@ mod tests {
 
     #[test]
     fn one_derived_want_is_known_here() {
-        let derived: Vec<&str> = super::super::table::rows()
+        let derived: Vec<&str> = rows()
             .filter_map(|row| CATALOGUE.find(row.id))
             .filter(|setting| {
                 Profile::ALL.into_iter().any(|profile| matches!(setting.want(profile), Want::Derived(_)))

@@ -17,6 +17,7 @@ mod judge;
 mod meaning;
 mod reader;
 mod registry;
+mod servers;
 mod shape;
 mod sheet;
 mod table;
@@ -32,6 +33,7 @@ pub use facts::{Attributes, BiosFacts, Server};
 pub use meaning::{same_value, shown};
 pub use reader::{BYTES_MAX, BiosReader};
 pub use registry::{Dependency, Effects, Registry, RegistryEntry};
+pub use servers::{BiosDiff, BiosDifference, BiosFleet, FleetServer};
 pub use sheet::{BiosSheet, SheetMenu, SheetRow};
 pub use table::Vendor;
 

@@ -57,7 +57,9 @@ impl Saved {
         }
         let mut facts = reader.finish()?;
         facts.warnings.splice(0..0, self.warnings.iter().cloned());
-        facts.settings_uri = facts.settings_uri.or_else(|| self.writable_bios.clone());
+        if !self.answers.iter().any(|(resource, ..)| *resource == Resource::Settings) {
+            facts.settings_uri = self.writable_bios.clone().or(facts.settings_uri);
+        }
         Ok(facts)
     }
 

@@ -8,7 +8,11 @@ use lowlat_host_run::output::{FileAccess, OutputDirectory, OutputError, OutputFi
 use lowlat_redfish::{
     Client, Credentials, Options, Origin, RedfishError, RedfishLimits, Resource, Saved, Trust, ask_password,
 };
-use std::{path::PathBuf, time::Duration};
+use std::{
+    path::PathBuf,
+    sync::{Arc, atomic::AtomicBool},
+    time::Duration,
+};
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Redfish service")]
@@ -17,32 +21,32 @@ pub struct Connection {
     #[arg(long, value_name = "URL")]
     pub redfish: Option<String>,
     /// Select this system if the service has several
-    #[arg(long, value_name = "ID", requires = "redfish")]
+    #[arg(long, value_name = "ID")]
     system: Option<String>,
     /// Log in as this user; the terminal prompts for the password
-    #[arg(long, value_name = "NAME", requires = "redfish")]
+    #[arg(long, value_name = "NAME")]
     user: Option<String>,
     /// Read the password from this file: one line, not world-readable
     #[arg(long, value_name = "FILE", requires = "user")]
     password_file: Option<PathBuf>,
     /// Read "user: NAME" and "password: PASSWORD" lines from this file; not world-readable
-    #[arg(long, value_name = "FILE", requires = "redfish", conflicts_with_all = ["user", "password_file"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["user", "password_file"])]
     credentials_file: Option<PathBuf>,
     /// Trust this CA certificate (PEM) instead of the system's
-    #[arg(long, value_name = "FILE", requires = "redfish", conflicts_with = "insecure")]
+    #[arg(long, value_name = "FILE", conflicts_with = "insecure")]
     ca: Option<PathBuf>,
     /// Accept only the certificate with this SHA-256 fingerprint, whatever its names and age
-    #[arg(long, value_name = "sha256:HEX", requires = "redfish", conflicts_with_all = ["ca", "insecure"],
+    #[arg(long, value_name = "sha256:HEX", conflicts_with_all = ["ca", "insecure"],
           value_parser = Trust::fingerprint)]
     pin: Option<Trust>,
     /// Skip certificate verification and allow http://; anyone in between can read the password
-    #[arg(long, requires = "redfish")]
+    #[arg(long)]
     insecure: bool,
     /// Wait this long for each response
-    #[arg(long, value_name = "TIME", default_value = "30s", requires = "redfish", value_parser = timeout)]
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = timeout)]
     timeout: Duration,
     /// Save the service's responses in this directory; --file reads them
-    #[arg(long, value_name = "DIR", requires = "redfish")]
+    #[arg(long, value_name = "DIR")]
     save: Option<PathBuf>,
 }
 
@@ -60,7 +64,7 @@ pub struct Service<'a> {
 const ALL: [Resource; 4] = [Resource::System, Resource::Bios, Resource::Settings, Resource::Registry];
 
 impl Connection {
-    /// Refuses options that would be ignored: clap does not require --redfish if --file is given.
+    /// Refuses options of a service that would be ignored.
     pub fn refuse_unused(&self) -> anyhow::Result<()> {
         let given = [
             ("--system", self.system.is_some()),
@@ -85,28 +89,48 @@ impl Connection {
     pub fn open(&self) -> anyhow::Result<Service<'_>> {
         let Some(given) = &self.redfish else { bail!("no service named\nhint: name one with --redfish") };
         let origin = Origin::parse(given, self.insecure)?;
-        let files = self.prepare_files()?;
-        if self.insecure {
+        self.prepare_files(None)?;
+        // Before the prompt: from here on, Ctrl-C also ends the session.
+        let stop = signals::stop_flag()?;
+        let credentials = self.credentials(&origin.shown()).map_err(in_words)?;
+        self.connect(given, self.trust(), credentials, stop, false)
+    }
+
+    /// Logs in to a service. With several, `--save` has a directory for each.
+    pub fn connect(
+        &self,
+        given: &str,
+        trust: Trust,
+        credentials: Option<Credentials>,
+        stop: Arc<AtomicBool>,
+        is_one_of_many: bool,
+    ) -> anyhow::Result<Service<'_>> {
+        let origin = Origin::parse(given, self.insecure)?;
+        let folder = is_one_of_many.then(|| origin.shown().replace(['[', ']', ':'], "-"));
+        let files = self.prepare_files(folder.as_deref())?;
+        if trust == Trust::Anybody {
             output::talk(&format!(
                 "warning: --insecure: the identity of {} is not verified; anyone in between can read the password",
                 origin.shown()
             ));
         }
-        let trust = match (&self.ca, &self.pin) {
-            (Some(path), _) => Trust::CaFile(path.clone()),
-            (None, Some(pin)) => pin.clone(),
-            (None, None) if self.insecure => Trust::Anybody,
-            (None, None) => Trust::System,
-        };
-        // Before the prompt: from here on, Ctrl-C also ends the session.
-        let stop = signals::stop_flag()?;
-        let credentials = self.credentials(&origin).map_err(in_words)?;
         let limits = RedfishLimits { request_time: self.timeout, ..RedfishLimits::default() };
         let client = Client::open(Options { origin, trust, credentials, limits, stop }).map_err(in_words)?;
         Ok(Service { client, connection: self, files })
     }
 
-    fn credentials(&self, origin: &Origin) -> Result<Option<Credentials>, RedfishError> {
+    /// The certificates that the options accept.
+    pub fn trust(&self) -> Trust {
+        match (&self.ca, &self.pin) {
+            (Some(path), _) => Trust::CaFile(path.clone()),
+            (None, Some(pin)) => pin.clone(),
+            (None, None) if self.insecure => Trust::Anybody,
+            (None, None) => Trust::System,
+        }
+    }
+
+    /// Name and password for what is `named` so in the prompt.
+    pub fn credentials(&self, named: &str) -> Result<Option<Credentials>, RedfishError> {
         if let Some(path) = &self.credentials_file {
             return Credentials::from_file(path).map(Some);
         }
@@ -114,15 +138,16 @@ impl Connection {
         if let Some(path) = &self.password_file {
             return Credentials::from_password_file(user, path).map(Some);
         }
-        let password = ask_password(&format!("Password for {user} at {}: ", origin.shown()))?;
+        let password = ask_password(&format!("Password for {user} at {named}: "))?;
         Ok(Some(Credentials { user: user.clone(), password }))
     }
 
     /// Prepares the files of --save. Existing files are refused: a mix of two runs would be read as one server.
-    fn prepare_files(&self) -> anyhow::Result<Vec<(Resource, OutputFile)>> {
+    fn prepare_files(&self, folder: Option<&str>) -> anyhow::Result<Vec<(Resource, OutputFile)>> {
         let Some(dir) = &self.save else { return Ok(Vec::new()) };
         let failed = |error: OutputError| results::in_words(&error, "name another directory with --save");
-        let dir = OutputDirectory::create(dir).map_err(failed)?;
+        let dir = folder.map_or_else(|| dir.clone(), |folder| dir.join(folder));
+        let dir = OutputDirectory::create(&dir).map_err(failed)?;
         let prepare = |resource: Resource| {
             let file = dir.file(resource.file_name().as_ref(), FileAccess::Private);
             if file.exists() {

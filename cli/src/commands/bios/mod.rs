@@ -2,6 +2,8 @@
 
 mod apply;
 mod connection;
+mod diff;
+mod hosts;
 mod sheet;
 mod source;
 
@@ -14,6 +16,7 @@ use lowlat_bios::{BiosAudit, needs_accepted_risk};
 use lowlat_catalogue::CATALOGUE;
 use lowlat_tune_report::BiosTextOptions;
 use source::Source;
+use std::path::PathBuf;
 
 pub const COMMAND: Subcommand = Subcommand { name: "bios", declare: Action::augment_subcommands, run };
 
@@ -26,6 +29,8 @@ pub const COMMAND: Subcommand = Subcommand { name: "bios", declare: Action::augm
     ("lowlat bios apply --dry-run --file saved.json --profile guide-57037 --out change.json", "Write the PATCH bodies in order, and a snapshot to restore the current settings."),
     ("lowlat bios apply --redfish https://bmc7 --user operator --password-file bmc7.password", "Show the next request; with --yes, send it and read it back."),
     ("lowlat bios apply --redfish https://bmc7 --user operator --restore lowlat-bios-before.json --yes", "Send the next request that restores the saved settings."),
+    ("lowlat bios audit --hosts bmcs.txt --user operator --password-file bmc.password", "Audit many servers at a time, and show which settings differ on most."),
+    ("lowlat bios diff bmc7 bmc8", "Show in which settings two servers differ, from what --save wrote for each."),
     ("lowlat bios sheet --profile guide-57037 --report bios.html", "Print the guide's BIOS settings in menu order, and write a page for paper."),
 ]))]
 enum Action {
@@ -33,6 +38,8 @@ enum Action {
     Audit(BiosAuditArgs),
     /// Save the current settings, then send the next request to the service
     Apply(apply::Apply),
+    /// Compare the settings of two servers
+    Diff(diff::DiffArgs),
     /// Print a profile's settings menu by menu, to set them by hand without Redfish
     Sheet(sheet::Sheet),
 }
@@ -41,6 +48,13 @@ enum Action {
 struct BiosAuditArgs {
     #[command(flatten)]
     source: Source,
+    /// Audit every service in this file: on each line an address, and sha256:HEX if its certificate is pinned
+    #[arg(long, value_name = "FILE", group = "settings", conflicts_with_all = ["file", "redfish", "registry", "all", "pin"])]
+    hosts: Option<PathBuf>,
+    /// Audit this many services at a time
+    #[arg(long, value_name = "N", default_value_t = 8, requires = "hosts",
+          value_parser = clap::value_parser!(u16).range(1..=64))]
+    parallel: u16,
     /// Also show rows that are as wanted, or that the profile leaves open
     #[arg(long)]
     all: bool,
@@ -55,11 +69,15 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     match Action::from_arg_matches(matches)? {
         Action::Audit(arguments) => audit(&arguments),
         Action::Apply(arguments) => apply::run(&arguments),
+        Action::Diff(arguments) => diff::run(&arguments),
         Action::Sheet(arguments) => sheet::run(&arguments),
     }
 }
 
 fn audit(arguments: &BiosAuditArgs) -> anyhow::Result<Exit> {
+    if let Some(path) = &arguments.hosts {
+        return hosts::audit(arguments, path);
+    }
     let facts = arguments.source.read(&arguments.connection)?;
     let audit = BiosAudit::of(&facts, arguments.source.profile);
     output::print_as(arguments.json, &audit, |width| {

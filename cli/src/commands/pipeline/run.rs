@@ -516,9 +516,7 @@ mod tests {
         let of = parameters(&arguments(&words).unwrap()).unwrap().0;
         assert_eq!((of.strategies, of.rate_per_s, of.host_core), (8, 0.5, Some(3)));
         assert_eq!((of.pins[&ProcessRole::Md].as_slice(), of.duration_s), ([0].as_slice(), 10.0));
-        for words in
-            [["--rate", "0"], ["--rate", "many"], ["--pins", "0"], ["--mode", "quick"]]
-        {
+        for words in [["--rate", "0"], ["--rate", "many"], ["--pins", "0"], ["--mode", "quick"]] {
             assert!(arguments(&words).is_err(), "{words:?}");
         }
         assert!(parameters(&arguments(&["--strategies", "0"]).unwrap()).is_err(), "without --from-recording");

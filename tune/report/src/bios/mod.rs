@@ -1,5 +1,6 @@
 //! Firmware settings read and changed over Redfish.
 
 pub mod change;
+pub mod servers;
 pub mod settings;
 pub mod sheet;
