@@ -20,6 +20,7 @@ const RUNS: &[&[&str]] = &[
     &["audit", "--root", "{host}", "--explain", "sysctl.vm.swappiness"],
     &["cpus", "isolated", "--root", "{host}"],
     &["bios", "audit", "--file", "{bios}"],
+    &["bios", "diff", "{bios}", "{bios}"],
     &["bios", "sheet", "--root", "{host}"],
     &["report", "render", "{result}"],
     &["report", "render", "--gate", "max<1000s", "{result}", "{result}"],
