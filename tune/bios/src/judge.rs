@@ -165,8 +165,10 @@ impl RowAttribute<'_> {
     /// The wanted values as this firmware spells them, without those that it does not offer.
     pub fn spelled(&self, wanted: &[String]) -> Vec<String> {
         let mut spelled: Vec<String> = Vec::new();
-        for value in wanted.iter().filter_map(|one| self.to_write(std::slice::from_ref(one)).ok()) {
-            let value = shown(&value);
+        for one in wanted.iter().map(std::slice::from_ref) {
+            let is_present = self.meets(self.active, one);
+            let value = if is_present { Ok(self.active.clone()) } else { self.to_write(one) };
+            let Ok(value) = value.map(|value| shown(&value)) else { continue };
             if !spelled.contains(&value) {
                 spelled.push(value);
             }

@@ -18,8 +18,9 @@ pub struct RegistryEntry {
     /// The attribute cannot be changed: never, or while another has its present value (Dell's registries show
     /// the present state).
     pub is_read_only: bool,
-    /// Place in the setup menus: "./SystemBIOS/ProcessorOptions"; `None` if the registry does not name it.
-    pub menu_path: Option<String>,
+    /// Its menu in the setup: the menu's name, or its path ("./SystemBIOS/ProcessorOptions") if the registry lists no
+    /// menus; `None` if the registry does not name it.
+    pub menu: Option<String>,
     /// Values with their names in menus; empty if it is not an enumeration.
     pub values: Vec<(String, String)>,
     /// The values are integers.
@@ -170,6 +171,15 @@ pub(super) fn read(resource: &Place<'_>, warnings: &mut Vec<String>) -> Result<O
     }
     warn(warnings, "attributes", &strange);
     strange.clear();
+    let menus = list("Menus").and_then(|(_, menus)| menus.value.as_array()).into_iter().flatten();
+    let text = |menu: &Value, name: &str| menu.get(name).and_then(Value::as_str).map(str::to_owned);
+    let named: BTreeMap<String, String> =
+        menus.filter_map(|menu| Some((text(menu, "MenuPath")?, text(menu, "DisplayName")?))).collect();
+    for menu in registry.entries.values_mut().filter_map(|entry| entry.menu.as_mut()) {
+        if let Some(name) = named.get(menu) {
+            menu.clone_from(name);
+        }
+    }
     if let Some((count, dependencies)) = list("Dependencies") {
         dependencies.check_count(count, "dependencies")?;
         for read in dependencies.items("an array of dependencies")?.map(|place| dependency(&place)) {
@@ -208,7 +218,7 @@ fn entry(place: &Place<'_>) -> Result<(String, RegistryEntry), BiosError> {
     let entry = RegistryEntry {
         display_name: text("DisplayName"),
         is_read_only: place.value.get("ReadOnly").and_then(flag).unwrap_or(false),
-        menu_path: text("MenuPath"),
+        menu: text("MenuPath"),
         values,
         is_integer: text("Type").is_some_and(|kind| kind.eq_ignore_ascii_case("Integer")),
         lower_bound: bound("LowerBound"),

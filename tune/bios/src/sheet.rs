@@ -131,7 +131,7 @@ impl BiosSheet {
                 left_open.push(name);
                 continue;
             }
-            let title = entry.and_then(|entry| entry.menu_path.as_deref()).map(menu_of_path);
+            let title = entry.and_then(|entry| entry.menu.as_deref()).map(menu_of_path);
             let title = title.unwrap_or_else(|| menu_of(&finding.id).to_owned());
             let row = server_row(finding, entry, name);
             match menus.iter_mut().find(|menu| menu.title == title) {
@@ -199,8 +199,11 @@ fn saves_with(vendor: Option<Vendor>) -> &'static str {
     }
 }
 
-/// "./SystemBIOS/ProcessorOptions" as "SystemBIOS > ProcessorOptions".
+/// "./SystemBIOS/ProcessorOptions" as "SystemBIOS > ProcessorOptions", and other names unchanged.
 fn menu_of_path(path: &str) -> String {
+    if !path.starts_with('.') {
+        return path.to_owned();
+    }
     let parts: Vec<&str> = path.split('/').filter(|part| !matches!(*part, "" | ".")).collect();
     parts.join(" > ")
 }

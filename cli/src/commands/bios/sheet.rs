@@ -46,7 +46,9 @@ pub fn run(sheet: &Sheet) -> anyhow::Result<Exit> {
         let server: Vec<&str> = server.into_iter().flatten().map(String::as_str).collect();
         (BiosSheet::of_server(&facts, host.role.profile), server.join(" "))
     };
-    let host_name = host_name(&host.root, host.snapshot.origin.is_redacted);
+    // Saved settings are of another server.
+    let is_here = sheet.file.is_empty();
+    let host_name = host_name(&host.root, host.snapshot.origin.is_redacted).filter(|_| is_here);
     let labels = sheet.language.labels.of_all([Labels { host_name, ..Labels::default() }].iter());
     output::print_as(sheet.json, &WithLabels { labels: &labels, result: &settings }, |width| {
         lowlat_tune_report::bios_sheet_text(&settings, &server, width)

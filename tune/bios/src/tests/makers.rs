@@ -314,3 +314,33 @@ fn secrets_are_neither_saved_nor_sent() {
     assert_eq!(without_secrets(plain.as_bytes()), plain.as_bytes());
     assert_eq!(&*without_secrets(b"<html>"), b"<html>");
 }
+
+#[test]
+fn the_sheet_of_a_server_has_its_menus_names_and_present_values() {
+    let mut registry =
+        registry(&[("MemPatrolScrub", &["Extended", "Standard"]), ("LogicalProc", SWITCH)], &[]);
+    let entries = &mut registry["RegistryEntries"];
+    entries["Menus"] = json!([{"MenuPath": "./ProcSettingsRef", "DisplayName": "Processor Settings"}]);
+    entries["Attributes"][1]["MenuPath"] = json!("./ProcSettingsRef");
+    entries["Attributes"][1]["DisplayName"] = json!("Logical Processor");
+    entries["Attributes"][0]["MenuPath"] = json!("./System/Memory");
+    let active = bios(&json!({"MemPatrolScrub": "Standard", "LogicalProc": "Enabled"}));
+    let sheet =
+        BiosSheet::of_server(&read(&[server("Dell Inc.", "Intel Xeon"), active, registry]), Profile::Trading);
+    let rows: Vec<String> = sheet
+        .menus
+        .iter()
+        .flat_map(|menu| menu.rows.iter().map(move |row| (menu, row)))
+        .map(|(menu, row)| {
+            format!("{}: {} = {}, was {}", menu.title, row.name, row.value(), row.present.as_deref().unwrap())
+        })
+        .collect();
+    assert_eq!(
+        rows,
+        [
+            "Processor Settings: Logical Processor = Disabled, was Enabled",
+            "System > Memory: MemPatrolScrub = Standard, was Standard"
+        ]
+    );
+    assert!(sheet.saves_with.starts_with("Finish"));
+}
