@@ -54,6 +54,13 @@ fn timeout(text: &str) -> Result<Duration, String> {
     duration_within(text, Duration::from_secs(1)..=Duration::from_secs(600), "1 s to 10 min")
 }
 
+/// A service to connect to.
+pub struct ServiceTarget {
+    origin: Origin,
+    trust: Trust,
+    files: Vec<(Resource, OutputFile)>,
+}
+
 /// Open connection to a service.
 pub struct Service<'a> {
     pub client: Client,
@@ -88,23 +95,16 @@ impl Connection {
     /// Logs in, after checking everything that can fail on this machine.
     pub fn open(&self) -> anyhow::Result<Service<'_>> {
         let Some(given) = &self.redfish else { bail!("no service named\nhint: name one with --redfish") };
-        let origin = Origin::parse(given, self.insecure)?;
-        self.prepare_files(None)?;
+        let target = self.target(given, self.trust(), false)?;
         // Before the prompt: from here on, Ctrl-C also ends the session.
         let stop = signals::stop_flag()?;
-        let credentials = self.credentials(&origin.shown()).map_err(in_words)?;
-        self.connect(given, self.trust(), credentials, stop, false)
+        let credentials = self.credentials(&target.origin.shown()).map_err(in_words)?;
+        self.connect(target, credentials, stop)
     }
 
-    /// Logs in to a service. With several, `--save` has a directory for each.
-    pub fn connect(
-        &self,
-        given: &str,
-        trust: Trust,
-        credentials: Option<Credentials>,
-        stop: Arc<AtomicBool>,
-        is_one_of_many: bool,
-    ) -> anyhow::Result<Service<'_>> {
+    /// Checks everything about a service that can fail on this machine. With several, `--save` has a directory for
+    /// each.
+    pub fn target(&self, given: &str, trust: Trust, is_one_of_many: bool) -> anyhow::Result<ServiceTarget> {
         let origin = Origin::parse(given, self.insecure)?;
         let folder = is_one_of_many.then(|| origin.shown().replace(['[', ']', ':'], "-"));
         let files = self.prepare_files(folder.as_deref())?;
@@ -114,6 +114,17 @@ impl Connection {
                 origin.shown()
             ));
         }
+        Ok(ServiceTarget { origin, trust, files })
+    }
+
+    /// Logs in.
+    pub fn connect(
+        &self,
+        target: ServiceTarget,
+        credentials: Option<Credentials>,
+        stop: Arc<AtomicBool>,
+    ) -> anyhow::Result<Service<'_>> {
+        let ServiceTarget { origin, trust, files } = target;
         let limits = RedfishLimits { request_time: self.timeout, ..RedfishLimits::default() };
         let client = Client::open(Options { origin, trust, credentials, limits, stop }).map_err(in_words)?;
         Ok(Service { client, connection: self, files })

@@ -104,7 +104,8 @@ impl Round<'_> {
     fn read(&self, service: &NamedService) -> anyhow::Result<BiosAudit> {
         let trust = service.pin.clone().unwrap_or_else(|| self.connection.trust());
         let (credentials, stop) = (self.credentials.clone(), Arc::clone(&self.stop));
-        let mut open = self.connection.connect(&service.address, trust, credentials, stop, true)?;
+        let target = self.connection.target(&service.address, trust, true)?;
+        let mut open = self.connection.connect(target, credentials, stop)?;
         let saved = open.read()?;
         open.close();
         Ok(BiosAudit::of(&saved.facts()?, self.profile))
