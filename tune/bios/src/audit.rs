@@ -5,9 +5,8 @@ use super::{
     judge::{self, RowAttribute},
     meaning::shown,
     registry::Effects,
-    table::{Row, Vendor, WORKLOAD_PROFILE, rows},
+    table::{Row, Vendor, WORKLOAD_PROFILE, settings},
 };
-use lowlat_catalogue::CATALOGUE;
 use lowlat_host::Profile;
 use lowlat_settings::{Checked, Impact, Setting};
 use serde::Serialize;
@@ -152,15 +151,12 @@ impl BiosAudit {
         let (effects, present) = (facts.effects(&after), facts.effects(&facts.active));
         let scene = BiosScene { facts, profile, after, effects, present };
         let processor = judge::processor(facts);
-        let findings: Vec<BiosFinding> = rows()
-            .filter_map(|row| Some((row, CATALOGUE.find(row.id)?)))
-            .map(|(row, setting)| (setting, scene.finding(row, setting)))
-            .filter(|(setting, finding)| {
-                finding.attribute.is_some() || !judge::is_of_another_maker(setting, processor)
-            })
-            .map(|(_, finding)| finding)
-            .filter(|finding| finding.attribute.is_some() || !finding.looked_for.is_empty())
-            .collect();
+        let finding = |(row, setting)| {
+            let finding = scene.finding(row, setting);
+            let may_exist = !judge::is_of_another_maker(setting, processor) && !finding.looked_for.is_empty();
+            (finding.attribute.is_some() || may_exist).then_some(finding)
+        };
+        let findings: Vec<BiosFinding> = settings().filter_map(finding).collect();
         let count = |test: &dyn Fn(BiosVerdict) -> bool| findings.iter().filter(|f| test(f.verdict)).count();
         let is_judged = |verdict: BiosVerdict| {
             verdict.is_difference() || matches!(verdict, BiosVerdict::Good | BiosVerdict::NoEffect)
@@ -302,17 +298,9 @@ impl BiosScene<'_> {
 
     /// True if the attribute has a value, after the restart, that the profile asks for.
     fn is_as_wanted(&self, attribute: &str) -> bool {
-        let Some(setting) = super::export::id_of(self.facts, attribute).and_then(|id| CATALOGUE.find(id))
-        else {
-            return false;
-        };
-        let row = rows().find(|row| row.id == setting.id);
-        let carrier = row.and_then(|row| judge::carrier(self.facts, row, setting));
+        let Some((_, setting, carrier)) = judge::row_of(self.facts, attribute) else { return false };
         let wanted = judge::wanted_values(setting, self.profile, self.facts.server.processor.as_deref());
-        carrier
-            .zip(wanted)
-            .zip(self.after.get(attribute))
-            .is_some_and(|((carrier, wanted), value)| carrier.meets(value, &wanted))
+        wanted.zip(self.after.get(attribute)).is_some_and(|(wanted, value)| carrier.meets(value, &wanted))
     }
 
     /// The attribute that prevents this one from being changed.
@@ -337,15 +325,14 @@ const NO_PROCESSOR: &str =
 
 /// The attribute of the workload profile on this server.
 pub(super) fn profile_attribute(facts: &BiosFacts) -> Option<&str> {
-    let row = rows().find(|row| row.id == WORKLOAD_PROFILE)?;
+    let (row, _) = settings().find(|(row, _)| row.id == WORKLOAD_PROFILE)?;
     judge::names(facts, row).into_iter().find_map(|names| judge::find(facts, names)).map(|found| found.0)
 }
 
 /// The value of the profile that unlocks single settings, as this server spells it.
 pub(super) fn custom(facts: &BiosFacts) -> Option<Value> {
-    let row = rows().find(|row| row.id == WORKLOAD_PROFILE)?;
-    let carrier = judge::carrier(facts, row, CATALOGUE.find(WORKLOAD_PROFILE)?)?;
-    carrier.to_write(&[CUSTOM.to_owned()]).ok()
+    let (row, setting) = settings().find(|(row, _)| row.id == WORKLOAD_PROFILE)?;
+    judge::carrier(facts, row, setting)?.to_write(&[CUSTOM.to_owned()]).ok()
 }
 
 /// True if these settings leave single ones unlocked: their profile is the one for that, or there is none.

@@ -209,9 +209,8 @@ impl Draft<'_> {
     /// request is left out.
     fn is_safe(&mut self, attribute: &str, request: &Request) -> bool {
         let risk = |effect: &SideEffect| {
-            let id = id_of(self.facts, &effect.attribute)?;
-            let (row, setting) = (rows().find(|row| row.id == id)?, CATALOGUE.find(id)?);
-            let carrier = judge::carrier(self.facts, row, setting)?;
+            let (row, setting, carrier) = judge::row_of(self.facts, &effect.attribute)?;
+            let id = setting.id;
             let is_weak = carrier.meets(&effect.after, &weak_values(row));
             (setting.risk == Risk::Security && is_weak && !self.is_accepted(id)).then(|| {
                 let (name, value) = (&effect.attribute, shown(&effect.after));
@@ -276,11 +275,8 @@ impl Draft<'_> {
     }
 }
 
-pub(super) fn id_of(facts: &BiosFacts, attribute: &str) -> Option<&'static str> {
-    let carries = |setting: &Setting, row| {
-        judge::carrier(facts, row, setting).is_some_and(|carrier| carrier.attribute == attribute)
-    };
-    rows().find(|row| CATALOGUE.find(row.id).is_some_and(|setting| carries(setting, row))).map(|row| row.id)
+fn id_of(facts: &BiosFacts, attribute: &str) -> Option<&'static str> {
+    judge::row_of(facts, attribute).map(|(row, ..)| row.id)
 }
 
 /// The profile to choose before the one that unlocks: HPE's Low Latency, unless it or Custom is already

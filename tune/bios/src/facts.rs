@@ -21,6 +21,14 @@ pub struct Server {
     pub processor: Option<String>,
 }
 
+impl Server {
+    /// Maker and model, as far as they are known: "HPE ProLiant DL385 Gen10 Plus".
+    pub fn name(&self) -> Option<String> {
+        let parts = [&self.manufacturer, &self.model].into_iter().flatten().map(String::as_str);
+        Some(parts.collect::<Vec<_>>().join(" ")).filter(|name| !name.is_empty())
+    }
+}
+
 /// The settings of one server.
 #[derive(Debug, Clone)]
 pub struct BiosFacts {
@@ -84,11 +92,15 @@ impl BiosFacts {
     }
 }
 
+/// A name without Supermicro's tag of four hexadecimal digits, if it has one.
+pub(super) fn untagged(name: &str) -> Option<&str> {
+    let is_tag = |tag: &str| tag.len() == 4 && tag.bytes().all(|byte| byte.is_ascii_hexdigit());
+    name.rsplit_once('_').filter(|(_, tag)| is_tag(tag)).map(|(label, _)| label)
+}
+
 /// The parts of a name that can be a label: `SMTControl` of `SMTControl_00CB` (Supermicro), `SMTMode` of
 /// `Processors_SMTMode` (Lenovo), and the whole.
 pub(super) fn label_parts(name: &str) -> impl Iterator<Item = &str> {
-    let is_tag = |tag: &str| tag.len() == 4 && tag.bytes().all(|byte| byte.is_ascii_hexdigit());
-    let untagged = name.rsplit_once('_').filter(|(_, tag)| is_tag(tag)).map(|(label, _)| label);
     let after_menu = name.split_once('_').map(|(_, label)| label);
-    untagged.or(after_menu).into_iter().chain([name])
+    untagged(name).or(after_menu).into_iter().chain([name])
 }

@@ -4,9 +4,8 @@ use super::{
     facts::{BiosFacts, label_parts},
     meaning::{folded, number, same_value, shown, switch},
     registry::RegistryEntry,
-    table::{AttributeNames, Row, Vendor, rows},
+    table::{AttributeNames, Row, Vendor, settings},
 };
-use lowlat_catalogue::CATALOGUE;
 use lowlat_host::Profile;
 use lowlat_settings::{Makers, Setting, Want};
 use serde_json::Value;
@@ -52,6 +51,16 @@ pub(super) fn carrier<'a>(facts: &'a BiosFacts, row: &Row, setting: &Setting) ->
     let (attribute, active) =
         labelled(facts, name).filter(|(attribute, _)| entry(facts, attribute).is_some())?;
     Some(RowAttribute { attribute, active, names: None, entry: entry(facts, attribute) })
+}
+
+/// The row, the setting and the names of an attribute.
+pub(super) fn row_of<'a>(
+    facts: &'a BiosFacts,
+    attribute: &str,
+) -> Option<(&'static Row, &'static Setting, RowAttribute<'a>)> {
+    let mut found =
+        settings().filter_map(|(row, setting)| Some((row, setting, carrier(facts, row, setting)?)));
+    found.find(|(_, _, carrier)| carrier.attribute == attribute)
 }
 
 fn entry<'a>(facts: &'a BiosFacts, attribute: &str) -> Option<&'a RegistryEntry> {
@@ -145,7 +154,8 @@ impl RowAttribute<'_> {
                 self.meets(&Value::String(name.0.clone()), std::slice::from_ref(wanted))
             };
             if let Some((name, display)) = listed.iter().find(candidate) {
-                return Ok(self.typed(if shows_menu { display } else { name }));
+                let listed = if shows_menu { display } else { name };
+                return Ok(self.typed(listed).unwrap_or_else(|| Value::from(listed.as_str())));
             }
             if listed.is_empty()
                 && let Some(value) = self.unlisted(wanted)
@@ -178,12 +188,8 @@ impl RowAttribute<'_> {
 
     /// A spelling if no list of values is known: of the same kind as the current value.
     fn unlisted(&self, wanted: &str) -> Option<Value> {
-        match self.active {
-            Value::Bool(_) => return switch(wanted).map(Value::Bool),
-            Value::Number(_) => {
-                return number(wanted).and_then(|number| i64::try_from(number).ok()).map(Value::from);
-            }
-            _ => {}
+        if self.active.is_boolean() || self.active.is_number() {
+            return self.typed(wanted);
         }
         let spellings = self.names.map(|names| names.spellings).unwrap_or_default();
         let spelled = spellings.iter().find(|(_, word)| same_value(word, wanted));
@@ -197,14 +203,13 @@ impl RowAttribute<'_> {
         Some(Value::from(self.with_prefix(spelled)))
     }
 
-    /// A listed value in the type of the current one.
-    fn typed(&self, listed: &str) -> Value {
-        let typed = match self.active {
-            Value::Bool(_) => switch(listed).map(Value::Bool),
-            Value::Number(_) => number(listed).and_then(|number| i64::try_from(number).ok()).map(Value::from),
-            _ => None,
-        };
-        typed.unwrap_or_else(|| Value::from(listed))
+    /// A value in the type of the current one, if it can have that.
+    fn typed(&self, text: &str) -> Option<Value> {
+        match self.active {
+            Value::Bool(_) => switch(text).map(Value::Bool),
+            Value::Number(_) => number(text).and_then(|number| i64::try_from(number).ok()).map(Value::from),
+            _ => Some(Value::from(text)),
+        }
     }
 
     fn in_bounds(&self, value: Value) -> Result<Value, String> {
@@ -238,8 +243,7 @@ pub(super) fn wanted_values(
 /// The processor's model, or its maker if only settings of that maker's processors were found.
 pub(super) fn processor(facts: &BiosFacts) -> Option<&str> {
     let has = |makers: Makers| {
-        let settings = rows().filter_map(|row| Some((row, CATALOGUE.find(row.id)?)));
-        let mut of_maker = settings.filter(|(_, setting)| setting.needs.makers == makers);
+        let mut of_maker = settings().filter(|(_, setting)| setting.needs.makers == makers);
         of_maker.any(|(row, setting)| carrier(facts, row, setting).is_some())
     };
     facts.server.processor.as_deref().or_else(|| match (has(Makers::Amd), has(Makers::Intel)) {
@@ -283,6 +287,7 @@ pub(super) fn is_weakening(row: &Row, wanted: &[String]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lowlat_catalogue::CATALOGUE;
 
     #[test]
     fn the_speed_of_the_memory_follows_the_processor() {
@@ -298,8 +303,8 @@ mod tests {
 
     #[test]
     fn one_derived_want_is_known_here() {
-        let derived: Vec<&str> = rows()
-            .filter_map(|row| CATALOGUE.find(row.id))
+        let derived: Vec<&str> = settings()
+            .map(|(_, setting)| setting)
             .filter(|setting| {
                 Profile::ALL.into_iter().any(|profile| matches!(setting.want(profile), Want::Derived(_)))
             })

@@ -3,7 +3,7 @@
 use super::{
     BiosError,
     error::parse,
-    facts::{Attributes, BiosFacts, Server},
+    facts::{Attributes, BiosFacts, Server, untagged},
     registry,
     shape::{Place, described},
     table::{Vendor, rows},
@@ -346,10 +346,7 @@ fn is_styled(vendor: Vendor, name: &str) -> bool {
     const MENUS: [&str; 5] = ["Processors_", "Memory_", "DevicesandIOPorts_", "Power_", "BootModes_"];
     match vendor {
         Vendor::Lenovo => MENUS.iter().any(|menu| name.starts_with(menu)),
-        Vendor::Supermicro => {
-            let tag = name.rsplit_once('_').map(|(_, tag)| tag);
-            tag.is_some_and(|tag| tag.len() == 4 && tag.bytes().all(|byte| byte.is_ascii_hexdigit()))
-        }
+        Vendor::Supermicro => untagged(name).is_some(),
         _ => false,
     }
 }

@@ -6,9 +6,8 @@ use super::{
     export::is_secret,
     facts::{BiosFacts, Server},
     judge::{self, RowAttribute},
-    table::rows,
+    table::settings,
 };
-use lowlat_catalogue::CATALOGUE;
 use lowlat_host::Profile;
 use serde::Serialize;
 use serde_json::Value;
@@ -89,7 +88,7 @@ impl BiosDiff {
             only: [0, 0],
         };
         let mut named = [Vec::new(), Vec::new()];
-        for (row, setting) in rows().filter_map(|row| Some((row, CATALOGUE.find(row.id)?))) {
+        for (row, setting) in settings() {
             let found = [left, right].map(|facts| judge::carrier(facts, row, setting));
             if found.iter().all(Option::is_none) {
                 continue;

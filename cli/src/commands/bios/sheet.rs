@@ -42,9 +42,7 @@ pub fn run(sheet: &Sheet) -> anyhow::Result<Exit> {
         (BiosSheet::of_host(host.role.profile, &host.snapshot), server)
     } else {
         let facts = read_files(&sheet.file, sheet.registry.as_deref())?;
-        let server = [&facts.server.manufacturer, &facts.server.model];
-        let server: Vec<&str> = server.into_iter().flatten().map(String::as_str).collect();
-        (BiosSheet::of_server(&facts, host.role.profile), server.join(" "))
+        (BiosSheet::of_server(&facts, host.role.profile), facts.server.name().unwrap_or_default())
     };
     // Saved settings are of another server.
     let is_here = sheet.file.is_empty();

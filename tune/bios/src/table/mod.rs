@@ -23,6 +23,8 @@ mod platform;
 mod power;
 mod processor;
 
+use lowlat_catalogue::CATALOGUE;
+use lowlat_settings::Setting;
 use memory::{MEMORY, PROTECTION};
 use platform::{ADVANCED, BOOT, BOOT_TIME, DEBUG, DIAGNOSTICS, FANS, POWER_SUPPLIES, RBSU};
 use power::{FABRIC, POWER};
@@ -143,6 +145,11 @@ pub(super) fn rows() -> impl Iterator<Item = &'static Row> {
     platform.into_iter().chain(others).flatten()
 }
 
+/// Every row with its setting of the catalogue.
+pub(super) fn settings() -> impl Iterator<Item = (&'static Row, &'static Setting)> {
+    rows().filter_map(|row| Some((row, CATALOGUE.find(row.id)?)))
+}
+
 /// Menus of HPE's BIOS/Platform Configuration (RBSU) in guide 57037's order, with the rows of each.
 pub(super) const MENUS: [(&str, &[&[Row]]); 14] = [
     ("BIOS/Platform Configuration (RBSU)", &[RBSU]),
@@ -167,7 +174,6 @@ pub(super) const WORKLOAD_PROFILE: &str = "firmware.workload_profile";
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lowlat_catalogue::CATALOGUE;
     use lowlat_host::Profile;
     use lowlat_settings::{Layer, Risk, Want};
 

@@ -19,27 +19,23 @@ pub fn bios_change_text(change: &BiosChange, width: usize) -> String {
             let title = if all == 1 { "Request".to_owned() } else { format!("Request 1 of {all}") };
             out.push_str(&format!("{}\n", paint(BOLD, &title)));
             add_wrapped(&mut out, &clean(&format!("{} {place}", request.method)), 2, width);
-            let value = |value: &str| cut(&clean(value), VALUE_CHARS_MAX);
-            let rows = change.changes.iter().map(|row| {
-                let before = row.before.as_ref().map_or_else(|| "nothing".into(), shown);
-                vec![
-                    cut(&clean(&row.attribute), VALUE_CHARS_MAX),
-                    value(&before),
-                    format!("-> {}", value(&shown(&row.after))),
-                ]
+            let part = |text: &str| cut(&clean(text), VALUE_CHARS_MAX);
+            let row = |attribute: &str, before: &str, after: &str| {
+                vec![part(attribute), part(before), format!("-> {}", part(after))]
+            };
+            let rows = change.changes.iter().map(|change| {
+                let before = change.before.as_ref().map_or_else(|| "nothing".into(), shown);
+                row(&change.attribute, &before, &shown(&change.after))
             });
             out.push('\n');
             add_rows(&mut out, &rows.collect::<Vec<_>>(), width);
             if !request.follows.is_empty() {
                 let title = format!("{} with it", plural(request.follows.len(), "further change"));
                 out.push_str(&format!("\n{}\n", paint(YELLOW, &title)));
-                let rows = request.follows.iter().map(|row| {
-                    vec![
-                        cut(&clean(&row.attribute), VALUE_CHARS_MAX),
-                        value(&shown(&row.before)),
-                        format!("-> {}", value(&shown(&row.after))),
-                    ]
-                });
+                let rows = request
+                    .follows
+                    .iter()
+                    .map(|effect| row(&effect.attribute, &shown(&effect.before), &shown(&effect.after)));
                 add_rows(&mut out, &rows.collect::<Vec<_>>(), width);
             }
         }
@@ -64,7 +60,7 @@ pub fn bios_change_text(change: &BiosChange, width: usize) -> String {
 }
 
 /// Adds rows in columns if they fit, else as wrapped lines.
-fn add_rows(out: &mut String, rows: &[Vec<String>], width: usize) {
+pub(super) fn add_rows(out: &mut String, rows: &[Vec<String>], width: usize) {
     let lines = column_lines(rows, &[], 2);
     let is_wide = lines.iter().any(|line| line.trim_end().chars().count() > width);
     for (line, row) in lines.iter().zip(rows) {

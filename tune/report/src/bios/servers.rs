@@ -1,5 +1,6 @@
 //! Many servers' audits, and the differences between two servers, as text.
 
+use super::change::add_rows;
 use lowlat_bios::{BiosDiff, BiosDifference, BiosFleet, FleetServer, Server, shown};
 use lowlat_text::text::{BOLD, add_wrapped, column_lines, cut, paint, usable, with_dim_head};
 use lowlat_text::units::{clean, plural};
@@ -43,11 +44,8 @@ fn server_row(server: &FleetServer) -> Vec<String> {
     [address, cut(&clean(&name(&audit.server)), NAME_CHARS_MAX)].into_iter().chain(figures).collect()
 }
 
-/// "HPE ProLiant DL385 Gen10 Plus", or a word for an unknown server.
 fn name(server: &Server) -> String {
-    let parts = [&server.manufacturer, &server.model].into_iter().flatten().map(String::as_str);
-    let name = parts.collect::<Vec<_>>().join(" ");
-    if name.is_empty() { "unknown server".to_owned() } else { name }
+    server.name().unwrap_or_else(|| "unknown server".to_owned())
 }
 
 /// Formats each difference with both values.
@@ -60,7 +58,7 @@ pub fn bios_diff_text(diff: &BiosDiff, width: usize) -> String {
     if !diff.differences.is_empty() {
         let rows: Vec<Vec<String>> = diff.differences.iter().map(diff_row).collect();
         out.push('\n');
-        out.extend(column_lines(&rows, &[], 2).into_iter().map(|line| line + "\n"));
+        add_rows(&mut out, &rows, width);
     }
     out.push('\n');
     let count = diff.differences.len();

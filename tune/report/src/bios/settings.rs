@@ -60,13 +60,11 @@ pub fn bios_text(audit: &BiosAudit, options: BiosTextOptions) -> String {
 /// Returns "BIOS settings of HPE ProLiant DL385 Gen10 Plus, A42 v1.24, compared with guide-57037".
 fn title(audit: &BiosAudit) -> String {
     let server = &audit.server;
-    let named: Vec<&str> =
-        [&server.manufacturer, &server.model].into_iter().filter_map(|n| n.as_deref()).collect();
-    let mut title = match (named.as_slice(), audit.vendor) {
-        ([], None) => "BIOS settings".to_owned(),
+    let mut title = match (server.name(), audit.vendor) {
+        (None, None) => "BIOS settings".to_owned(),
         // Attribute names identify a vendor's naming scheme, not the server's vendor.
-        ([], Some(vendor)) => format!("BIOS settings with names of {}", vendor.word()),
-        (named, _) => format!("BIOS settings of {}", named.join(" ")),
+        (None, Some(vendor)) => format!("BIOS settings with names of {}", vendor.word()),
+        (Some(name), _) => format!("BIOS settings of {name}"),
     };
     for part in [&server.bios_version, &audit.registry].into_iter().flatten() {
         title.push_str(", ");
