@@ -6,6 +6,7 @@ use lowlat_catalogue::CATALOGUE;
 use lowlat_host::Labels;
 use lowlat_host_run::Root;
 use lowlat_pipeline::{ExchangeDocument, MatrixDocument, PipelineDocument, size::SizeDocument};
+use lowlat_plan::proof::PlanProof;
 use lowlat_results::ResultDocument;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
@@ -69,7 +70,7 @@ macro_rules! labelled {
         }
     )*};
 }
-labelled!(ExchangeDocument, MatrixDocument, PipelineDocument, SizeDocument);
+labelled!(ExchangeDocument, MatrixDocument, PipelineDocument, PlanProof, SizeDocument);
 
 /// A result of several documents, with labels.
 #[derive(Serialize)]

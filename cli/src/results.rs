@@ -14,12 +14,13 @@ use std::{
 };
 
 /// Arguments of all commands that name a file to write. Every other path is an input.
-const OUTPUTS: [&str; 11] = [
+const OUTPUTS: [&str; 12] = [
     "before",
     "cached",
     "capture",
     "hlog",
     "json",
+    "minimal_role",
     "out",
     "write_pins",
     "report",

@@ -33,6 +33,7 @@ mod packages;
 mod pipeline_kills;
 mod pipeline_run;
 mod plan;
+mod prove;
 mod redfish;
 mod report;
 mod role;

@@ -14,6 +14,7 @@ mod isolation;
 pub mod kernel_version;
 mod measured;
 pub mod memory;
+pub mod paired;
 mod profile;
 mod reading;
 pub mod resctrl;

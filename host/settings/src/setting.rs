@@ -28,6 +28,8 @@ pub struct Setting {
     pub risk: Risk,
     /// Impact of a wrong value.
     pub impact: Impact,
+    /// The load without which it changes nothing, as a clause: "memory is short". Empty if it acts always.
+    pub acts_when: &'static str,
     /// A change needs a reboot.
     pub needs_reboot: bool,
     /// The kernels and options it needs.
@@ -69,6 +71,7 @@ impl Setting {
         cost: "",
         risk: Risk::None,
         impact: Impact::Medium,
+        acts_when: "",
         needs_reboot: false,
         needs: Needs::ANY,
         effective: "",
@@ -83,6 +86,15 @@ impl Setting {
         not_planned: "",
         why_not: WhyLeftOut::YourChoice,
     };
+
+    /// The load without which the setting changes nothing, as a clause; none if it acts always.
+    pub fn needed_load(&self) -> Option<&'static str> {
+        match (self.acts_when, self.layer) {
+            ("", Layer::Nic) => Some("packets pass the interface"),
+            ("", _) => None,
+            (load, _) => Some(load),
+        }
+    }
 
     /// The value that the profile wants.
     pub fn want(&self, profile: Profile) -> Want {

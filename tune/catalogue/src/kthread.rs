@@ -18,6 +18,7 @@ const KTHREAD: Setting = Setting { layer: Layer::Kthread, ..Setting::BLANK };
 pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         id: "kthread.workqueue.writeback",
+        acts_when: "files are written",
         change: change::kthread::writeback,
         name: "/sys/bus/workqueue/devices/writeback/cpumask",
         reason: "Workers of this queue write dirty pages back. They are unbound and run on any CPU of the \
@@ -89,6 +90,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "kthread.kswapd",
+        acts_when: "memory is short",
         change: |context, _| change::kthread::off_isolated(context, is_kswapd),
         name: "kswapd",
         reason: "One thread per NUMA node frees memory when it runs short. By default it may use every CPU \

@@ -20,6 +20,7 @@ pub mod outcome;
 mod partition;
 mod plan;
 mod planner;
+pub mod proof;
 pub mod verify;
 mod warnings;
 

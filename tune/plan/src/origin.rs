@@ -69,6 +69,7 @@ impl Plan {
             isolated: Some(self.isolated.clone()),
             nics,
             accepted_risks: named.chain(of_tokens.map(|token| token.setting.clone())).collect(),
+            left_out: Vec::new(),
             // lowlat plans these only if the role requests them.
             is_busy_polling: of("nic.irq_suspend_timeout").any(|change| change.after != "0"),
             is_using_onload: of("nic.onload_queues").next().is_some(),

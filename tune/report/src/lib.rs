@@ -19,6 +19,7 @@ pub use bios::{
 pub use plan::{
     apply::{apply_text, not_here_text, rollback_text, status_text},
     import::import_text,
+    proof::{proof_html, proof_text},
     standing::{Assessed, PlanState, ProfileLine, Standing, profiles_text, standing_text},
     text::plan_text,
     verification::{VerificationTextOptions, verification_lines, verification_text},

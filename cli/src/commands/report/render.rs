@@ -21,7 +21,9 @@ use lowlat_pipeline::{ExchangeDocument, MatrixDocument, PipelineDocument, size::
 use lowlat_pipeline_report::{
     exchange_html, exchange_text, matrix_html, matrix_text, pipeline_text, run_html, size_html, size_text,
 };
+use lowlat_plan::proof::PlanProof;
 use lowlat_results::ResultDocument;
+use lowlat_tune_report::{proof_html, proof_text};
 use std::path::{Path, PathBuf};
 
 /// Show documents as the commands that wrote them, as Markdown or as one HTML page
@@ -83,6 +85,7 @@ fn one(file: &Path, arguments: &ReportRenderArgs) -> anyhow::Result<Exit> {
         PipelineDocument::DOCUMENT => return stored(file, &bytes, arguments, pipeline_text, run_html),
         MatrixDocument::DOCUMENT => return stored(file, &bytes, arguments, matrix_text, matrix_html),
         SizeDocument::DOCUMENT => return stored(file, &bytes, arguments, size_text, size_html),
+        PlanProof::DOCUMENT => return stored(file, &bytes, arguments, proof_text, proof_html),
         ExchangeDocument::DOCUMENT => return stored(file, &bytes, arguments, exchange_text, exchange_html),
         _ => {}
     }
@@ -161,7 +164,7 @@ fn several(files: &[PathBuf], arguments: &ReportRenderArgs) -> anyhow::Result<Ex
     Ok(Exit::Clean)
 }
 
-/// Shows a document of a pipeline, by the functions that its command uses for text and page.
+/// Shows a document that is no result of measurements, by the functions that its command uses for text and page.
 fn stored<D: Labelled>(
     file: &Path,
     bytes: &[u8],

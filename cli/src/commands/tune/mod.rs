@@ -7,6 +7,7 @@ mod export;
 mod plan;
 mod plan_file;
 mod profiles;
+mod prove;
 mod rollback;
 mod status;
 pub mod verify;
@@ -36,6 +37,7 @@ enum Action {
     Plan(plan::TunePlanArgs),
     Apply(apply::TuneApplyArgs),
     Verify(verify::TuneVerifyArgs),
+    Prove(prove::TuneProveArgs),
     Status(status::TuneStatusArgs),
     /// Keep the plan in force: disarm the switch of `lowlat tune apply --confirm-within`
     #[command(after_help = help(
@@ -84,6 +86,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
         Action::Plan(arguments) => plan::run(&arguments),
         Action::Apply(arguments) => apply::run(&arguments),
         Action::Verify(arguments) => verify::run(&arguments),
+        Action::Prove(arguments) => prove::run(&arguments),
         Action::Status(arguments) => status::run(&arguments),
         Action::Confirm(arguments) => confirm::confirm(&arguments),
         Action::Rollback(arguments) => rollback::run(&arguments),

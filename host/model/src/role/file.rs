@@ -6,6 +6,7 @@
 //! isolated = "1-7,9-15"
 //! nics = ["eth0"]
 //! accept-risk = ["boot.selinux"]
+//! leave-out = ["sysctl.vm.swappiness"]
 //! busy-poll = true
 //! onload = true
 //! isolate-by = "cpuset"
@@ -36,6 +37,8 @@ struct Fields {
     nics: Vec<Spanned<String>>,
     #[serde(default)]
     accept_risk: Vec<Spanned<String>>,
+    #[serde(default)]
+    leave_out: Vec<Spanned<String>>,
     #[serde(default)]
     busy_poll: bool,
     #[serde(default)]
@@ -96,7 +99,8 @@ impl RoleFile {
             housekeeping: self.cpus(self.fields.housekeeping.as_ref(), host)?,
             isolated: self.cpus(self.fields.isolated.as_ref(), host)?,
             nics: self.nics(host)?,
-            accepted_risks: self.accepted_risks(setting_ids)?,
+            accepted_risks: self.settings(&self.fields.accept_risk, setting_ids)?,
+            left_out: self.settings(&self.fields.leave_out, setting_ids)?,
             is_busy_polling: self.fields.busy_poll,
             is_using_onload: self.fields.onload,
             is_partitioning_cache: false,
@@ -174,7 +178,7 @@ impl RoleFile {
         self.fields.nics.iter().map(check).collect()
     }
 
-    fn accepted_risks(&self, setting_ids: &[&str]) -> Result<Vec<String>, RoleError> {
+    fn settings(&self, ids: &[Spanned<String>], setting_ids: &[&str]) -> Result<Vec<String>, RoleError> {
         let check = |id: &Spanned<String>| {
             if setting_ids.contains(&id.get_ref().as_str()) {
                 return Ok(id.get_ref().clone());
@@ -185,7 +189,7 @@ impl RoleFile {
             };
             Err(self.error(id, format!("no setting has the id \"{}\"", id.get_ref()), help))
         };
-        self.fields.accept_risk.iter().map(check).collect()
+        ids.iter().map(check).collect()
     }
 }
 
@@ -240,11 +244,12 @@ mod tests {
     #[test]
     fn a_whole_role_resolves() {
         let text = "profile = \"guide-57037\"\nhousekeeping = \"0,8\"\nisolated = \"1-7\"\nnics = [\"eth0\"]\n\
-                    accept-risk = [\"sysctl.kernel.numa_balancing\"]\n";
+                    accept-risk = [\"sysctl.kernel.numa_balancing\"]\nleave-out = [\"boot.nohz_full\"]\n";
         let role = RoleFile::parse("role.toml", text).unwrap().resolve(&host(), IDS).unwrap();
         assert_eq!(role.profile, Profile::Guide57037);
         assert_eq!(role.housekeeping.as_ref().map(CpuSet::to_list).as_deref(), Some("0,8"));
         assert!(role.accepts("sysctl.kernel.numa_balancing") && !role.accepts("boot.selinux"));
+        assert!(role.leaves_out("boot.nohz_full") && !role.leaves_out("sysctl.kernel.numa_balancing"));
         let named = Role { source: RoleSource::Named, ..Role::default() };
         assert_eq!(RoleFile::parse("r", "").unwrap().resolve(&host(), IDS).unwrap(), named);
     }
@@ -281,6 +286,7 @@ mod tests {
             ("isolated = \"\"", "an empty CPU list"),
             ("nics = [\"eth9\"]", "no interface \"eth9\""),
             ("profile = \"fast\"", "unknown profile \"fast\"; available: trading, guide-57037"),
+            ("leave-out = [\"boot.nohz_ful\"]", "did you mean \"boot.nohz_full\"?"),
             ("housekeepings = \"0\"", "unknown field"),
             ("housekeeping = 0", "invalid type"),
             ("housekeeping = \"0", "role.toml:1:"),

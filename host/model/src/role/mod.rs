@@ -20,6 +20,9 @@ pub struct Role {
     pub nics: Vec<String>,
     /// IDs of settings whose risk the user accepts.
     pub accepted_risks: Vec<String>,
+    /// IDs of settings that are neither judged nor planned.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<String>,
     /// True if the applications on these interfaces busy-poll with epoll, so that interrupts can be suspended while
     /// they find packets.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -97,5 +100,10 @@ impl Role {
     /// True if the user accepts the risk of this setting.
     pub fn accepts(&self, setting_id: &str) -> bool {
         self.accepted_risks.iter().any(|id| id == setting_id)
+    }
+
+    /// True if the user leaves this setting as it is.
+    pub fn leaves_out(&self, setting_id: &str) -> bool {
+        self.left_out.iter().any(|id| id == setting_id)
     }
 }

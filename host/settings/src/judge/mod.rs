@@ -68,7 +68,7 @@ pub fn is_virtual(context: &Context<'_>) -> bool {
     context.host.virtualization.is_virtual == Reading::Known(true)
 }
 
-/// The reason why a setting does not apply here, if any: the profile has no preference, the processor is another one,
+/// The reason why a setting does not apply here, if any: the role leaves it out, the profile has no preference, the processor is another one,
 /// or the kernel is too old, too new, or built without an option. If that cannot be decided, the judgement is unknown.
 pub fn inapplicable(
     context: &Context<'_>,
@@ -76,6 +76,9 @@ pub fn inapplicable(
     want: &Want,
     wanted: Option<&str>,
 ) -> Option<Judgement> {
+    if context.role.leaves_out(setting.id) {
+        return Some(Judgement::not_applicable("the role leaves it out"));
+    }
     if matches!(want, Want::Nothing) {
         return Some(Judgement::not_applicable(format!("profile {} does not set it", context.profile)));
     }

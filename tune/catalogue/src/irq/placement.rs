@@ -64,6 +64,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "irq.spread_nic_queues",
+        acts_when: "packets arrive",
         change: change::irq::spread_nic_queues,
         name: "NIC queue interrupts",
         reason: "The interrupt of a queue runs the network stack for its packets. It belongs on a \

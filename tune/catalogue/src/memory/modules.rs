@@ -60,6 +60,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "memory.far_node_demotion",
+        acts_when: "memory is short",
         name: "numa/demotion_enabled",
         reason: "Nodes without CPUs are far memory, such as CXL expanders, which is slower than local DRAM. \
                  With demotion the kernel moves cold pages there, including rarely used pages of a trading \

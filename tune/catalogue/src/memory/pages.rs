@@ -44,6 +44,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "memory.thp_defrag",
+        acts_when: "memory is fragmented",
         change: change::memory::thp,
         name: "transparent_hugepage/defrag",
         reason: "With always, a page fault that finds no free huge page blocks the thread until memory is \
@@ -57,6 +58,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "memory.thp_khugepaged_defrag",
+        acts_when: "memory is fragmented",
         name: "transparent_hugepage/khugepaged/defrag",
         reason: "khugepaged compacts memory to collapse small pages of running programs into huge ones. It \
                  locks their memory map meanwhile, and flushes TLBs on every CPU that runs them.",

@@ -13,6 +13,7 @@ const PATH: &str = "/proc/sys/kernel/printk";
 
 pub(crate) const SETTINGS: &[Setting] = &[Setting {
     id: "sysctl.kernel.printk",
+    acts_when: "the kernel prints messages",
     change: silence,
     name: KEY,
     reason: "The first number is the level up to which messages are printed on the consoles. A serial console prints them \

@@ -15,6 +15,7 @@ const STRICT: u32 = 1;
 pub(crate) const SETTINGS: &[Setting] = &named([
     Setting {
         id: "sysctl.net.ipv4.conf.all.rp_filter",
+        acts_when: "packets arrive",
         change: change::sysctl::rp_filter,
         reason: "Reverse path filtering looks up the return path for each packet. In strict mode (1) it \
                  drops market data that arrives on an interface other than the return path to its sender, as \
@@ -35,6 +36,7 @@ pub(crate) const SETTINGS: &[Setting] = &named([
     },
     Setting {
         id: "sysctl.net.core.busy_read",
+        acts_when: "applications wait for packets",
         reason: "How long a blocking read of a socket polls the device queue before it sleeps, in \
                  microseconds. It avoids the interrupt and the wake-up on sockets of the kernel's stack. \
                  Sockets of Onload or another bypass do not use it.",
@@ -50,6 +52,7 @@ pub(crate) const SETTINGS: &[Setting] = &named([
     },
     Setting {
         id: "sysctl.net.core.busy_poll",
+        acts_when: "applications wait for packets",
         reason: "The same for poll, select and epoll: how long they poll device queues before they sleep, in \
                  microseconds. The kernel's documentation advises 50 for several sockets and 100 for several \
                  hundred.",
@@ -65,6 +68,7 @@ pub(crate) const SETTINGS: &[Setting] = &named([
     },
     Setting {
         id: "sysctl.net.ipv4.tcp_slow_start_after_idle",
+        acts_when: "a TCP connection pauses",
         reason: "After a pause of one retransmission timeout TCP starts with a small congestion window again. A burst of \
                  orders after a quiet minute then waits for acknowledgements.",
         cost: "A burst can overrun a link whose capacity shrank during the pause.",
@@ -76,6 +80,7 @@ pub(crate) const SETTINGS: &[Setting] = &named([
     },
     Setting {
         id: "sysctl.net.ipv4.tcp_autocorking",
+        acts_when: "small messages are sent over TCP",
         reason: "TCP holds a small write back while an earlier packet of the socket waits in the queue of the NIC, to send \
                  both in one packet. The second of two orders waits for the first.",
         cost: "More, smaller packets from programs that write little at a time.",
@@ -86,6 +91,7 @@ pub(crate) const SETTINGS: &[Setting] = &named([
     },
     Setting {
         id: "sysctl.net.ipv4.igmp_max_memberships",
+        acts_when: "an application joins many groups",
         reason: "The largest number of multicast groups that one socket can join. With the kernel's 20, a program that \
                  joins all groups of a feed on one socket fails at the 21st.",
         reads: &["/proc/sys/net/ipv4/igmp_max_memberships"],
@@ -96,6 +102,7 @@ pub(crate) const SETTINGS: &[Setting] = &named([
     },
     Setting {
         id: "sysctl.net.core.rmem_max",
+        acts_when: "packets arrive in bursts",
         reason: "The largest receive buffer that a program can ask for with SO_RCVBUF, in bytes. A burst of a feed that is \
                  larger than the buffer is dropped while the reader is busy.",
         cost: "A program that asks for it keeps more memory, and more packets wait before anyone notices that it is slow.",

@@ -48,6 +48,7 @@ pub(crate) const SETTINGS: &[Setting] = &named([
     },
     Setting {
         id: "sysctl.kernel.sched_rt_runtime_us",
+        acts_when: "a real-time thread does not sleep",
         reason: "How much of each second real-time threads may use. With 950000, the default before kernel 7.2, a \
                  spinning SCHED_FIFO thread is stopped for the remainder of the second. With -1 or the whole period \
                  it never is, and kernel threads of its CPU may never run. Spinning threads of the default policy \

@@ -15,6 +15,7 @@ const LATENCY_PERFORMANCE: &str = "TuneD 2.28 profile latency-performance";
 pub(crate) const SETTINGS: &[Setting] = &named([
     Setting {
         id: "sysctl.vm.dirty_background_ratio",
+        acts_when: "files are written",
         reason: "The share of dirty memory at which the write-back threads start. Starting early and often \
                  keeps each burst of disk work on the housekeeping CPUs short.",
         cost: "More, smaller writes to disk.",
@@ -26,6 +27,7 @@ pub(crate) const SETTINGS: &[Setting] = &named([
     },
     Setting {
         id: "sysctl.vm.dirty_ratio",
+        acts_when: "files are written",
         reason: "The share of dirty memory at which a writing process must write back its own pages. A \
                  thread that logs from the hot path is blocked there.",
         cost: "Processes that write much are slowed down earlier.",
@@ -52,6 +54,7 @@ pub(crate) const SETTINGS: &[Setting] = &named([
     },
     Setting {
         id: "sysctl.vm.swappiness",
+        acts_when: "memory is short",
         change: |context, setting| change::sysctl::key_or(context, setting, "10"),
         reason: "How readily the kernel swaps anonymous memory instead of dropping file pages. A swapped \
                  page of a trading process costs a disk read on the hot path.",
@@ -67,6 +70,7 @@ pub(crate) const SETTINGS: &[Setting] = &named([
     },
     Setting {
         id: "sysctl.vm.zone_reclaim_mode",
+        acts_when: "memory is short",
         reason: "With a value other than 0, a thread that allocates on a full NUMA node reclaims pages there \
                  before it uses another node. The allocating thread does that work.",
         needs: Needs::ANY.with_config(&["NUMA"]),
@@ -79,6 +83,7 @@ pub(crate) const SETTINGS: &[Setting] = &named([
     },
     Setting {
         id: "sysctl.vm.compaction_proactiveness",
+        acts_when: "memory is fragmented",
         reason: "With a value above 0 the kernel compacts memory in the background without a request. Pages \
                  of running processes are moved. The kernel's documentation warns of latency spikes from it.",
         cost: "Huge pages become scarcer over time: reserve them at boot.",

@@ -4,6 +4,7 @@ pub mod apply;
 #[cfg(test)]
 mod apply_tests;
 pub mod import;
+pub mod proof;
 pub mod standing;
 pub mod text;
 pub mod three_way;

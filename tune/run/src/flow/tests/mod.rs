@@ -9,5 +9,6 @@ mod kill;
 mod layers;
 mod log_check;
 mod others;
+mod prove;
 mod refused;
 mod whole;
