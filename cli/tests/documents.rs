@@ -67,6 +67,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("cache clusters", "cache.rs"),
     ("cache partition", "cache_partition.rs"),
     ("cache memory", "cache.rs"),
+    ("tune prove", "prove.rs"),
     ("workload run", "workload.rs"),
     ("workload compare", "workload.rs"),
     ("workload article", "workload.rs"),
