@@ -280,7 +280,7 @@ impl BiosScene<'_> {
                 BiosVerdict::Overridden,
                 format!("the pending change will be dropped: {} controls it", self.by(&holder)),
             ),
-            (false, true, _) => (BiosVerdict::Pending, refusal),
+            (false, true, _) => (BiosVerdict::Pending, self.until(refusal)),
             (false, false, Some(holder)) if self.is_as_wanted(&holder) => {
                 (BiosVerdict::NoEffect, format!("{}, which is as wanted", self.by(&holder)))
             }
@@ -288,6 +288,16 @@ impl BiosScene<'_> {
                 (BiosVerdict::Overridden, format!("{} controls it", self.by(&holder)))
             }
             (false, false, None) => (BiosVerdict::Differs, refusal),
+        }
+    }
+
+    /// The reason of a pending change: a refusal, or the window for which it waits.
+    fn until(&self, refusal: String) -> String {
+        match &self.facts.window {
+            Some(window) if refusal.is_empty() => {
+                format!("until the maintenance window of {window}")
+            }
+            _ => refusal,
         }
     }
 

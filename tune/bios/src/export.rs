@@ -7,6 +7,7 @@ use super::{
     judge::{self, RowAttribute},
     meaning::shown,
     table::{Row, Vendor, WORKLOAD_PROFILE, rows},
+    window::{MaintenanceWindow, on_reset},
 };
 use lowlat_catalogue::CATALOGUE;
 use lowlat_host::Profile;
@@ -36,6 +37,9 @@ pub struct Request {
     pub body: Value,
     /// Further changes that follow from it, according to the registry's dependencies.
     pub follows: Vec<SideEffect>,
+    /// The maintenance window in which the service applies it; `None` if at the next restart.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub window: Option<MaintenanceWindow>,
     /// Steps for the user before the next request.
     pub then: &'static str,
 }
@@ -331,11 +335,12 @@ pub(super) fn order(facts: &BiosFacts, settings: &Attributes) -> Vec<String> {
 /// reset" is included only if the service supports it.
 fn request(facts: &BiosFacts, before: &Attributes, attributes: &Attributes) -> Request {
     let mut body = json!({ "Attributes": attributes });
-    if let (true, Some(members)) = (facts.takes_apply_time, body.as_object_mut()) {
-        members.insert("@Redfish.SettingsApplyTime".into(), json!({ "ApplyTime": "OnReset" }));
+    if facts.apply_times.has_reset() {
+        body["@Redfish.SettingsApplyTime"] = on_reset();
     }
     let follows = side_effects(facts, before, attributes);
-    Request { method: "PATCH", uri: facts.settings_uri.clone(), body, follows, then: RESTART }
+    let uri = facts.settings_uri.clone();
+    Request { method: "PATCH", uri, body, follows, window: None, then: RESTART }
 }
 
 /// What a change makes of other attributes, beyond what the settings before it made of them.

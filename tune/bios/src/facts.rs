@@ -4,6 +4,7 @@ use super::{
     meaning::folded,
     registry::{Effects, Registry, RegistryEntry},
     table::Vendor,
+    window::{ApplyTimes, MaintenanceWindow},
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -39,8 +40,10 @@ pub struct BiosFacts {
     pub uri: Option<String>,
     /// Address for changes; `None` if the resource does not contain it.
     pub settings_uri: Option<String>,
-    /// The service supports applying changes at the next reset.
-    pub takes_apply_time: bool,
+    /// When the service can apply changes.
+    pub apply_times: ApplyTimes,
+    /// The maintenance window for which the pending settings wait, if the service names one.
+    pub window: Option<MaintenanceWindow>,
     pub active: Attributes,
     /// Settings after the next restart, as far as the settings resource contains them; `None` if it was not
     /// read.

@@ -21,6 +21,7 @@ mod servers;
 mod shape;
 mod sheet;
 mod table;
+mod window;
 
 #[cfg(test)]
 mod tests;
@@ -36,6 +37,7 @@ pub use registry::{Dependency, Effects, Registry, RegistryEntry};
 pub use servers::{BiosDiff, BiosDifference, BiosFleet, FleetServer};
 pub use sheet::{BiosSheet, SheetMenu, SheetRow};
 pub use table::Vendor;
+pub use window::{ApplyTimes, MaintenanceWindow};
 
 /// True if a value of this setting weakens security or the handling of memory errors: a profile, or the workload
 /// profile that is chosen first, sets it only if its risk is accepted. `None` if no BIOS setting has this ID.

@@ -7,6 +7,7 @@ use super::{
     registry,
     shape::{Place, described},
     table::{Vendor, rows},
+    window::{ApplyTimes, MaintenanceWindow},
 };
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -217,12 +218,15 @@ fn facts(
     }
     let mut warnings = Vec::new();
     let registry = registry.map(|resource| registry::read(&resource.place(), &mut warnings)).transpose()?;
+    let mut apply_times = ApplyTimes::default();
+    [Some(active), pending].into_iter().flatten().for_each(|resource| apply_times.add(&resource.body));
     let mut facts = BiosFacts {
         vendor: vendor(&active.body, &server, &attributes),
         server,
         uri: active.uri.clone(),
         settings_uri: settings_uri.or_else(|| pending.and_then(|resource| resource.uri.clone())),
-        takes_apply_time: takes_apply_time(&active.body),
+        apply_times,
+        window: pending.and_then(|resource| MaintenanceWindow::of(&resource.body)),
         active: attributes,
         pending: pending.map(|resource| pending_attributes(resource, &mut unreadable)).transpose()?,
         registry_name: text(&active.body, "AttributeRegistry").map(str::to_owned),
@@ -274,12 +278,6 @@ fn pending_attributes(
         None | Some(Value::Null) => Ok(Attributes::new()),
         Some(_) => attributes(resource, unreadable),
     }
-}
-
-/// True if `@Redfish.Settings.SupportedApplyTimes` contains OnReset.
-fn takes_apply_time(bios: &Value) -> bool {
-    let times = bios.pointer("/@Redfish.Settings/SupportedApplyTimes").and_then(Value::as_array);
-    times.is_some_and(|times| times.iter().any(|time| time == "OnReset"))
 }
 
 /// Attributes that the last change named in its messages, except in those that report success or a required

@@ -7,7 +7,7 @@ use crate::{
     client::Call,
     error::Kind,
 };
-use lowlat_bios::{BiosFacts, Request, same_value, shown};
+use lowlat_bios::{BiosFacts, MaintenanceWindow, Request, same_value, shown};
 use serde::Serialize;
 use serde_json::Value;
 use std::time::{Duration, Instant};
@@ -28,6 +28,9 @@ pub struct Sent {
     pub messages: Vec<String>,
     /// The task that applies the change, if it had not ended in time.
     pub waiting_task: Option<String>,
+    /// The maintenance window that the settings name when they are read back.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub window: Option<MaintenanceWindow>,
 }
 
 /// Sends one request of an export, waits for its task, and reads the settings back. `saved` is the state that
@@ -70,10 +73,10 @@ pub fn send(
         _ => return Err(client.refusal("PATCH", &answer)),
     }
     let follow = |client: &mut Client| -> Result<Sent, RedfishError> {
-        let waiting_task = task(client, &answer)?;
-        let said = read_back(client, facts, &path, &request.body, &answer)?;
-        let sent = attributes(&request.body).map(|(name, _)| name.clone()).collect();
-        Ok(Sent { path: path.clone(), status: answer.status, attributes: sent, messages: said, waiting_task })
+        let waiting_task = task(client, &answer, request.window.is_some())?;
+        let (messages, window) = read_back(client, facts, &path, &request.body, &answer)?;
+        let attributes = attributes(&request.body).map(|(name, _)| name.clone()).collect();
+        Ok(Sent { path: path.clone(), status: answer.status, attributes, messages, waiting_task, window })
     };
     // Errors after the service accepted the request state the outcome, or it is unknown.
     follow(client)
@@ -101,8 +104,8 @@ fn attributes(body: &Value) -> impl Iterator<Item = (&String, &Value)> {
 }
 
 /// Waits for the task of a deferred request. Returns the task's path if it is still running: some services end
-/// it only during the restart.
-fn task(client: &mut Client, answer: &Answer) -> Result<Option<String>, RedfishError> {
+/// it only during the restart, or in the maintenance window.
+fn task(client: &mut Client, answer: &Answer, has_window: bool) -> Result<Option<String>, RedfishError> {
     let body = answer.json().unwrap_or_default();
     let place = answer.location.as_deref().or_else(|| body.get("@odata.id")?.as_str());
     let (202, Some(place)) = (answer.status, place) else { return Ok(None) };
@@ -130,6 +133,7 @@ fn task(client: &mut Client, answer: &Answer) -> Result<Option<String>, RedfishE
             "" if seen.status != 202 => return Ok(None),
             // These end only during the restart.
             "Pending" | "Suspended" => return Ok(Some(path)),
+            _ if has_window => return Ok(Some(path)),
             _ => {}
         }
         let asked =
@@ -143,14 +147,14 @@ fn task(client: &mut Client, answer: &Answer) -> Result<Option<String>, RedfishE
 }
 
 /// Reads the settings until they contain what was sent, which takes some services a moment. Returns the
-/// service's messages.
+/// service's messages and the maintenance window that the settings name.
 fn read_back(
     client: &mut Client,
     facts: &BiosFacts,
     path: &str,
     sent: &Value,
     answer: &Answer,
-) -> Result<Vec<String>, RedfishError> {
+) -> Result<(Vec<String>, Option<MaintenanceWindow>), RedfishError> {
     let began = Instant::now();
     loop {
         let body = client.get(path)?.json()?;
@@ -171,7 +175,7 @@ fn read_back(
         let said: Vec<String> = said.iter().map(|words| client.without_secrets(words)).collect();
         // Without a settings resource, what is pending shows only after the restart.
         if missing.is_empty() || facts.uri.as_deref().is_some_and(|uri| uri.trim_end_matches('/') == path) {
-            return Ok(said);
+            return Ok((said, MaintenanceWindow::of(&body)));
         }
         let left = client.options.limits.read_back_time.saturating_sub(began.elapsed());
         if left.is_zero() {

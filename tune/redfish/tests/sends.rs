@@ -37,7 +37,7 @@ fn options(service: &Service, limits: RedfishLimits) -> Options {
 
 fn smt_off(facts: &BiosFacts) -> Request {
     let body = json!({ "Attributes": { "ProcSMT": "Disabled", "MinimumSevAsid": 5 } });
-    Request { method: "PATCH", uri: facts.settings_uri.clone(), body, follows: Vec::new(), then: "" }
+    Request { method: "PATCH", uri: facts.settings_uri.clone(), body, follows: Vec::new(), window: None, then: "" }
 }
 
 fn send_with(options: Options) -> Result<Sent, RedfishError> {

@@ -5,15 +5,19 @@ use super::{
     connection::{Connection, in_words},
     source::{Source, bounded},
 };
-use crate::{commands::completions, exit::Exit, output, results};
+use crate::{arguments::duration_within, commands::completions, exit::Exit, output, results};
 use anyhow::{Context, bail};
 use clap::Args;
-use lowlat_bios::{BiosChange, BiosExport};
+use jiff::Timestamp;
+use lowlat_bios::{BiosChange, BiosExport, BiosFacts, MaintenanceWindow, Request};
 use lowlat_host_run::output::{FileAccess, OutputFile};
 use lowlat_redfish::Sent;
 use lowlat_text::units::plural;
 use serde::Serialize;
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 #[derive(Debug, Args)]
 pub struct Apply {
@@ -34,6 +38,12 @@ pub struct Apply {
     /// Write the document of --dry-run to this file [default: stdout]
     #[arg(long, value_name = "FILE", requires = "dry_run")]
     out: Option<PathBuf>,
+    /// Let the service apply the change in a maintenance window that starts then, as 2030-01-31T02:00:00Z
+    #[arg(long, value_name = "TIME", requires = "window_length", value_parser = window_start)]
+    window_start: Option<String>,
+    /// Length of that maintenance window, 1 min to 24 h
+    #[arg(long, value_name = "TIME", requires = "window_start", value_parser = window_length)]
+    window_length: Option<Duration>,
     /// Send the request even if changes are already pending; the restart applies both
     #[arg(long)]
     with_pending: bool,
@@ -48,6 +58,18 @@ pub struct Apply {
     connection: Connection,
 }
 
+fn window_start(text: &str) -> Result<String, String> {
+    let expected = || format!("\"{text}\" is not a time of RFC 3339, such as 2030-01-31T02:00:00Z");
+    // The parser also accepts a space for the T, and a time zone's name in brackets.
+    let is_strict = text.as_bytes().get(10) == Some(&b'T') && !text.contains('[');
+    let time: Timestamp = text.parse().ok().filter(|_| is_strict).ok_or_else(expected)?;
+    if time > Timestamp::now() { Ok(text.to_owned()) } else { Err(format!("\"{text}\" is in the past")) }
+}
+
+fn window_length(text: &str) -> Result<Duration, String> {
+    duration_within(text, Duration::from_secs(60)..=Duration::from_secs(86_400), "1 min to 24 h")
+}
+
 /// Result of the command as JSON.
 #[derive(Serialize)]
 struct Outcome<'a> {
@@ -59,6 +81,15 @@ struct Outcome<'a> {
 
 /// Highest number tried for a file with the previous settings.
 const NUMBER_MAX: u32 = 999;
+
+impl Apply {
+    /// Defers a request to the maintenance window of the options, if there is one.
+    fn defer(&self, facts: &BiosFacts, request: Option<&mut Request>) -> anyhow::Result<()> {
+        let Some((start, length)) = self.window_start.clone().zip(self.window_length) else { return Ok(()) };
+        let window = MaintenanceWindow { start, seconds: length.as_secs() };
+        Ok(request.map_or(Ok(()), |request| request.defer(facts, &window))?)
+    }
+}
 
 pub fn run(arguments: &Apply) -> anyhow::Result<Exit> {
     let profile = arguments.source.profile;
@@ -73,10 +104,11 @@ pub fn run(arguments: &Apply) -> anyhow::Result<Exit> {
     let saved = service.read()?;
     let facts = saved.facts()?;
     let export = BiosExport::of(&facts, profile, &arguments.accept_risk);
-    let change = match &restore {
+    let mut change = match &restore {
         Some((file, bytes)) => BiosChange::restoring(&facts, file, bytes)?,
         None => BiosChange::of(&facts, &export),
     };
+    arguments.defer(&facts, change.request.as_mut())?;
     let sent = match &change.request {
         Some(request) if arguments.yes => {
             refuse_waiting(arguments, &change)?;
@@ -97,7 +129,8 @@ pub fn run(arguments: &Apply) -> anyhow::Result<Exit> {
 fn dry_run(arguments: &Apply) -> anyhow::Result<Exit> {
     let out = results::PreparedFile::prepare_if(arguments.out.as_deref(), "--out")?;
     let facts = arguments.source.read(&arguments.connection)?;
-    let export = BiosExport::of(&facts, arguments.source.profile, &arguments.accept_risk);
+    let mut export = BiosExport::of(&facts, arguments.source.profile, &arguments.accept_risk);
+    arguments.defer(&facts, export.steps.first_mut())?;
     match &out {
         Some(file) => file.write_json_lines(&export)?,
         None => output::print_json(&export)?,
@@ -180,7 +213,17 @@ fn after_sending(change: &BiosChange, sent: &Sent) -> String {
     if let Some(task) = &sent.waiting_task {
         lines.push(format!("Task {task} is still running; some services finish it during the restart."));
     }
-    lines.push("Restart the server to apply the change; lowlat does not restart it.".into());
+    let is_deferred = change.request.as_ref().is_some_and(|request| request.window.is_some());
+    lines.push(match &sent.window {
+        Some(window) => format!(
+            "Pending until the maintenance window of {window}: the service applies the change in it and may restart \
+             the server for that."
+        ),
+        None if is_deferred => "The service does not confirm the maintenance window: look for the change among its \
+                                tasks or jobs before you rely on it."
+            .into(),
+        None => "Restart the server to apply the change; lowlat does not restart it.".into(),
+    });
     lines.push(match change.later_requests {
         0 => "Then check with `lowlat bios audit` that the BIOS accepted it.".into(),
         _ => "Then run this command again: the next request must follow the restart.".into(),

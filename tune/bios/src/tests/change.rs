@@ -96,3 +96,39 @@ fn a_way_back_of_another_kind_or_server_is_refused() {
         assert!(said.contains("as JSON"), "{said}");
     }
 }
+
+#[test]
+fn a_request_waits_for_a_maintenance_window_only_where_that_is_offered() {
+    let window = MaintenanceWindow { start: "2030-01-31T02:00:00Z".into(), seconds: 1800 };
+    let deferred = |facts: &BiosFacts| {
+        let mut request = BiosExport::of(facts, Profile::Trading, &[]).steps.remove(0);
+        request.defer(facts, &window).map(|()| request)
+    };
+    let request = deferred(&facts(&["standard-bios.json", "standard-settings.json"])).unwrap();
+    let times = json!({"MaintenanceWindowStartTime": "2030-01-31T02:00:00Z", "MaintenanceWindowDurationInSeconds": 1800});
+    let mut apply = times.clone();
+    apply["ApplyTime"] = json!("AtMaintenanceWindowStart");
+    assert_eq!(request.body["@Redfish.SettingsApplyTime"], apply);
+    assert!(request.then.contains("window"), "{}", request.then);
+    // Only for operations, and only on the settings resource.
+    let read = |support: Value, more: Value| {
+        let mut settings: Value = json!({"Attributes": {"ProcSMT": "Disabled"}, "Id": "SD", "@Redfish.OperationApplyTimeSupport": support});
+        settings.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let mut reader = BiosReader::default();
+        reader.add("a", br#"{"Attributes": {"ProcSMT": "Enabled", "AcpiSlit": "Disabled"}, "Id": "Bios"}"#).unwrap();
+        reader.add("b", settings.to_string().as_bytes()).unwrap();
+        reader.finish().unwrap()
+    };
+    let offers = json!({"SupportedValues": ["OnReset", "AtMaintenanceWindowStart"]});
+    let body = deferred(&read(offers, json!({}))).unwrap().body;
+    assert_eq!(body["@Redfish.OperationApplyTime"], "AtMaintenanceWindowStart");
+    assert_eq!((&body["@Redfish.MaintenanceWindow"], &body["@Redfish.SettingsApplyTime"]), (&times, &Value::Null));
+    let only_reset = read(json!({"SupportedValues": ["OnReset", 7]}), json!({"@Redfish.SettingsApplyTime": apply}));
+    let said = deferred(&only_reset).unwrap_err().to_string();
+    assert!(said.contains("it offers: OnReset)\nhint: omit --window-start"), "{said}");
+    assert!(deferred(&facts(&PLAIN)).unwrap_err().to_string().contains("offers: none"));
+    // The audit names the window for which a change waits.
+    let audit = BiosAudit::of(&only_reset, Profile::Trading);
+    let expected = "until the maintenance window of 2030-01-31T02:00:00Z for 30 min";
+    assert_eq!(verdict(&audit, "firmware.smt"), (BiosVerdict::Pending, expected.to_owned()));
+}

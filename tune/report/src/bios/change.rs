@@ -19,6 +19,9 @@ pub fn bios_change_text(change: &BiosChange, width: usize) -> String {
             let title = if all == 1 { "Request".to_owned() } else { format!("Request 1 of {all}") };
             out.push_str(&format!("{}\n", paint(BOLD, &title)));
             add_wrapped(&mut out, &clean(&format!("{} {place}", request.method)), 2, width);
+            if let Some(window) = &request.window {
+                add_wrapped(&mut out, &format!("in the maintenance window of {window}"), 2, width);
+            }
             let part = |text: &str| cut(&clean(text), VALUE_CHARS_MAX);
             let row = |attribute: &str, before: &str, after: &str| {
                 vec![part(attribute), part(before), format!("-> {}", part(after))]
