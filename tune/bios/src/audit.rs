@@ -67,6 +67,11 @@ impl BiosVerdict {
         }
     }
 
+    /// True if there is nothing to do about it: as wanted, or left open by the profile.
+    pub fn is_quiet(self) -> bool {
+        matches!(self, Self::NoEffect | Self::Good | Self::NoOpinion)
+    }
+
     /// True if the value differs from the wanted one now or after the next restart.
     pub fn is_difference(self) -> bool {
         matches!(self, Self::Differs | Self::Overridden | Self::Lost | Self::Pending)
@@ -129,6 +134,9 @@ pub struct BiosAudit {
     pub counts: BiosCounts,
     /// One per row, in the order of the guide's menus.
     pub findings: Vec<BiosFinding>,
+    /// IDs of the rows on which the profile has a preference, but that servers of this maker or processor do not
+    /// have. They are not among the findings.
+    pub not_here: Vec<String>,
     /// The order in which to change the differences; empty if it does not matter.
     pub order: Vec<String>,
     pub warnings: Vec<String>,
@@ -151,12 +159,16 @@ impl BiosAudit {
         let (effects, present) = (facts.effects(&after), facts.effects(&facts.active));
         let scene = BiosScene { facts, profile, after, effects, present };
         let processor = judge::processor(facts);
-        let finding = |(row, setting)| {
+        let (mut findings, mut not_here) = (Vec::new(), Vec::new());
+        for (row, setting) in settings() {
             let finding = scene.finding(row, setting);
             let may_exist = !judge::is_of_another_maker(setting, processor) && !finding.looked_for.is_empty();
-            (finding.attribute.is_some() || may_exist).then_some(finding)
-        };
-        let findings: Vec<BiosFinding> = settings().filter_map(finding).collect();
+            if finding.attribute.is_some() || may_exist {
+                findings.push(finding);
+            } else if finding.verdict != BiosVerdict::NoOpinion {
+                not_here.push(finding.id);
+            }
+        }
         let count = |test: &dyn Fn(BiosVerdict) -> bool| findings.iter().filter(|f| test(f.verdict)).count();
         let is_judged = |verdict: BiosVerdict| {
             verdict.is_difference() || matches!(verdict, BiosVerdict::Good | BiosVerdict::NoEffect)
@@ -177,6 +189,7 @@ impl BiosAudit {
             },
             order: super::export::order(facts, &scene.after),
             findings,
+            not_here,
             warnings: facts.warnings.iter().cloned().chain(low_latency(facts, profile)).collect(),
         }
     }

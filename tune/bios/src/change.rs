@@ -3,9 +3,10 @@
 use super::{
     BiosError, BiosExport, BiosFacts, Request,
     error::parse,
-    export::{LeftOutRow, is_secret, restore},
+    export::{LeftOutRow, is_secret},
     facts::{Attributes, Server},
     meaning::{same_value, shown},
+    restore::Restore,
     shape::Place,
 };
 use serde::Serialize;
@@ -62,13 +63,17 @@ impl BiosChange {
         let missing: Vec<String> =
             target.keys().filter(|name| !facts.active.contains_key(*name)).cloned().collect();
         target.retain(|name, _| facts.active.contains_key(name));
-        let (steps, mut left_out) = restore(facts, &facts.after_restart(), &target);
+        let Restore { steps, lost: mut left_out, computed } =
+            Restore::plan(facts, &facts.after_restart(), &target);
         left_out.extend(missing.into_iter().map(|attribute| LeftOutRow {
             id: String::new(),
             attribute,
             why: "this BIOS has no such attribute".into(),
         }));
-        Ok(Self { left_out, warnings: facts.warnings.clone(), ..Self::next(facts, &steps) })
+        let mut warnings = facts.warnings.clone();
+        warnings
+            .extend(computed.iter().map(|row| format!("{} is not restored: {}.", row.attribute, row.why)));
+        Ok(Self { left_out, warnings, ..Self::next(facts, &steps) })
     }
 
     fn next(facts: &BiosFacts, steps: &[Request]) -> Self {

@@ -3,7 +3,7 @@
 use super::reader::BYTES_MAX;
 use flate2::read::GzDecoder;
 use serde_json::Value;
-use std::io::Read;
+use std::{borrow::Cow, io::Read};
 
 /// Error in saved JSON that cannot be audited. Every message suggests a next step.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -33,13 +33,7 @@ const GZIP: [u8; 2] = [0x1f, 0x8b];
 /// The JSON of a file, within the size limit, packed with gzip or not.
 pub(super) fn parse(file: &str, bytes: &[u8]) -> Result<Value, BiosError> {
     check_size(file, bytes)?;
-    let unpacked;
-    let bytes = if bytes.starts_with(&GZIP) {
-        unpacked = unpack(file, bytes)?;
-        &unpacked
-    } else {
-        bytes
-    };
+    let bytes = &*unpacked(file, bytes)?;
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     serde_json::from_slice(bytes).map_err(|error| {
         BiosError(format!(
@@ -58,11 +52,15 @@ fn check_size(file: &str, bytes: &[u8]) -> Result<(), BiosError> {
     )))
 }
 
-fn unpack(file: &str, bytes: &[u8]) -> Result<Vec<u8>, BiosError> {
+/// The bytes of a file, unpacked if they are packed with gzip, within the size limit.
+pub fn unpacked<'a>(file: &str, bytes: &'a [u8]) -> Result<Cow<'a, [u8]>, BiosError> {
+    if !bytes.starts_with(&GZIP) {
+        return Ok(Cow::Borrowed(bytes));
+    }
     let mut unpacked = Vec::new();
     let limited = GzDecoder::new(bytes).take(BYTES_MAX as u64 + 1).read_to_end(&mut unpacked);
     limited
         .map_err(|error| BiosError(format!("cannot unpack {file} (gzip): {error}\nhint: save it again")))?;
     check_size(file, &unpacked)?;
-    Ok(unpacked)
+    Ok(Cow::Owned(unpacked))
 }

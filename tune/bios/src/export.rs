@@ -2,10 +2,10 @@
 
 use super::{
     audit::{custom, is_custom, profile_attribute},
-    change::is_same,
     facts::{Attributes, BiosFacts, Server},
     judge::{self, RowAttribute},
     meaning::shown,
+    restore::Restore,
     table::{Row, Vendor, WORKLOAD_PROFILE, rows},
     window::{MaintenanceWindow, on_reset},
 };
@@ -16,14 +16,13 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use std::{borrow::Cow, collections::BTreeMap};
 
+/// Highest number of times that a forced value forces another one.
+const CHAIN_MAX: usize = 8;
 /// HPE's profile without power saving; the guide starts from it.
 const LOW_LATENCY: &str = "LowLatency";
 pub(super) const RESTART: &str = "Restart the server and wait for it; the BIOS applies the change during the \
                                   start. Then save the resources again and audit them, because a service may \
                                   accept a request and drop it.";
-const IF_APPLIED: &str = "Only after all steps were applied: before that the service rejects it, and it is \
-                          not needed. Restart the server, because the next request locks these settings \
-                          again.";
 const EXPORT_ANEW: &str = "Restart the server and wait for it. The profile rewrites settings that depend on \
                            it, so save the resources again and run this again. The next request is based \
                            on what is known before.";
@@ -103,20 +102,27 @@ impl BiosExport {
         let unlocked = unlock(facts, &settings);
         let mut custom = settings.clone();
         custom.extend(unlocked.clone());
-        let mut change = unlocked.clone();
+        let mut change = unlocked;
         change.extend(rows().filter_map(|row| draft.proposal(row, &settings, &custom)));
         if !steps.is_empty() {
             change.extend(draft.protections(&settings));
         }
         draft.release(&settings, &mut change);
-        for change in in_order(facts, &settings, change, &unlocked) {
+        for change in in_order(facts, &settings, change) {
             steps.push(request(facts, &settings, &change));
             settings = after(facts, &settings, &change);
         }
         let unknown = facts.registry.is_none() && steps.iter().any(|step| is_of_profile(facts, step));
         // Without a registry nothing is known of what a change of the profile rewrites.
         let end = if unknown { Attributes::new() } else { settings };
+        let restore = Restore::plan(facts, &end, &facts.active);
         let mut warnings = facts.warnings.clone();
+        warnings.extend(
+            restore
+                .lost
+                .iter()
+                .map(|row| format!("A restore cannot bring {} back: {}.", row.attribute, row.why)),
+        );
         let secrets = facts.active.keys().filter(|name| is_secret(name)).count();
         if secrets > 0 {
             warnings.push(format!(
@@ -129,7 +135,7 @@ impl BiosExport {
             schema_version: Self::SCHEMA_VERSION,
             profile,
             server: facts.server.clone(),
-            restore: restore(facts, &end, &facts.active).0,
+            restore: restore.steps,
             steps,
             left_out: draft.left_out,
             snapshot: facts.active.clone().into_iter().filter(|(name, _)| !is_secret(name)).collect(),
@@ -279,7 +285,7 @@ impl Draft<'_> {
     }
 }
 
-fn id_of(facts: &BiosFacts, attribute: &str) -> Option<&'static str> {
+pub(super) fn id_of(facts: &BiosFacts, attribute: &str) -> Option<&'static str> {
     judge::row_of(facts, attribute).map(|(row, ..)| row.id)
 }
 
@@ -294,7 +300,7 @@ fn first_profile<'a>(facts: &'a BiosFacts, settings: &Attributes) -> Option<(&'a
 }
 
 /// The change that unlocks the settings of a profile; empty if they are unlocked.
-fn unlock(facts: &BiosFacts, settings: &Attributes) -> Attributes {
+pub(super) fn unlock(facts: &BiosFacts, settings: &Attributes) -> Attributes {
     match profile_attribute(facts).zip(custom(facts)).filter(|_| !is_custom(facts, settings)) {
         Some((attribute, value)) => Attributes::from([(attribute.to_owned(), value)]),
         None => Attributes::new(),
@@ -308,10 +314,8 @@ pub(super) fn order(facts: &BiosFacts, settings: &Attributes) -> Vec<String> {
     if let Some((_, value)) = first_profile(facts, settings) {
         let change = Attributes::from([(attribute.to_owned(), Value::from(value))]);
         let follows = side_effects(facts, settings, &change);
-        let changed: Vec<String> = follows
-            .iter()
-            .map(|effect| format!("{} to {}", effect.attribute, shown(&effect.after)))
-            .collect();
+        let changed: Vec<String> =
+            follows.iter().map(|effect| format!("{} = {}", effect.attribute, shown(&effect.after))).collect();
         let changed = if changed.is_empty() { String::new() } else { format!(": {}", changed.join(", ")) };
         order.push(format!(
             "Set {attribute} to {LOW_LATENCY} and restart: it sets a group of settings at once{changed}. (The setup \
@@ -333,7 +337,7 @@ pub(super) fn order(facts: &BiosFacts, settings: &Attributes) -> Vec<String> {
 
 /// A request in the service's format: HPE and the standard both use `Attributes`. The apply time "at the next
 /// reset" is included only if the service supports it.
-fn request(facts: &BiosFacts, before: &Attributes, attributes: &Attributes) -> Request {
+pub(super) fn request(facts: &BiosFacts, before: &Attributes, attributes: &Attributes) -> Request {
     let mut body = json!({ "Attributes": attributes });
     if facts.apply_times.has_reset() {
         body["@Redfish.SettingsApplyTime"] = on_reset();
@@ -343,21 +347,36 @@ fn request(facts: &BiosFacts, before: &Attributes, attributes: &Attributes) -> R
     Request { method: "PATCH", uri, body, follows, window: None, then: RESTART }
 }
 
-/// What a change makes of other attributes, beyond what the settings before it made of them.
+/// What a change makes of other attributes, and these of further ones, beyond what the settings before it made of
+/// them.
 fn side_effects(facts: &BiosFacts, before: &Attributes, change: &Attributes) -> Vec<SideEffect> {
     let mut then = before.clone();
     then.extend(change.clone());
+    let unforced = then.clone();
     let old = facts.effects(before).forced;
-    let forced = facts.effects(&then).forced.into_iter().filter(|(name, by)| old.get(name) != Some(by));
-    let effect = |(attribute, (after, by)): (String, (Value, String))| {
-        let before = then.get(&attribute).filter(|before| **before != after)?.clone();
-        Some(SideEffect { attribute, before, after, by })
+    let mut by = BTreeMap::new();
+    for _ in 0..CHAIN_MAX {
+        let forced = facts.effects(&then).forced.into_iter().filter(|(name, of)| old.get(name) != Some(of));
+        let is_new =
+            |(name, (value, _)): &(String, (Value, String))| then.get(name).is_some_and(|now| now != value);
+        let new: Vec<_> = forced.filter(is_new).collect();
+        if new.is_empty() {
+            break;
+        }
+        for (name, (value, holder)) in new {
+            then.insert(name.clone(), value);
+            by.insert(name, holder);
+        }
+    }
+    let effect = |(attribute, by): (String, String)| {
+        let (before, after) = (unforced.get(&attribute)?.clone(), then.get(&attribute)?.clone());
+        (before != after).then_some(SideEffect { attribute, before, after, by })
     };
-    forced.filter_map(effect).collect()
+    by.into_iter().filter_map(effect).collect()
 }
 
 /// The settings after a change.
-fn after(facts: &BiosFacts, before: &Attributes, change: &Attributes) -> Attributes {
+pub(super) fn after(facts: &BiosFacts, before: &Attributes, change: &Attributes) -> Attributes {
     let mut settings = before.clone();
     settings.extend(change.clone());
     let follows = side_effects(facts, before, change);
@@ -389,75 +408,12 @@ pub(super) fn locked(facts: &BiosFacts, settings: &Attributes) -> BTreeMap<Strin
 }
 
 /// Splits a change into requests. HPE's controllers accept a profile together with what it unlocks; with others
-/// the profile comes first.
-fn in_order(
-    facts: &BiosFacts,
-    settings: &Attributes,
-    change: Attributes,
-    unlocked: &Attributes,
-) -> Vec<Attributes> {
+/// the profile, or what else locks an attribute, comes first.
+fn in_order(facts: &BiosFacts, settings: &Attributes, change: Attributes) -> Vec<Attributes> {
     let closed = locked(facts, settings);
-    let is_first = |name: &String| {
-        facts.vendor == Some(Vendor::Hpe) || unlocked.is_empty() || !closed.contains_key(name)
-    };
+    let is_first = |name: &String| facts.vendor == Some(Vendor::Hpe) || !closed.contains_key(name);
     let (first, later): (Attributes, Attributes) = change.into_iter().partition(|(name, _)| is_first(name));
     [first, later].into_iter().filter(|change| !change.is_empty()).collect()
-}
-
-/// The requests that bring a server from its settings `now` to others, and what they cannot restore. First, while
-/// they are unlocked, the settings that the target's own profile locks. Then its profile, which sets what it
-/// controls. Then, after a restart, the remaining settings.
-pub(super) fn restore(
-    facts: &BiosFacts,
-    now: &Attributes,
-    target: &Attributes,
-) -> (Vec<Request>, Vec<LeftOutRow>) {
-    let registry = facts.registry.as_ref();
-    let is_writable = |name: &String, value: &Value| {
-        !value.is_null()
-            && !is_secret(name)
-            && !registry.is_some_and(|registry| registry.is_always_read_only(name))
-    };
-    let wanted = target.iter().filter(|(name, value)| is_writable(name, value));
-    let wanted: Attributes = wanted.map(|(name, value)| (name.clone(), value.clone())).collect();
-    let differing = |state: &Attributes, is_meant: &dyn Fn(&String) -> bool| -> Attributes {
-        let differs = |name: &String, value: &Value| state.get(name).is_none_or(|now| !is_same(now, value));
-        let meant = wanted.iter().filter(|(name, value)| is_meant(name) && differs(name, value));
-        meant.map(|(name, value)| (name.clone(), value.clone())).collect()
-    };
-    let then = locked(facts, target);
-    let profile = profile_attribute(facts).and_then(|name| Some((name, wanted.get(name)?)));
-    let mut state = now.clone();
-    let mut steps = Vec::new();
-    let mut push = |state: &mut Attributes, change: Attributes, then: &'static str| {
-        if !change.is_empty() {
-            steps.push(Request { then, ..request(facts, state, &change) });
-            *state = after(facts, state, &change);
-        }
-    };
-    if let Some((name, value)) = profile.filter(|(name, value)| now.get(*name) != Some(value)) {
-        let mut held = differing(&state, &|name| then.contains_key(name));
-        let closed = locked(facts, &state);
-        if held.keys().any(|name| closed.contains_key(name)) {
-            let custom = unlock(facts, &state);
-            push(&mut state, custom, IF_APPLIED);
-        }
-        let closed = locked(facts, &state);
-        held.retain(|held, _| held != name && !closed.contains_key(held));
-        push(&mut state, held, IF_APPLIED);
-        push(&mut state, Attributes::from([(name.to_owned(), value.clone())]), RESTART);
-    }
-    let closed = locked(facts, &state);
-    let rest = differing(&state, &|name| !then.contains_key(name) && !closed.contains_key(name));
-    push(&mut state, rest, RESTART);
-    let lost = differing(&state, &|_| true).into_iter().map(|(name, value)| {
-        let is = state.get(&name).map_or_else(|| "unknown".to_owned(), shown);
-        let holder = closed.get(&name).or(then.get(&name)).map_or("another setting", String::as_str);
-        let why = format!("it was {}, will be {is}, and {holder} controls it", shown(&value));
-        LeftOutRow { id: id_of(facts, &name).unwrap_or_default().into(), attribute: name, why }
-    });
-    let lost = lost.collect();
-    (steps, lost)
 }
 
 /// The values of a row that do harm.
@@ -465,12 +421,28 @@ fn weak_values(row: &Row) -> Vec<String> {
     row.weakens.iter().map(|weak| (*weak).to_owned()).collect()
 }
 
-/// True for attributes whose values are passwords, hashes of them and similar, which no file may contain.
+/// True for attributes whose values are passwords, keys, hashes of them and similar, which no file may contain.
 pub(super) fn is_secret(attribute: &str) -> bool {
+    const PARTS: [&str; 13] = [
+        "password",
+        "passwd",
+        "pwd",
+        "passphrase",
+        "passcode",
+        "secret",
+        "sha256",
+        "salt",
+        "privatekey",
+        "credential",
+        "community",
+        "ownerauth",
+        "token",
+    ];
     let attribute = attribute.to_ascii_lowercase();
-    ["password", "passwd", "pwd", "passphrase", "secret", "sha256", "salt"]
-        .iter()
-        .any(|word| attribute.contains(word))
+    let is_key = attribute.ends_with("key") && !attribute.ends_with("hotkey");
+    is_key
+        || ["pw", "hash"].iter().any(|end| attribute.ends_with(end))
+        || PARTS.iter().any(|part| attribute.contains(part))
 }
 
 /// A saved resource without the values of attributes that are secret by name; unchanged if it has none.

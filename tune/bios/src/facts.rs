@@ -25,7 +25,10 @@ pub struct Server {
 impl Server {
     /// Maker and model, as far as they are known: "HPE ProLiant DL385 Gen10 Plus".
     pub fn name(&self) -> Option<String> {
-        let parts = [&self.manufacturer, &self.model].into_iter().flatten().map(String::as_str);
+        let is_in_model =
+            |maker: &&String| self.model.as_deref().is_some_and(|model| model.starts_with(maker.as_str()));
+        let maker = self.manufacturer.as_ref().filter(|maker| !is_in_model(maker));
+        let parts = [maker, self.model.as_ref()].into_iter().flatten().map(String::as_str);
         Some(parts.collect::<Vec<_>>().join(" ")).filter(|name| !name.is_empty())
     }
 }

@@ -17,6 +17,7 @@ mod judge;
 mod meaning;
 mod reader;
 mod registry;
+mod restore;
 mod servers;
 mod shape;
 mod sheet;
@@ -28,7 +29,7 @@ mod tests;
 
 pub use audit::{BiosAudit, BiosCounts, BiosFinding, BiosVerdict};
 pub use change::{AttributeChange, BiosChange, Waiting};
-pub use error::BiosError;
+pub use error::{BiosError, unpacked};
 pub use export::{BiosExport, LeftOutRow, Request, SideEffect, without_secrets};
 pub use facts::{Attributes, BiosFacts, Server};
 pub use meaning::{same_value, shown};

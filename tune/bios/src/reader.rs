@@ -75,10 +75,20 @@ impl BiosReader {
     /// Adds the content of a file that should hold the registry. Without a registry the audit shows less, so a
     /// file that holds none is a warning.
     pub fn add_registry(&mut self, file: &str, bytes: &[u8]) {
+        self.add_or_warn(file, bytes, "attribute registry");
+    }
+
+    /// Adds the content of a file that should hold the pending settings. If it does not, they are unknown, which is
+    /// a warning.
+    pub fn add_settings(&mut self, file: &str, bytes: &[u8]) {
+        self.add_or_warn(file, bytes, "resource of the pending settings");
+    }
+
+    fn add_or_warn(&mut self, file: &str, bytes: &[u8], what: &str) {
         if let Err(error) = self.add(file, bytes) {
             let cause = error.to_string();
             let cause = cause.lines().next().unwrap_or_default();
-            self.warnings.push(format!("The attribute registry could not be read: {cause}."));
+            self.warnings.push(format!("The {what} could not be read: {cause}."));
         }
     }
 
@@ -173,12 +183,26 @@ fn kind(file: &str, members: &Map<String, Value>) -> Result<Option<Kind>, BiosEr
     let has = |name: &str, kind: &str| members.contains_key(name) && (odata_type.is_none() || is_of(kind));
     Ok(if has("RegistryEntries", "#AttributeRegistry.") {
         Some(Kind::Registry)
-    } else if has("Attributes", "#Bios.") || is_of("#Bios.") {
+    } else if has("Attributes", "#Bios.")
+        || is_of("#Bios.")
+        || has("@odata.id", "") && is_named_pending(members)
+    {
         // Without attributes it is a settings resource in which nothing is pending.
         Some(Kind::Settings)
     } else {
-        is_of("#ComputerSystem.").then_some(Kind::System)
+        let is_system = is_of("#ComputerSystem.") || has("Manufacturer", "") && has("ProcessorSummary", "");
+        is_system.then_some(Kind::System)
     })
+}
+
+/// True if the last part of a resource's address is a word such as "settings".
+fn is_named_pending(members: &Map<String, Value>) -> bool {
+    let uri = members.get("@odata.id").and_then(Value::as_str).unwrap_or_default();
+    uri.trim_end_matches('/').rsplit('/').next().is_some_and(is_pending_name)
+}
+
+fn is_pending_name(name: &str) -> bool {
+    ["settings", "pending", "sd"].iter().any(|word| name.eq_ignore_ascii_case(word))
 }
 
 /// A text member of an object, or the text at a JSON pointer.
@@ -195,12 +219,11 @@ fn settings_object(bios: &Value) -> Option<String> {
 /// its own address or ID is a word such as "settings", as on iLO.
 fn is_pending(resource: &Resource, settings_uri: Option<&str>) -> bool {
     let trimmed = |uri: &str| uri.trim_end_matches('/').to_ascii_lowercase();
-    let is_name = |name: &str| matches!(name, "settings" | "pending" | "sd");
     if let Some(uri) = resource.uri.as_deref().map(trimmed) {
         let is_named = settings_uri.map(trimmed).is_some_and(|named| named == uri);
-        return is_named || uri.rsplit('/').next().is_some_and(is_name);
+        return is_named || uri.rsplit('/').next().is_some_and(is_pending_name);
     }
-    text(&resource.body, "Id").is_some_and(|id| is_name(&id.to_ascii_lowercase()))
+    text(&resource.body, "Id").is_some_and(is_pending_name)
 }
 
 fn facts(
@@ -228,7 +251,7 @@ fn facts(
         apply_times,
         window: pending.and_then(|resource| MaintenanceWindow::of(&resource.body)),
         active: attributes,
-        pending: pending.map(|resource| pending_attributes(resource, &mut unreadable)).transpose()?,
+        pending: pending.and_then(|resource| pending_attributes(resource, &mut unreadable, &mut warnings)),
         registry_name: text(&active.body, "AttributeRegistry").map(str::to_owned),
         registry: registry.flatten(),
         refused: refused(&active.body),
@@ -269,14 +292,17 @@ fn attributes(
     Ok(attributes)
 }
 
-/// As [`attributes`], and none if the resource has no such member.
+/// As [`attributes`], and none if the resource has no such member. `None` if they cannot be read, which is a warning.
 fn pending_attributes(
     resource: &Resource,
     unreadable: &mut BTreeMap<String, String>,
-) -> Result<Attributes, BiosError> {
+    warnings: &mut Vec<String>,
+) -> Option<Attributes> {
     match resource.body.get("Attributes") {
-        None | Some(Value::Null) => Ok(Attributes::new()),
-        Some(_) => attributes(resource, unreadable),
+        None | Some(Value::Null) => Some(Attributes::new()),
+        Some(_) => attributes(resource, unreadable)
+            .map_err(|error| warnings.push(format!("The pending settings could not be read: {error}.")))
+            .ok(),
     }
 }
 
@@ -362,6 +388,12 @@ fn warnings(facts: &BiosFacts) -> Vec<String> {
         warnings.push(format!(
             "The registry read is {read}, but the Bios resource names {named}: values and dependencies may \
              be those of another BIOS."
+        ));
+    }
+    let language = facts.registry.as_ref().and_then(|registry| registry.language.as_deref());
+    if let Some(language) = language.filter(|language| !language.to_ascii_lowercase().starts_with("en")) {
+        warnings.push(format!(
+            "The names in the registry's menus are in language {language}: attributes were found only by their own names."
         ));
     }
     if facts.registry.is_none() {

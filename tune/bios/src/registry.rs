@@ -75,6 +75,8 @@ pub struct Dependency {
 #[derive(Debug, Clone, Default)]
 pub struct Registry {
     pub id: Option<String>,
+    /// The language of the names in menus, such as "en"; `None` if it does not say.
+    pub language: Option<String>,
     /// The entry of each attribute.
     pub entries: BTreeMap<String, RegistryEntry>,
     /// Dependencies in the order of evaluation.
@@ -160,8 +162,8 @@ pub(super) fn read(resource: &Place<'_>, warnings: &mut Vec<String>) -> Result<O
         return Ok(None);
     };
     attributes.check_count(count, "attributes")?;
-    let id = resource.value.get("Id").and_then(Value::as_str).map(str::to_owned);
-    let mut registry = Registry { id, ..Registry::default() };
+    let text = |name: &str| resource.value.get(name).and_then(Value::as_str).map(str::to_owned);
+    let mut registry = Registry { id: text("Id"), language: text("Language"), ..Registry::default() };
     let mut strange = Vec::new();
     for read in attributes.items("an array of attributes")?.map(|place| entry(&place)) {
         match read {
@@ -208,7 +210,12 @@ fn entry(place: &Place<'_>) -> Result<(String, RegistryEntry), BiosError> {
     let mut values = Vec::new();
     if let Some(list) = place.member("Value") {
         for value in list.items("an array of values")? {
-            let name = shown(value.required("ValueName", "the value's name")?.scalar()?);
+            let name = if value.value.is_object() {
+                value.required("ValueName", "the value's name")?
+            } else {
+                value.clone()
+            };
+            let name = shown(name.scalar()?);
             let display = value.value.get("ValueDisplayName").and_then(Value::as_str).unwrap_or(&name);
             values.push((name.clone(), display.to_owned()));
         }

@@ -31,7 +31,8 @@ impl fmt::Display for MaintenanceWindow {
 impl MaintenanceWindow {
     /// The window in which a settings resource says that its changes are applied; `None` if it names none.
     pub fn of(settings: &Value) -> Option<Self> {
-        let apply = settings.get("@Redfish.SettingsApplyTime").filter(|apply| apply["ApplyTime"] == AT_WINDOW);
+        let apply =
+            settings.get("@Redfish.SettingsApplyTime").filter(|apply| apply["ApplyTime"] == AT_WINDOW);
         let window = apply.or_else(|| settings.get("@Redfish.MaintenanceWindow"))?;
         let start = window.get("MaintenanceWindowStartTime")?.as_str()?.to_owned();
         Some(Self { start, seconds: window.get("MaintenanceWindowDurationInSeconds")?.as_u64()? })

@@ -1,6 +1,7 @@
 //! An answer of a service, and its messages.
 
 use crate::{RedfishError, Secret, address::cut};
+use lowlat_bios::unpacked;
 use serde_json::Value;
 
 /// Largest number of messages shown per answer, and characters of each.
@@ -25,7 +26,9 @@ impl Answer {
     }
 
     pub fn json(&self) -> Result<Value, RedfishError> {
-        let bytes = self.body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&self.body);
+        // Some services store their registries with gzip and do not say so.
+        let body = unpacked(&self.path, &self.body).map_err(|error| RedfishError::new(error.to_string()))?;
+        let bytes = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&body);
         serde_json::from_slice(bytes).map_err(|error| {
             let begin = cut(&String::from_utf8_lossy(bytes.get(..80).unwrap_or(bytes)), 60);
             RedfishError::new(format!(
@@ -39,6 +42,18 @@ impl Answer {
     /// Messages of the body; empty if it is not JSON.
     pub fn messages(&self) -> Vec<String> {
         self.json().map(|body| messages(&body)).unwrap_or_default()
+    }
+
+    /// The message that names an attribute among its arguments or properties; `None` if none does.
+    pub fn message_on(&self, attribute: &str) -> Option<String> {
+        let body = self.json().ok()?;
+        let is_on = |message: &&Value| {
+            let lists =
+                ["MessageArgs", "RelatedProperties"].map(|list| message.get(list).and_then(Value::as_array));
+            let mut texts = lists.into_iter().flatten().flatten().filter_map(Value::as_str);
+            texts.any(|text| text.rsplit('/').next() == Some(attribute))
+        };
+        extended_info(&body).find(is_on).and_then(in_words)
     }
 
     /// True if a message has this id (its last part, without registry and version).

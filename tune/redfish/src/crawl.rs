@@ -52,7 +52,8 @@ impl Saved {
         for (resource, path, bytes) in &self.answers {
             match resource {
                 Resource::Registry => reader.add_registry(path, bytes),
-                _ => reader.add(path, bytes)?,
+                Resource::Settings => reader.add_settings(path, bytes),
+                Resource::System | Resource::Bios => reader.add(path, bytes)?,
             }
         }
         let mut facts = reader.finish()?;
@@ -74,9 +75,8 @@ pub fn read(client: &mut Client, wanted: Option<&str>) -> Result<Saved, RedfishE
     let system_path = system_path(client, wanted)?;
     let answer = client.get(&system_path)?;
     let system = answer.json()?;
-    // The audit recognizes it by its type.
-    let is_typed = |kind: &str| kind.starts_with("#ComputerSystem.");
-    if system.get("@odata.type").and_then(Value::as_str).is_some_and(is_typed) {
+    // Without it the server is unknown, which the audit shows.
+    if BiosReader::default().add(&answer.path, &answer.body).is_ok() {
         saved.keep(Resource::System, answer);
     }
     let (bios_path, bios) = bios(client, &mut saved, &system, &system_path)?;
@@ -194,17 +194,20 @@ fn settings(client: &mut Client, saved: &mut Saved, bios: &Value, at: &str) -> R
         None => ["Settings", "SD", "Pending"].map(|place| format!("{at}/{place}")).to_vec(),
     };
     for path in places.iter().filter(|path| path.trim_end_matches('/') != at) {
-        match client.get(path) {
+        let answer = client.get(path).and_then(|answer| Ok((etag(&answer)?, answer)));
+        match answer {
+            Err(error) if matches!(error.kind, Kind::Interrupted | Kind::NoAnswer | Kind::TimedOut) => {
+                return Err(error);
+            }
             // A wrong guess is ignored; a dead link is reported.
-            Err(error) if matches!(error.kind, Kind::NotFound | Kind::Refused) => {
+            Err(error) => {
                 if named.is_some() {
                     let why = error.without_hint();
                     saved.warnings.push(format!("The pending settings could not be read: {why}."));
                 }
             }
-            Err(error) => return Err(error),
-            Ok(answer) => {
-                saved.settings_etag = etag(&answer)?;
+            Ok((etag, answer)) => {
+                saved.settings_etag = etag;
                 saved.keep(Resource::Settings, answer);
                 return Ok(());
             }

@@ -7,7 +7,7 @@ use crate::{
     client::Call,
     error::Kind,
 };
-use lowlat_bios::{BiosFacts, MaintenanceWindow, Request, same_value, shown};
+use lowlat_bios::{BiosFacts, LeftOutRow, MaintenanceWindow, Request, same_value, shown};
 use serde::Serialize;
 use serde_json::Value;
 use std::time::{Duration, Instant};
@@ -25,6 +25,8 @@ pub struct Sent {
     pub status: u16,
     /// Attributes that were sent and read back.
     pub attributes: Vec<String>,
+    /// Attributes that the service refused by name.
+    pub refused: Vec<LeftOutRow>,
     pub messages: Vec<String>,
     /// The task that applies the change, if it had not ended in time.
     pub waiting_task: Option<String>,
@@ -35,11 +37,13 @@ pub struct Sent {
 
 /// Sends one request of an export, waits for its task, and reads the settings back. `saved` is the state that
 /// the request was made from: if the settings changed since then, and the service can compare, nothing is sent.
+/// With `is_in_parts`, attributes that the service refuses by name are left out and the remaining ones are sent.
 pub fn send(
     client: &mut Client,
     saved: &Saved,
     facts: &BiosFacts,
     request: &Request,
+    is_in_parts: bool,
 ) -> Result<Sent, RedfishError> {
     let link = request.uri.as_deref().ok_or_else(|| {
         RedfishError::new(
@@ -49,18 +53,16 @@ pub fn send(
     let path = client.options.origin.path_of(link, "the Bios resource")?;
     // Failures up to here happen before anything is sent.
     client.time_left()?;
-    let mut call = Call {
-        method: Method::PATCH,
-        path: &path,
-        body: Some(&request.body),
-        if_match: saved.settings_etag.as_deref(),
-    };
-    let mut answer = client.request(&call).map_err(perhaps_sent)?;
-    // Some services reject their own ETags. If the settings still equal what was read, the service is not asked
-    // to compare.
-    if answer.status == 412 && call.if_match.is_some() && is_as_read(client, saved, &path)? {
-        call.if_match = None;
-        answer = client.request(&call).map_err(perhaps_sent)?;
+    let mut body = request.body.clone();
+    let mut refused = Vec::new();
+    let mut answer = patch(client, saved, &path, &body)?;
+    while is_in_parts && answer.status == 400 {
+        let named = take_refused(client, &mut body, &answer);
+        if named.is_empty() || attributes(&body).next().is_none() {
+            break;
+        }
+        refused.extend(named);
+        answer = patch(client, saved, &path, &body)?;
     }
     match answer.status {
         200..300 => {}
@@ -72,15 +74,41 @@ pub fn send(
         }
         _ => return Err(client.refusal("PATCH", &answer)),
     }
-    let follow = |client: &mut Client| -> Result<Sent, RedfishError> {
+    let follow = move |client: &mut Client| -> Result<Sent, RedfishError> {
         let waiting_task = task(client, &answer, request.window.is_some())?;
-        let (messages, window) = read_back(client, facts, &path, &request.body, &answer)?;
-        let attributes = attributes(&request.body).map(|(name, _)| name.clone()).collect();
-        Ok(Sent { path: path.clone(), status: answer.status, attributes, messages, waiting_task, window })
+        let (messages, window) = read_back(client, facts, &path, &body, &answer)?;
+        let attributes = attributes(&body).map(|(name, _)| name.clone()).collect();
+        let (path, status) = (path.clone(), answer.status);
+        Ok(Sent { path, status, attributes, refused, messages, waiting_task, window })
     };
     // Errors after the service accepted the request state the outcome, or it is unknown.
     follow(client)
         .map_err(|error| if error.kind == Kind::Failed { error } else { error.with_unknown_outcome() })
+}
+
+/// Sends a change. Some services reject their own ETags: if the settings still equal what was read, the service is
+/// asked again without a comparison.
+fn patch(client: &mut Client, saved: &Saved, path: &str, body: &Value) -> Result<Answer, RedfishError> {
+    let if_match = saved.settings_etag.as_deref();
+    let call = Call { method: Method::PATCH, path, body: Some(body), if_match };
+    let answer = client.request(&call).map_err(perhaps_sent)?;
+    if answer.status == 412 && if_match.is_some() && is_as_read(client, saved, path)? {
+        return client.request(&Call { if_match: None, ..call }).map_err(perhaps_sent);
+    }
+    Ok(answer)
+}
+
+/// Removes the attributes that an answer names as refused.
+fn take_refused(client: &Client, body: &mut Value, answer: &Answer) -> Vec<LeftOutRow> {
+    let Some(sent) = body.get_mut("Attributes").and_then(Value::as_object_mut) else { return Vec::new() };
+    let mut refused = Vec::new();
+    sent.retain(|name, _| {
+        let Some(words) = answer.message_on(name) else { return true };
+        let (attribute, why) = (name.clone(), client.without_secrets(&words));
+        refused.push(LeftOutRow { id: String::new(), attribute, why });
+        false
+    });
+    refused
 }
 
 /// True if the settings resource still has the content that was read.

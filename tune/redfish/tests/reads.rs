@@ -501,6 +501,36 @@ fn a_registry_that_is_refused_leaves_an_audit_without_choices() {
 }
 
 #[test]
+fn pending_settings_that_cannot_be_read_leave_an_audit() {
+    for (reply, part) in [
+        ((|| error(500, "InternalError", "It broke.")) as fn() -> Reply, "It broke."),
+        (|| Reply::text(200, b"<html>Login"), "not JSON"),
+        (|| Reply::text(200, br#"{"Attributes": "none", "Id": "settings"}"#), "the text \"none\""),
+    ] {
+        let service = Service::start();
+        service.fault(move |seen, _| seen.is("GET", SETTINGS).then(reply));
+        let facts = read(&service).unwrap().facts().unwrap();
+        assert!(facts.pending.is_none());
+        all_of(&facts.warnings.join(" "), &["pending settings could not be read", part]);
+        assert!(BiosAudit::of(&facts, Profile::Trading).counts.judged > 40);
+    }
+}
+
+#[test]
+fn a_registry_that_is_packed_without_saying_so_is_read() {
+    use std::io::Write as _;
+    let service = Service::start();
+    service.fault(|seen, _| {
+        seen.path.contains("RegistryStore").then(|| {
+            let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+            packer.write_all(service::fixture("hpe-ilo5-registry.json").to_string().as_bytes()).unwrap();
+            Reply::text(200, &packer.finish().unwrap())
+        })
+    });
+    assert!(read(&service).unwrap().facts().unwrap().registry.is_some());
+}
+
+#[test]
 fn a_service_that_names_no_settings_resource_is_asked_in_the_usual_places() {
     let with = |place: &'static str, allow: &'static str| {
         let service = Service::start();

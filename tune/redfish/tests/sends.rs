@@ -37,14 +37,21 @@ fn options(service: &Service, limits: RedfishLimits) -> Options {
 
 fn smt_off(facts: &BiosFacts) -> Request {
     let body = json!({ "Attributes": { "ProcSMT": "Disabled", "MinimumSevAsid": 5 } });
-    Request { method: "PATCH", uri: facts.settings_uri.clone(), body, follows: Vec::new(), window: None, then: "" }
+    Request {
+        method: "PATCH",
+        uri: facts.settings_uri.clone(),
+        body,
+        follows: Vec::new(),
+        window: None,
+        then: "",
+    }
 }
 
 fn send_with(options: Options) -> Result<Sent, RedfishError> {
     let mut client = Client::open(options)?;
     let saved = lowlat_redfish::read(&mut client, None)?;
     let facts = saved.facts().unwrap();
-    lowlat_redfish::send(&mut client, &saved, &facts, &smt_off(&facts))
+    lowlat_redfish::send(&mut client, &saved, &facts, &smt_off(&facts), false)
 }
 
 fn send(service: &Service) -> Result<Sent, RedfishError> {

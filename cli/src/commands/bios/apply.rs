@@ -9,7 +9,8 @@ use crate::{arguments::duration_within, commands::completions, exit::Exit, outpu
 use anyhow::{Context, bail};
 use clap::Args;
 use jiff::Timestamp;
-use lowlat_bios::{BiosChange, BiosExport, BiosFacts, MaintenanceWindow, Request};
+use lowlat_bios::{BiosAudit, BiosChange, BiosExport, BiosFacts, MaintenanceWindow, Request};
+use lowlat_host::Profile;
 use lowlat_host_run::output::{FileAccess, OutputFile};
 use lowlat_redfish::Sent;
 use lowlat_text::units::plural;
@@ -114,15 +115,30 @@ pub fn run(arguments: &Apply) -> anyhow::Result<Exit> {
             refuse_waiting(arguments, &change)?;
             write_before(&before, &export)?;
             output::talk(&format!("wrote {}: the current settings, for --restore", before.display()));
-            Some(lowlat_redfish::send(&mut service.client, &saved, &facts, request).map_err(in_words)?)
+            let is_in_parts = restore.is_some();
+            Some(
+                lowlat_redfish::send(&mut service.client, &saved, &facts, request, is_in_parts)
+                    .map_err(in_words)?,
+            )
         }
         _ => None,
     };
     service.close();
-    show(arguments, &change, sent.as_ref().map(|sent| (sent, before)))?;
     let is_done = sent.is_some() || change.request.is_none();
-    let is_all = change.later_requests == 0 && change.left_out.is_empty();
-    Ok(if is_done && is_all { Exit::Clean } else { Exit::Findings })
+    let is_whole = sent.as_ref().is_none_or(|sent| sent.refused.is_empty());
+    let is_all = change.later_requests == 0 && change.left_out.is_empty() && is_whole;
+    show(arguments, &change, sent.as_ref().map(|sent| (sent, before)))?;
+    Ok(match (&change.request, &restore) {
+        _ if !(is_done && is_all) => Exit::Findings,
+        // Nothing is to be sent: that says little if little was checked.
+        (None, None) => checked(&facts, profile),
+        _ => Exit::Clean,
+    })
+}
+
+/// The exit code of a server on which nothing differs.
+fn checked(facts: &BiosFacts, profile: Profile) -> Exit {
+    BiosAudit::of(facts, profile).counts.checked().claim(false).into()
 }
 
 /// Writes every request, and sends none.
@@ -145,7 +161,7 @@ fn dry_run(arguments: &Apply) -> anyhow::Result<Exit> {
         ));
     }
     let is_clean = export.steps.is_empty() && export.left_out.is_empty();
-    Ok(if is_clean { Exit::Clean } else { Exit::Findings })
+    Ok(if is_clean { checked(&facts, arguments.source.profile) } else { Exit::Findings })
 }
 
 fn saved_export(path: &Path) -> anyhow::Result<(String, Vec<u8>)> {
@@ -209,6 +225,11 @@ fn show(arguments: &Apply, change: &BiosChange, sent: Option<(&Sent, PathBuf)>) 
 fn after_sending(change: &BiosChange, sent: &Sent) -> String {
     let mut lines =
         vec![format!("\nSent (status {}). The pending settings now contain the change.", sent.status)];
+    lines.extend(
+        sent.refused
+            .iter()
+            .map(|row| format!("Not sent, because the service refuses it: {}: {}", row.attribute, row.why)),
+    );
     lines.extend(sent.messages.iter().map(|message| format!("The service reports: {message}")));
     if let Some(task) = &sent.waiting_task {
         lines.push(format!("Task {task} is still running; some services finish it during the restart."));

@@ -197,3 +197,35 @@ proptest! {
         prop_assert!(BiosReader::default().add("cut.json", &cut).is_err());
     }
 }
+
+/// Settings resources that hold nothing readable leave what is pending unknown, and cost no audit.
+#[test]
+fn pending_settings_of_a_strange_shape_cost_only_themselves() {
+    let at = "/redfish/v1/Systems/1/Bios";
+    let bios = serde_json::json!({"@odata.id": at, "Attributes": {"ProcSMT": "Enabled"}});
+    for (settings, is_known, part) in [
+        (serde_json::json!({}), true, None),
+        (serde_json::json!({"Attributes": "none"}), false, Some("the text \"none\" at $.Attributes")),
+        (serde_json::json!({"Attributes": []}), false, Some("pending settings could not be read")),
+        (serde_json::json!({"error": {"message": "no right"}}), false, Some("no right")),
+    ] {
+        let mut settings = settings;
+        settings["@odata.id"] = format!("{at}/Settings").into();
+        let mut reader = BiosReader::default();
+        reader.add("bios.json", bios.to_string().as_bytes()).unwrap();
+        reader.add_settings("settings.json", settings.to_string().as_bytes());
+        let facts = reader.finish().unwrap();
+        assert_eq!(facts.pending.is_some(), is_known, "{settings}");
+        let warned = facts.warnings.join("\n");
+        assert!(part.is_none_or(|part| warned.contains(part)), "{settings}: {warned}");
+        assert_eq!(BiosAudit::of(&facts, lowlat_host::Profile::Trading).counts.judged, 1);
+    }
+}
+
+#[test]
+fn values_may_be_plain_texts_and_names_in_another_language_are_announced() {
+    let registry = r#"{"Language": "ja", "RegistryEntries": {"Attributes": [
+        {"AttributeName": "ProcSMT", "ReadOnly": false, "Value": ["Enabled", "Disabled"]}]}}"#;
+    let said = warned(registry);
+    assert!(said.contains("in language ja") && !said.contains("unknown shape"), "{said}");
+}

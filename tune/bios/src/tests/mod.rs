@@ -3,9 +3,11 @@
 mod change;
 mod hostile;
 mod makers;
+mod restore;
 
 use super::*;
 use lowlat_host::Profile;
+use restore::{Maker, Simulated};
 use serde_json::Value;
 
 fn fixture(name: &str) -> Vec<u8> {
@@ -155,35 +157,17 @@ fn from_low_latency_one_step_is_enough() {
     assert_eq!(body(&export.steps[0])["WorkloadProfile"], "Custom");
 }
 
-/// A service that applies requests as the registry says: settings that follow a profile change with it.
-/// Pending changes are applied with the first request.
-fn apply(facts: &mut BiosFacts, requests: &[Request]) {
-    facts.active = facts.after_restart();
-    facts.pending = None;
-    for request in requests {
-        let locked = facts.effects(&{
-            let mut then = facts.active.clone();
-            then.extend(body(request).as_object().unwrap().clone());
-            then
-        });
-        for (name, value) in body(request).as_object().unwrap() {
-            assert!(!locked.locked.contains_key(name), "{name} is refused: {:?}", locked.locked.get(name));
-            facts.active.insert(name.clone(), value.clone());
-        }
-        let forced = facts.effects(&facts.active).forced;
-        facts.active.extend(forced.into_iter().map(|(name, (value, _))| (name, value)));
-    }
-}
-
 #[test]
 fn the_steps_make_the_server_as_wanted_and_the_restore_brings_it_back() {
     for profile in Profile::ALL {
         for start in [&STOCK[..], &["hpe-ilo5-low-latency.json", "hpe-ilo5-registry.json"]] {
-            let mut facts = facts(start);
+            let facts = facts(start);
             let before = facts.active.clone();
+            let mut server = Simulated::hpe(&facts.after_restart());
             let risks: Vec<String> = table::rows().map(|row| row.id.to_owned()).collect();
             let export = BiosExport::of(&facts, profile, &risks);
-            apply(&mut facts, &export.steps);
+            export.steps.iter().for_each(|step| server.send(step));
+            let facts = server.facts();
             let audit = BiosAudit::of(&facts, profile);
             let wrong: Vec<&str> = audit
                 .findings
@@ -197,9 +181,9 @@ fn the_steps_make_the_server_as_wanted_and_the_restore_brings_it_back() {
                 [],
                 "a second export has nothing to do"
             );
-            apply(&mut facts, &export.restore);
+            export.restore.iter().for_each(|step| server.send(step));
             let differing: Vec<&String> =
-                before.keys().filter(|name| facts.active.get(*name) != before.get(*name)).collect();
+                before.keys().filter(|name| server.active.get(*name) != before.get(*name)).collect();
             assert!(differing.is_empty(), "{profile} from {start:?}: {differing:?}");
         }
     }

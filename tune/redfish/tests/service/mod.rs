@@ -2,9 +2,10 @@
 //! demand. It follows the specification unless a fault handles the request.
 #![allow(dead_code, reason = "each test file uses a part")]
 
+mod firmware;
 mod wire;
 
-use lowlat_bios::BiosReader;
+pub use firmware::{Firmware, Maker};
 use serde_json::{Map, Value, json};
 use std::{
     net::{SocketAddr, TcpListener},
@@ -36,6 +37,10 @@ pub struct State {
     pub has_sessions: bool,
     pub systems: Vec<&'static str>,
     pub settings_messages: Value,
+    pub firmware: Firmware,
+    /// The annotation of the last change that names when it is applied.
+    pub apply_time: Option<Value>,
+    documents: Documents,
     fault: Option<Fault>,
 }
 
@@ -56,9 +61,38 @@ pub fn fixture(name: &str) -> Value {
     serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap()
 }
 
+/// What a service answers besides its state.
+struct Documents {
+    system: Value,
+    bios: Value,
+    registry_id: String,
+}
+
+impl Documents {
+    fn of(maker: Maker) -> (Self, Value) {
+        let (system, bios, registry) = match maker {
+            Maker::Hpe => (
+                fixture("hpe-ilo5-as-guide.json")["/redfish/v1/systems/1/"].clone(),
+                fixture("hpe-ilo5-bios.json"),
+                fixture("hpe-ilo5-registry.json"),
+            ),
+            Maker::Dell => {
+                let all = fixture("dell-idrac.json");
+                (all["/redfish/v1/systems/1/"].clone(), all[BIOS].clone(), all["registry"].clone())
+            }
+        };
+        let registry_id = bios["AttributeRegistry"].as_str().unwrap().to_owned();
+        (Self { system, bios, registry_id }, registry)
+    }
+}
+
 impl Service {
     pub fn start() -> Self {
-        Self::listen(None, String::new())
+        Self::start_as(Maker::Hpe)
+    }
+
+    pub fn start_as(maker: Maker) -> Self {
+        Self::listen_as(maker, None, String::new())
     }
 
     /// Starts with a private certificate for this name.
@@ -118,9 +152,14 @@ impl Service {
     }
 
     fn listen(tls: Option<Arc<rustls::ServerConfig>>, certificate: String) -> Self {
+        Self::listen_as(Maker::Hpe, tls, certificate)
+    }
+
+    fn listen_as(maker: Maker, tls: Option<Arc<rustls::ServerConfig>>, certificate: String) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let attributes = fixture("hpe-ilo5-bios.json")["Attributes"].as_object().unwrap().clone();
+        let (documents, registry) = Documents::of(maker);
+        let attributes = documents.bios["Attributes"].as_object().unwrap().clone();
         let state = Arc::new(Mutex::new(State {
             active: attributes.clone(),
             pending: attributes,
@@ -131,6 +170,9 @@ impl Service {
             has_sessions: true,
             systems: vec!["1"],
             settings_messages: json!([]),
+            firmware: Firmware::new(maker, registry),
+            apply_time: None,
+            documents,
             fault: None,
         }));
         let ended = Arc::new(AtomicBool::new(false));
@@ -164,20 +206,13 @@ impl Service {
         self.requests().iter().filter(|seen| *seen == request).count()
     }
 
-    /// Simulates the restart of the server: pending settings and registry changes take effect.
+    /// Simulates the restart of the server: pending settings and what they force take effect.
     pub fn restart_host(&self) {
         let mut state = self.state();
-        let mut bios = fixture("hpe-ilo5-bios.json");
-        bios["Attributes"] = state.pending.clone().into();
-        let mut reader = BiosReader::default();
-        reader.add("bios", bios.to_string().as_bytes()).unwrap();
-        reader.add("registry", fixture("hpe-ilo5-registry.json").to_string().as_bytes()).unwrap();
-        let mut facts = reader.finish().unwrap();
-        let forced = facts.effects(&facts.active).forced;
-        facts.active.extend(forced.into_iter().map(|(name, (value, _))| (name, value)));
-        let active: Map<String, Value> = facts.active.into_iter().collect();
+        let active = state.firmware.start(&state.active, &state.pending);
         state.active.clone_from(&active);
         state.pending = active;
+        state.apply_time = None;
     }
 }
 
@@ -246,12 +281,12 @@ pub fn route(state: &mut State, seen: &ReceivedRequest) -> Reply {
             Reply::json(200, &json!({ "Members": members }))
         }
         ("GET", "/redfish/v1/systems/1") => {
-            let mut system = fixture("hpe-ilo5-as-guide.json")["/redfish/v1/systems/1/"].clone();
+            let mut system = state.documents.system.clone();
             system["Bios"] = link(BIOS);
             Reply::json(200, &system)
         }
         ("GET", "/redfish/v1/systems/1/bios") => {
-            let mut bios = fixture("hpe-ilo5-bios.json");
+            let mut bios = state.documents.bios.clone();
             bios["Attributes"] = state.active.clone().into();
             bios["@Redfish.Settings"]["Messages"] = state.settings_messages.clone();
             Reply::json(200, &bios)
@@ -260,22 +295,30 @@ pub fn route(state: &mut State, seen: &ReceivedRequest) -> Reply {
             let mut settings = fixture("hpe-ilo5-settings.json");
             settings["Attributes"] = state.pending.clone().into();
             settings.as_object_mut().unwrap().remove("@odata.etag");
+            if let Some(time) = &state.apply_time {
+                settings["@Redfish.SettingsApplyTime"] = time.clone();
+            }
             Reply::json(200, &settings).with("ETag", &etag(state))
         }
         ("PATCH", "/redfish/v1/systems/1/bios/settings") => patch(state, seen),
         ("GET", "/redfish/v1/registries") => {
-            let names = ["Base.1.4.0", "BiosAttributeRegistryA42.v1_1_24"];
-            let members: Vec<Value> =
-                names.iter().map(|name| link(&format!("/redfish/v1/Registries/{name}/"))).collect();
+            let members: Vec<Value> = ["Base.1.4.0", state.documents.registry_id.as_str()]
+                .iter()
+                .map(|name| link(&format!("/redfish/v1/Registries/{name}/")))
+                .collect();
             Reply::json(200, &json!({ "Members": members }))
         }
-        ("GET", "/redfish/v1/registries/biosattributeregistrya42.v1_1_24") => {
+        ("GET", path)
+            if path
+                .strip_prefix("/redfish/v1/registries/")
+                .is_some_and(|id| id.eq_ignore_ascii_case(&state.documents.registry_id)) =>
+        {
             let place = |language: &str| json!({ "Language": language, "Uri": format!("/redfish/v1/RegistryStore/{language}/bios/") });
             Reply::json(200, &json!({ "Location": [place("ja"), place("en")] }))
         }
         // iLO compresses its registries whether requested or not.
         ("GET", "/redfish/v1/registrystore/en/bios") => {
-            Reply::json(200, &fixture("hpe-ilo5-registry.json")).packed()
+            Reply::json(200, &state.firmware.registry(&state.active)).packed()
         }
         _ => error(404, "ResourceMissingAtURI", "The resource at the URI was not found."),
     }
@@ -312,16 +355,16 @@ fn patch(state: &mut State, seen: &ReceivedRequest) -> Reply {
     let Some(attributes) = body["Attributes"].as_object() else {
         return error(400, "MalformedJSON", "The request body has no Attributes.");
     };
-    for (name, value) in attributes {
-        if !state.active.contains_key(name) {
-            return error(
-                400,
-                "PropertyUnknown",
-                &format!("The property {name} is not in the list of valid properties."),
-            );
-        }
-        state.pending.insert(name.clone(), value.clone());
+    if let Some(name) = attributes.keys().find(|name| !state.active.contains_key(*name)) {
+        let said = format!("The property {name} is not in the list of valid properties.");
+        return error(400, "PropertyUnknown", &said);
     }
+    let refused = state.firmware.refused(&state.active, &state.pending, attributes);
+    if !refused.is_empty() {
+        return Reply::json(400, &firmware::refusal(&refused));
+    }
+    state.pending.extend(attributes.clone());
+    state.apply_time = body.get("@Redfish.SettingsApplyTime").cloned();
     state.etag += 1;
     Reply::json(
         200,
