@@ -157,6 +157,13 @@ fn two_servers_are_compared_by_meaning_and_without_secrets() {
         "{said}"
     );
     assert!(!said.contains("Password") && !said.contains("smt"), "{said}");
+    let empty = write("empty", serde_json::json!({"SysPassword": "c"}));
+    let (code, said, _) = run(&["bios", "diff", &empty, &empty]);
+    assert_eq!(code, 4, "{said}");
+    assert!(said.contains("Could not compare"), "{said}");
+    let unknown = write("unknown", serde_json::json!({"X001": "Enabled"}));
+    let (code, said, _) = run(&["bios", "apply", "--dry-run", "--file", &unknown]);
+    assert_eq!(code, 4, "nothing to send, because nothing was checked: {said}");
     let (code, said, _) = run(&["bios", "diff", &dell, &dell]);
     assert_eq!(code, 0, "{said}");
     assert!(said.contains("3 settings compared, all are equal."), "{said}");

@@ -81,6 +81,18 @@ fn pages_have_no_english_sentences_left() {
         }
         pages.push(arguments(&["bios", "sheet", "--root", &host, "--report", &page]));
     }
+    let redfish = |name: &str| format!("{}/../fixtures/redfish/{name}", env!("CARGO_MANIFEST_DIR"));
+    for files in [
+        &["dell-idrac.json"][..],
+        &["hpe-ilo5-bios.json", "hpe-ilo5-settings.json", "hpe-ilo5-registry.json"],
+        &["standard-bios.json", "standard-settings.json"],
+    ] {
+        let named = files.iter().flat_map(|name| ["--file".to_owned(), redfish(name)]);
+        for command in ["sheet", "audit"] {
+            let command = arguments(&["bios", command, "--report", &page]).into_iter();
+            pages.push(command.chain(named.clone()).collect());
+        }
+    }
     let results = ["assess.json", "assess-unmeasured.json", "jitter.json"].map(result).to_vec();
     for command in ["render", "fleet", "compare"] {
         pages.push(
@@ -182,6 +194,30 @@ fn firmware_values_stay_as_the_firmware_prints_them() {
         for value in values {
             assert_eq!(in_chinese(value), format!("<td>{value}</td>"), "{}", setting.id);
         }
+    }
+}
+
+/// A server's own names and values, some of which are words that the catalogue has.
+#[test]
+fn a_server_s_sheet_has_its_firmware_s_words_and_our_chinese() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    let bios = r##"[{"@odata.type": "#ComputerSystem.v1", "Manufacturer": "Dell Inc."}, {"Attributes": {"LogicalProc": "Power"}},
+        {"RegistryEntries": {"Attributes": [{"AttributeName": "LogicalProc", "DisplayName": "Memory", "MenuPath": "System",
+            "Value": [{"ValueName": "Power"}, {"ValueName": "Disabled", "ValueDisplayName": "Name"}]}]}}]"##;
+    std::fs::write(at("bios"), bios).expect("a file");
+    let run = lowlat(&["bios", "sheet", "--file", &at("bios"), "--report", &at("page"), "--lang", "zh"]);
+    assert_eq!(run.status.code(), Some(0), "{}", text(&run.stderr));
+    let page = std::fs::read_to_string(at("page")).expect("a page");
+    for part in [
+        ">System</h3>",
+        ">Memory</th>",
+        ">Name</bdi>",
+        ">Power</td>",
+        "选 Finish，询问是否保存时选 Yes。",
+        "签名",
+    ] {
+        assert!(page.contains(part), "no {part} in {page}");
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::{
     redfish::run::{RedfishCaller, all_of, said},
-    service::{PASSWORD, Reply, SESSIONS, SETTINGS, Service, USER, error},
+    service::{Maker, PASSWORD, Reply, SESSIONS, SETTINGS, Service, USER, error},
 };
 use serde_json::{Value, json};
 use std::{fs, os::unix::fs::PermissionsExt, time::Duration};
@@ -307,10 +307,18 @@ fn many_services_are_audited_and_one_that_fails_is_named() {
     let folder = plain.url().replace("http://", "").replace(':', "-");
     all_of(&talk, &[&format!("wrote kept/{folder}/bios.json")]);
     let hosts = format!("{}\n{} {}\n", plain.url(), encrypted.url(), pin_in(&text));
-    let (code, text, _) = audit(&hosts, &["--json"]);
+    let page = ["--report", "servers.html", "--title", "desks"];
+    let (code, text, _) = audit(&hosts, &[&["--json"][..], &page].concat());
+    let html = fs::read_to_string(desk.path("servers.html")).unwrap();
+    all_of(&html, &["2 servers", "firmware.smt", "<td>2</td>", "ProcSMT", "desks", &plain.url()]);
     let fleet: Value = serde_json::from_str(&text).unwrap();
     assert_eq!((code, &fleet["servers"][1]["address"]), (1, &encrypted.url().into()));
-    assert_eq!(fleet["differences"][0][1], 2);
+    assert_eq!((&fleet["differences"][0][1], &fleet["title"]), (&2.into(), &"desks".into()));
+    let (_, text, _) = audit(&hosts, &["--anonymous", "--report", "anonymous.html"]);
+    let html = fs::read_to_string(desk.path("anonymous.html")).unwrap();
+    for (said, name) in [(&text, "server 2"), (&html, "server 1")] {
+        assert!(said.contains(name) && !said.contains("127.0.0.1"), "{said}");
+    }
     assert!(plain.state().sessions.is_empty() && encrypted.state().sessions.is_empty());
     for (hosts, part) in [("", "names no service"), ("bmc7 sha1:00", "line 1"), ("a sha256:00 c", "line 1")] {
         let (code, _, said) = audit(hosts, &[]);
@@ -318,4 +326,100 @@ fn many_services_are_audited_and_one_that_fails_is_named() {
         all_of(&said, &["cannot use --hosts hosts", part]);
     }
     assert_eq!(audit("http://127.0.0.1:1\n", &[]).0, 2, "none was read");
+}
+
+#[test]
+fn a_dell_is_changed_and_restored_in_the_order_that_its_controller_accepts() {
+    let service = Service::start_as(Maker::Dell);
+    let desk = desk(&service);
+    let first = service.state().active.clone();
+    let until_done = |arguments: &[&str]| {
+        for restarts in 1..=4 {
+            let (code, text, talk) = desk.bios(arguments);
+            service.restart_host();
+            if code == 0 {
+                return (restarts, text);
+            }
+            assert_eq!(code, 1, "{text}{talk}");
+        }
+        panic!("{arguments:?} does not end");
+    };
+    let (restarts, _) = until_done(&["apply", "--yes"]);
+    assert_eq!((restarts, &service.state().active["ProcC1E"]), (2, &json!("Disabled")));
+    let (code, text, _) = desk.bios(&["audit"]);
+    assert_eq!(code, 0, "{text}");
+    // A setting that the controller refuses without a reason in its registry: the others are restored.
+    service.state().firmware.refuses.push("LogicalProc".into());
+    let restore = ["apply", "--yes", "--restore", "lowlat-bios-before.json"];
+    let (code, text, talk) = desk.bios(&restore);
+    assert_eq!(code, 1, "{text}{talk}");
+    service.restart_host();
+    let (code, text, talk) = desk.bios(&restore);
+    assert_eq!(code, 1, "{text}{talk}");
+    all_of(
+        &text,
+        &["Not sent, because the service refuses it: LogicalProc: The property LogicalProc is a read only"],
+    );
+    service.restart_host();
+    let differing = || {
+        first.keys().filter(|name| service.state().active[*name] != first[*name]).cloned().collect::<Vec<_>>()
+    };
+    assert_eq!(differing(), ["LogicalProc"]);
+    let (code, _, talk) = desk.bios(&restore);
+    assert_eq!(code, 2);
+    all_of(&talk, &["LogicalProc is a read only property"]);
+    service.state().firmware.refuses.clear();
+    until_done(&restore);
+    assert_eq!(differing(), Vec::<String>::new());
+}
+
+#[test]
+fn a_change_waits_for_a_maintenance_window_that_the_service_confirms() {
+    let service = Service::start_as(Maker::Dell);
+    let desk = desk(&service);
+    let window = ["--window-start", "2099-01-31T02:00:00Z", "--window-length", "30m"];
+    let apply = |more: &[&str]| desk.bios(&[&["apply"], more, &window].concat());
+    let (code, text, talk) = apply(&[]);
+    assert_eq!(code, 1, "{talk}");
+    all_of(&text, &["in the maintenance window of 2099-01-31T02:00:00Z for 30 min", "Nothing was sent"]);
+    let (code, text, talk) = apply(&["--yes"]);
+    assert_eq!(code, 1, "{talk}");
+    all_of(
+        &text,
+        &["Pending until the maintenance window of 2099-01-31T02:00:00Z for 30 min", "may restart"],
+    );
+    let time = service.state().apply_time.clone().unwrap();
+    assert_eq!(
+        (&time["ApplyTime"], &time["MaintenanceWindowDurationInSeconds"]),
+        (&json!("AtMaintenanceWindowStart"), &json!(1800))
+    );
+    let (_, text, _) = desk.bios(&["audit"]);
+    all_of(
+        &text,
+        &["LogicalProc = Enabled, after the restart Disabled", "until the maintenance window of 2099"],
+    );
+    // The service takes the change and forgets the window.
+    let forgetful = Service::start_as(Maker::Dell);
+    forgetful.fault(|seen, state| {
+        state.apply_time.take_if(|_| seen.is("GET", SETTINGS));
+        None
+    });
+    let forgetful = RedfishCaller::new(forgetful.url());
+    let (_, text, _) = forgetful.bios(&[&["apply", "--yes"], &window[..]].concat());
+    all_of(&text, &["does not confirm the maintenance window"]);
+    // Not offered, and not a time.
+    let plain = Service::start();
+    let plain = RedfishCaller::new(plain.url());
+    let (code, _, talk) = plain.bios(&[&["apply", "--yes"], &window[..]].concat());
+    assert_eq!(code, 2);
+    all_of(&talk, &["does not offer AtMaintenanceWindowStart", "hint: omit --window-start"]);
+    for (start, part) in [
+        ("tomorrow", "RFC 3339"),
+        ("2001-01-31T02:00:00Z", "in the past"),
+        ("2099-01-31T02:00:00", "RFC 3339"),
+    ] {
+        let (code, _, talk) = desk.bios(&["apply", "--window-start", start, "--window-length", "30m"]);
+        assert_eq!(code, 2);
+        all_of(&talk, &[part]);
+    }
 }

@@ -12,6 +12,7 @@ pub use audit::{
 };
 pub use bios::{
     change::bios_change_text,
+    fleet_page::bios_fleet_html,
     servers::{bios_diff_text, bios_fleet_text},
     settings::{BiosTextOptions, bios_text},
     sheet::{bios_sheet_html, bios_sheet_text},

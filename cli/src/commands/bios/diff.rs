@@ -24,7 +24,11 @@ pub fn run(arguments: &DiffArgs) -> anyhow::Result<Exit> {
     let (left, right) = (read(&arguments.left)?, read(&arguments.right)?);
     let diff = BiosDiff::of(&left, &right);
     output::print_as(arguments.json, &diff, |width| lowlat_tune_report::bios_diff_text(&diff, width))?;
-    Ok(if diff.differences.is_empty() { Exit::Clean } else { Exit::Findings })
+    Ok(match (diff.differences.is_empty(), diff.compared) {
+        (true, 0) => Exit::NotJudged,
+        (true, _) => Exit::Clean,
+        (false, _) => Exit::Findings,
+    })
 }
 
 fn read(path: &Path) -> anyhow::Result<BiosFacts> {

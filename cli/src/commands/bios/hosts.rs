@@ -2,11 +2,13 @@
 
 use super::{
     BiosAuditArgs,
-    connection::{Connection, in_words},
+    connection::{Connection, ServiceTarget, in_words},
     source::bounded,
 };
 use crate::{
+    commands::outputs::RunFiles,
     exit::{Exit, Interrupted},
+    labels::WithLabels,
     output, signals,
 };
 use anyhow::{Context, bail};
@@ -17,7 +19,7 @@ use std::{
     path::Path,
     sync::{
         Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
+        atomic::{AtomicBool, Ordering},
     },
     thread,
 };
@@ -42,18 +44,39 @@ pub fn audit(arguments: &BiosAuditArgs, path: &Path) -> anyhow::Result<Exit> {
     let text =
         String::from_utf8(bytes).with_context(|| format!("cannot read {}: not UTF-8", path.display()))?;
     let services = parse(&text).with_context(|| format!("cannot use --hosts {}", path.display()))?;
+    let page = RunFiles::prepare_page(arguments.report.as_deref(), &arguments.language)?;
     let stop = signals::stop_flag()?;
     let connection = &arguments.connection;
+    // Before the prompt, because of their warnings.
+    let targets: Vec<Named> = services.into_iter().map(|service| service.target(connection)).collect();
     let credentials = connection.credentials("these services").map_err(in_words)?;
     let round = Round { connection, profile: arguments.source.profile, credentials, stop };
-    let servers = round.all(&services, arguments.parallel);
+    let mut servers = round.all(targets, arguments.parallel);
     // Relaxed: a lone flag.
     if round.stop.load(Ordering::Relaxed) {
         return Err(Interrupted("reading the services; nothing was changed".into()).into());
     }
+    if arguments.language.labels.anonymous {
+        servers.iter_mut().enumerate().for_each(|(at, server)| leave_out_address(server, at + 1));
+    }
     let fleet = BiosFleet::of(round.profile, servers);
-    output::print_as(arguments.json, &fleet, |width| lowlat_tune_report::bios_fleet_text(&fleet, width))?;
+    let labels = arguments.language.labels.of_all(std::iter::empty());
+    output::print_as(arguments.json, &WithLabels { labels: &labels, result: &fleet }, |width| {
+        lowlat_tune_report::bios_fleet_text(&fleet, width)
+    })?;
+    page.write_page(&labels, || lowlat_tune_report::bios_fleet_html(&fleet))?;
     Ok(exit(&fleet))
+}
+
+/// Replaces the address of a server by its number in the file.
+fn leave_out_address(server: &mut FleetServer, number: usize) {
+    let name = format!("server {number}");
+    let host = server.address.rsplit("//").next().unwrap_or_default().to_owned();
+    let bare = host.rsplit_once(':').map_or(host.as_str(), |(bare, _)| bare).to_owned();
+    for error in server.error.iter_mut().filter(|_| !bare.is_empty()) {
+        *error = error.replace(&host, &name).replace(&bare, &name);
+    }
+    server.address = name;
 }
 
 /// The worst answer of all servers; a server that was not read was not judged.
@@ -70,19 +93,31 @@ fn exit(fleet: &BiosFleet) -> Exit {
     }
 }
 
+impl NamedService {
+    /// Checks everything about the service that can fail on this machine.
+    fn target(self, connection: &Connection) -> Named {
+        let trust = self.pin.unwrap_or_else(|| connection.trust());
+        (connection.target(&self.address, trust, true), self.address)
+    }
+}
+
+/// A service to connect to, or the reason why it cannot be, and its address.
+type Named = (anyhow::Result<ServiceTarget>, String);
+
 impl Round<'_> {
     /// Audits every service, this many at a time. The answers are in the order of the services.
-    fn all(&self, services: &[NamedService], parallel: u16) -> Vec<FleetServer> {
-        let next = AtomicUsize::new(0);
+    fn all(&self, targets: Vec<Named>, parallel: u16) -> Vec<FleetServer> {
+        let threads = usize::from(parallel).min(targets.len());
+        let waiting = Mutex::new(targets.into_iter().enumerate());
+        let next = || waiting.lock().unwrap_or_else(PoisonError::into_inner).next();
         let answers = Mutex::new(Vec::new());
         thread::scope(|scope| {
-            for _ in 0..usize::from(parallel).min(services.len()) {
+            for _ in 0..threads {
                 scope.spawn(|| {
-                    loop {
-                        // Relaxed: each number is taken once, and the answers arrive through their lock.
-                        let at = next.fetch_add(1, Ordering::Relaxed);
-                        let Some(service) = services.get(at) else { break };
-                        let answer = self.one(service);
+                    while let Some((at, (target, address))) = next() {
+                        let audit = target.and_then(|target| self.read(target));
+                        let error = audit.as_ref().err().map(ToString::to_string);
+                        let answer = FleetServer { address, audit: audit.ok(), error };
                         answers.lock().unwrap_or_else(PoisonError::into_inner).push((at, answer));
                     }
                 });
@@ -93,18 +128,8 @@ impl Round<'_> {
         answers.into_iter().map(|(_, answer)| answer).collect()
     }
 
-    fn one(&self, service: &NamedService) -> FleetServer {
-        let address = service.address.clone();
-        match self.read(service) {
-            Ok(audit) => FleetServer { address, audit: Some(audit), error: None },
-            Err(error) => FleetServer { address, audit: None, error: Some(error.to_string()) },
-        }
-    }
-
-    fn read(&self, service: &NamedService) -> anyhow::Result<BiosAudit> {
-        let trust = service.pin.clone().unwrap_or_else(|| self.connection.trust());
+    fn read(&self, target: ServiceTarget) -> anyhow::Result<BiosAudit> {
         let (credentials, stop) = (self.credentials.clone(), Arc::clone(&self.stop));
-        let target = self.connection.target(&service.address, trust, true)?;
         let mut open = self.connection.connect(target, credentials, stop)?;
         let saved = open.read()?;
         open.close();

@@ -8,11 +8,11 @@ mod sheet;
 mod source;
 
 use super::{Subcommand, examples};
-use crate::{exit::Exit, output};
+use crate::{arguments::PageArgs, commands::outputs::RunFiles, exit::Exit, labels::WithLabels, output};
 use anyhow::bail;
 use clap::{ArgMatches, Args, FromArgMatches, Subcommand as _};
 use connection::Connection;
-use lowlat_bios::{BiosAudit, needs_accepted_risk};
+use lowlat_bios::{BiosAudit, BiosFleet, FleetServer, needs_accepted_risk};
 use lowlat_catalogue::CATALOGUE;
 use lowlat_tune_report::BiosTextOptions;
 use source::Source;
@@ -29,7 +29,7 @@ pub const COMMAND: Subcommand = Subcommand { name: "bios", declare: Action::augm
     ("lowlat bios apply --dry-run --file saved.json --profile guide-57037 --out change.json", "Write the PATCH bodies in order, and a snapshot to restore the current settings."),
     ("lowlat bios apply --redfish https://bmc7 --user operator --password-file bmc7.password", "Show the next request; with --yes, send it and read it back."),
     ("lowlat bios apply --redfish https://bmc7 --user operator --restore lowlat-bios-before.json --yes", "Send the next request that restores the saved settings."),
-    ("lowlat bios audit --hosts bmcs.txt --user operator --password-file bmc.password", "Audit many servers at a time, and show which settings differ on most."),
+    ("lowlat bios audit --hosts bmcs.txt --user operator --password-file bmc.password --report servers.html", "Audit many servers at a time, show which settings differ on most, and write a page."),
     ("lowlat bios diff bmc7 bmc8", "Show in which settings two servers differ, from what --save wrote for each."),
     ("lowlat bios sheet --profile guide-57037 --report bios.html", "Print the guide's BIOS settings in menu order, and write a page for paper."),
 ]))]
@@ -58,6 +58,11 @@ struct BiosAuditArgs {
     /// Also show rows that are as wanted, or that the profile leaves open
     #[arg(long)]
     all: bool,
+    /// Write a page of the servers and their findings to this file
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+    #[command(flatten)]
+    language: PageArgs,
     /// Print the result as JSON
     #[arg(long)]
     json: bool,
@@ -78,10 +83,17 @@ fn audit(arguments: &BiosAuditArgs) -> anyhow::Result<Exit> {
     if let Some(path) = &arguments.hosts {
         return hosts::audit(arguments, path);
     }
+    let page = RunFiles::prepare_page(arguments.report.as_deref(), &arguments.language)?;
     let facts = arguments.source.read(&arguments.connection)?;
     let audit = BiosAudit::of(&facts, arguments.source.profile);
-    output::print_as(arguments.json, &audit, |width| {
+    let labels = arguments.language.labels.of_all(std::iter::empty());
+    output::print_as(arguments.json, &WithLabels { labels: &labels, result: &audit }, |width| {
         lowlat_tune_report::bios_text(&audit, BiosTextOptions { show_all: arguments.all, width })
+    })?;
+    page.write_page(&labels, || {
+        let address = arguments.connection.redfish.clone().unwrap_or_else(|| "saved answers".to_owned());
+        let server = FleetServer { address, audit: Some(audit.clone()), error: None };
+        lowlat_tune_report::bios_fleet_html(&BiosFleet::of(arguments.source.profile, vec![server]))
     })?;
     Ok(audit.counts.checked().claim(audit.counts.differences > 0).into())
 }

@@ -1,13 +1,16 @@
 //! Many servers' audits, and the differences between two servers, as text.
 
 use super::change::add_rows;
-use lowlat_bios::{BiosDiff, BiosDifference, BiosFleet, FleetServer, Server, shown};
-use lowlat_text::text::{BOLD, add_wrapped, column_lines, cut, paint, usable, with_dim_head};
+use lowlat_bios::{BiosAudit, BiosCounts, BiosDiff, BiosDifference, BiosFleet, FleetServer, Server, shown};
+use lowlat_text::columns::{Column, Table, table};
+use lowlat_text::text::{BOLD, add_wrapped, column_lines, cut, paint, usable};
 use lowlat_text::units::{clean, plural};
 
 /// Highest number of characters shown of a name and of a value.
 const NAME_CHARS_MAX: usize = 40;
 const VALUE_CHARS_MAX: usize = 24;
+/// Width of the table of servers without addresses and names: the figures, the space between columns, the indent.
+const FIGURES_WIDTH: usize = 32;
 
 /// Formats a row for each server, then the settings that differ on most, then the servers that could not be read.
 pub fn bios_fleet_text(fleet: &BiosFleet, width: usize) -> String {
@@ -18,9 +21,9 @@ pub fn bios_fleet_text(fleet: &BiosFleet, width: usize) -> String {
         fleet.profile
     );
     let mut out = format!("{}\n\n", paint(BOLD, &title));
-    let head = ["address", "server", "checked", "differ", "unknown"].map(str::to_owned).to_vec();
-    let rows: Vec<Vec<String>> = std::iter::once(head).chain(fleet.servers.iter().map(server_row)).collect();
-    out.push_str(&with_dim_head(column_lines(&rows, &[2, 3, 4], 2)));
+    out.push_str(&table(servers(fleet, width.saturating_sub(FIGURES_WIDTH)), width));
+    out.push('\n');
+    add_wrapped(&mut out, &found(fleet), 0, width);
     if !fleet.differences.is_empty() {
         out.push_str(&format!("\n{}\n", paint(BOLD, "Settings that differ, and on how many servers")));
         let rows: Vec<Vec<String>> =
@@ -30,18 +33,49 @@ pub fn bios_fleet_text(fleet: &BiosFleet, width: usize) -> String {
     for server in &fleet.servers {
         if let Some(error) = &server.error {
             out.push('\n');
-            add_wrapped(&mut out, &clean(&format!("{}: {error}", server.address)), 0, width);
+            let text = format!("{}: {error}", server.address);
+            text.lines().for_each(|line| add_wrapped(&mut out, &clean(line), 0, width));
         }
     }
     out
 }
 
-fn server_row(server: &FleetServer) -> Vec<String> {
-    let address = cut(&clean(&server.address), NAME_CHARS_MAX);
-    let Some(audit) = &server.audit else { return vec![address, "not read".to_owned()] };
-    let counts = audit.counts;
-    let figures = [counts.judged, counts.differences, counts.unknown].map(|figure| figure.to_string());
-    [address, cut(&clean(&name(&audit.server)), NAME_CHARS_MAX)].into_iter().chain(figures).collect()
+/// The columns of the servers; addresses and names share `room` characters.
+pub(super) fn servers(fleet: &BiosFleet, room: usize) -> Vec<Column> {
+    let longest = fleet.servers.iter().map(|server| clean(&server.address).chars().count()).max();
+    let address_chars = longest.unwrap_or(0).min(room / 3 * 2);
+    let name_chars = room.saturating_sub(address_chars);
+    let figure = |count: fn(&BiosCounts) -> usize| {
+        move |server: &FleetServer| Some(count(&server.audit.as_ref()?.counts).to_string())
+    };
+    Table::of(&fleet.servers)
+        .words("address", 0, |server| cut(&clean(&server.address), address_chars))
+        .words("server", 2, |server| {
+            let audit = server.audit.as_ref();
+            cut(&audit.map_or_else(|| "not read".to_owned(), |audit| short(&audit.server)), name_chars)
+        })
+        .figures("checked", 1, figure(|counts| counts.judged))
+        .figures("differ", 0, figure(|counts| counts.differences))
+        .figures("unknown", 3, figure(|counts| counts.unknown))
+        .into_columns()
+}
+
+/// What was found: "3 servers: 1 with differences, 0 not judged, 1 not read."
+pub(super) fn found(fleet: &BiosFleet) -> String {
+    let audits = || fleet.servers.iter().filter_map(|server| server.audit.as_ref());
+    let differing = audits().filter(|audit| audit.counts.differences > 0).count();
+    let is_unsure = |audit: &&BiosAudit| {
+        let counts = audit.counts;
+        counts.checked().not_judged(counts.differences > 0, "rows").is_some()
+    };
+    let (unsure, unread) = (audits().filter(is_unsure).count(), fleet.servers.len() - audits().count());
+    let all = plural(fleet.servers.len(), "server");
+    format!("{all}: {differing} with differences, {unsure} not judged, {unread} not read.")
+}
+
+/// The name of a server, on one line.
+pub(super) fn short(server: &Server) -> String {
+    clean(&name(server))
 }
 
 fn name(server: &Server) -> String {
@@ -65,6 +99,7 @@ pub fn bios_diff_text(diff: &BiosDiff, width: usize) -> String {
     let compared = plural(diff.compared, "setting");
     let verb = if count == 1 { "differs" } else { "differ" };
     let said = match count {
+        0 if diff.compared == 0 => "Could not compare: the servers have no setting in common.".to_owned(),
         0 => format!("{compared} compared, all are equal."),
         _ => format!("{count} of {compared} {verb}."),
     };

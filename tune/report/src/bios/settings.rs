@@ -22,10 +22,7 @@ pub fn bios_text(audit: &BiosAudit, options: BiosTextOptions) -> String {
     let width = usable(options.width);
     let title = clean(&title(audit));
     let mut out: String = wrap(&title, width).iter().map(|line| format!("{}\n", paint(BOLD, line))).collect();
-    let is_shown = |finding: &&BiosFinding| {
-        options.show_all
-            || !matches!(finding.verdict, BiosVerdict::Good | BiosVerdict::NoEffect | BiosVerdict::NoOpinion)
-    };
+    let is_shown = |finding: &&BiosFinding| options.show_all || !finding.verdict.is_quiet();
     let mut shown_rows = 0;
     for verdict in BiosVerdict::WORST_FIRST {
         for finding in audit.findings.iter().filter(|f| f.verdict == verdict).filter(is_shown) {
@@ -108,6 +105,19 @@ fn values(finding: &BiosFinding) -> String {
 }
 
 fn counts(audit: &BiosAudit) -> String {
+    let not_here = match audit.not_here.len() {
+        0 => return checked(audit),
+        1 => "1 row is left out, because only other makers or processors are known to have it.".to_owned(),
+        rows => {
+            format!(
+                "{rows} rows are left out, because only other makers or processors are known to have them."
+            )
+        }
+    };
+    format!("{} {not_here}", checked(audit))
+}
+
+fn checked(audit: &BiosAudit) -> String {
     let counts = audit.counts;
     let judged = plural(counts.judged, "row");
     if let Some(why) = counts.checked().not_judged(counts.differences > 0, "rows") {

@@ -124,7 +124,7 @@ pub fn bios_sheet_html(sheet: &BiosSheet, server: &str) -> String {
                 h3 { "Notes on settings marked " (MARK) }
                 dl class="cautions" {
                     @for (row, caution) in &marked {
-                        dt { (row.name) " = " (row.value()) }
+                        dt translate=[as_printed(row)] { (clean(&row.name)) " = " (clean(&row.value())) }
                         dd { (caution) }
                     }
                 }
@@ -141,12 +141,24 @@ pub fn bios_sheet_html(sheet: &BiosSheet, server: &str) -> String {
 fn table_row(row: &SheetRow) -> Markup {
     html! {
         tr {
-            th scope="row" { (clean(&row.name)) @if row.caution().is_some() { " " b class="mark" { (MARK) } } }
-            td { (clean(&row.value())) }
-            td class="blank" { @if let Some(present) = &row.present { (clean(present)) } }
+            th scope="row" translate=[as_printed(row)] { (clean(&row.name)) @if row.caution().is_some() { " " b class="mark" { (MARK) } } }
+            td { (values(row)) }
+            td class="blank" translate="no" { @if let Some(present) = &row.present { (clean(present)) } }
             td class="tick" { span {} }
         }
     }
+}
+
+/// Names and values of a server's own setup are those of its firmware in every language.
+fn as_printed(row: &SheetRow) -> Option<&'static str> {
+    row.present.is_some().then_some("no")
+}
+
+fn values(row: &SheetRow) -> Markup {
+    if as_printed(row).is_none() {
+        return html! { (clean(&row.value())) };
+    }
+    html! { @for (at, value) in row.values.iter().enumerate() { @if at > 0 { " or " } bdi translate="no" { (clean(value)) } } }
 }
 
 fn title(sheet: &BiosSheet, server: &str) -> String {
