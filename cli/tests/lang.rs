@@ -210,6 +210,8 @@ fn a_server_s_sheet_has_its_firmware_s_words_and_our_chinese() {
     assert_eq!(run.status.code(), Some(0), "{}", text(&run.stderr));
     let page = std::fs::read_to_string(at("page")).expect("a page");
     for part in [
+        "Dell Inc.",
+        "<h2 id=\"sheet-title\">profile trading 的 BIOS 设置</h2>",
         ">System</h3>",
         ">Memory</th>",
         ">Name</bdi>",

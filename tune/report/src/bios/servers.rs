@@ -50,9 +50,9 @@ pub(super) fn servers(fleet: &BiosFleet, room: usize) -> Vec<Column> {
     };
     Table::of(&fleet.servers)
         .words("address", 0, |server| cut(&clean(&server.address), address_chars))
-        .words("server", 2, |server| {
-            let audit = server.audit.as_ref();
-            cut(&audit.map_or_else(|| "not read".to_owned(), |audit| short(&audit.server)), name_chars)
+        .words("server", 2, |server| match &server.audit {
+            None => "not read".to_owned(),
+            Some(audit) => cut(&fitting(&audit.server, name_chars), name_chars),
         })
         .figures("checked", 1, figure(|counts| counts.judged))
         .figures("differ", 0, figure(|counts| counts.differences))
@@ -71,6 +71,13 @@ pub(super) fn found(fleet: &BiosFleet) -> String {
     let (unsure, unread) = (audits().filter(is_unsure).count(), fleet.servers.len() - audits().count());
     let all = plural(fleet.servers.len(), "server");
     format!("{all}: {differing} with differences, {unsure} not judged, {unread} not read.")
+}
+
+/// The name of a server, or its model alone where that fits and the name does not.
+fn fitting(server: &Server, chars_max: usize) -> String {
+    let name = short(server);
+    let model = server.model.as_deref().map(clean).filter(|_| name.chars().count() > chars_max);
+    model.unwrap_or(name)
 }
 
 /// The name of a server, on one line.

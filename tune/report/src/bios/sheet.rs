@@ -132,9 +132,11 @@ pub fn bios_sheet_html(sheet: &BiosSheet, server: &str) -> String {
         }
         p class="note" { (closing(sheet)) }
     };
-    let title = title(sheet, server);
+    // Apart from the title, so that no full stop of a maker's name ends a sentence of it.
+    let lead = html! { @if !server.is_empty() { bdi translate="no" { (clean(server)) } br; } (lead) };
+    let title = title(sheet, "");
     let sections =
-        [Section::new("sheet", "Settings", section("sheet", &clean(&title), &lead, &body)).with_style(STYLE)];
+        [Section::new("sheet", "Settings", section("sheet", &title, &lead, &body)).with_style(STYLE)];
     page("BIOS settings", &sections, &html! { footer { p { "Written by lowlat bios sheet." } } })
 }
 
@@ -143,7 +145,7 @@ fn table_row(row: &SheetRow) -> Markup {
         tr {
             th scope="row" translate=[as_printed(row)] { (clean(&row.name)) @if row.caution().is_some() { " " b class="mark" { (MARK) } } }
             td { (values(row)) }
-            td class="blank" translate="no" { @if let Some(present) = &row.present { (clean(present)) } }
+            td class="blank" translate=[as_printed(row)] { @if let Some(present) = &row.present { (clean(present)) } }
             td class="tick" { span {} }
         }
     }
