@@ -11,6 +11,7 @@ use lowlat_host::Profile;
 use lowlat_settings::{Checked, Impact, Setting};
 use serde::Serialize;
 use serde_json::Value;
+use std::collections::BTreeSet;
 
 /// Verdict on one BIOS setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -157,7 +158,8 @@ impl BiosAudit {
     pub fn of(facts: &BiosFacts, profile: Profile) -> Self {
         let after = facts.after_restart();
         let (effects, present) = (facts.effects(&after), facts.effects(&facts.active));
-        let scene = BiosScene { facts, profile, after, effects, present };
+        let scene =
+            BiosScene { facts, profile, after, effects, present, read_only: super::export::read_only(facts) };
         let processor = judge::processor(facts);
         let (mut findings, mut not_here) = (Vec::new(), Vec::new());
         for (row, setting) in settings() {
@@ -221,6 +223,7 @@ struct BiosScene<'a> {
     /// The effects of the settings after the next restart, and of those in force.
     effects: Effects,
     present: Effects,
+    read_only: BTreeSet<&'a str>,
 }
 
 impl BiosScene<'_> {
@@ -299,6 +302,9 @@ impl BiosScene<'_> {
             }
             (false, false, Some(holder)) => {
                 (BiosVerdict::Overridden, format!("{} controls it", self.by(&holder)))
+            }
+            (false, false, None) if refusal.is_empty() && self.read_only.contains(carrier.attribute) => {
+                (BiosVerdict::Differs, super::export::READ_ONLY.to_owned())
             }
             (false, false, None) => (BiosVerdict::Differs, refusal),
         }

@@ -3,10 +3,11 @@
 use super::{
     BiosError, BiosExport, BiosFacts, Request,
     error::parse,
-    export::{LeftOutRow, is_secret},
+    export::LeftOutRow,
     facts::{Attributes, Server},
     meaning::{same_value, shown},
     restore::Restore,
+    secrets::is_secret,
     shape::Place,
 };
 use serde::Serialize;

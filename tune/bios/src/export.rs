@@ -6,6 +6,7 @@ use super::{
     judge::{self, RowAttribute},
     meaning::shown,
     restore::Restore,
+    secrets::is_secret,
     table::{Row, Vendor, WORKLOAD_PROFILE, rows},
     window::{MaintenanceWindow, on_reset},
 };
@@ -14,8 +15,10 @@ use lowlat_host::Profile;
 use lowlat_settings::{Risk, Setting};
 use serde::Serialize;
 use serde_json::{Value, json};
-use std::{borrow::Cow, collections::BTreeMap};
+use std::collections::{BTreeMap, BTreeSet};
 
+/// The reason for which an attribute cannot be changed.
+pub(super) const READ_ONLY: &str = "read-only according to the registry";
 /// Highest number of times that a forced value forces another one.
 const CHAIN_MAX: usize = 8;
 /// HPE's profile without power saving; the guide starts from it.
@@ -90,7 +93,8 @@ impl BiosExport {
     pub fn of(facts: &BiosFacts, profile: Profile, accepted_risks: &[String]) -> Self {
         let mut settings = facts.after_restart();
         let mut steps = Vec::new();
-        let mut draft = Draft { facts, profile, accepted_risks, left_out: Vec::new() };
+        let mut draft =
+            Draft { facts, profile, accepted_risks, read_only: read_only(facts), left_out: Vec::new() };
         if let Some((attribute, value)) = first_profile(facts, &settings) {
             let change = Attributes::from([(attribute.to_owned(), Value::from(value))]);
             let request = Request { then: EXPORT_ANEW, ..request(facts, &settings, &change) };
@@ -149,6 +153,7 @@ struct Draft<'a> {
     facts: &'a BiosFacts,
     profile: Profile,
     accepted_risks: &'a [String],
+    read_only: BTreeSet<&'a str>,
     left_out: Vec<LeftOutRow>,
 }
 
@@ -205,8 +210,10 @@ impl Draft<'_> {
         }
         let is_unlocked = carrier.names.is_some_and(|names| names.needs_custom);
         if let Some(registry) = &self.facts.registry {
-            if registry.is_always_read_only(carrier.attribute) && !is_unlocked {
-                return Err("read-only according to the registry".into());
+            if self.read_only.contains(carrier.attribute)
+                && !(is_unlocked && registry.is_always_read_only(carrier.attribute))
+            {
+                return Err(READ_ONLY.into());
             }
             if carrier.entry.is_none() {
                 return Err("not in the registry".into());
@@ -289,10 +296,28 @@ pub(super) fn id_of(facts: &BiosFacts, attribute: &str) -> Option<&'static str> 
     judge::row_of(facts, attribute).map(|(row, ..)| row.id)
 }
 
+/// The attribute of the workload profile, unless it is read-only, as all are on a server in lockdown.
+fn changeable_profile(facts: &BiosFacts) -> Option<&str> {
+    profile_attribute(facts).filter(|name| !read_only(facts).contains(*name))
+}
+
+/// The attributes that the registry marks as read-only, although no other attribute locks them.
+pub(super) fn read_only(facts: &BiosFacts) -> BTreeSet<&str> {
+    let Some(registry) = &facts.registry else { return BTreeSet::new() };
+    let closed = locked(facts, &facts.active);
+    // Dell's registries show the present state.
+    let is_live = facts.vendor == Some(Vendor::Dell);
+    let marked =
+        registry.entries.iter().filter(|(_, entry)| entry.is_read_only).map(|(name, _)| name.as_str());
+    marked
+        .filter(|name| registry.is_always_read_only(name) || is_live && !closed.contains_key(*name))
+        .collect()
+}
+
 /// The profile to choose before the one that unlocks: HPE's Low Latency, unless it or Custom is already
 /// chosen.
 fn first_profile<'a>(facts: &'a BiosFacts, settings: &Attributes) -> Option<(&'a str, &'static str)> {
-    let attribute = profile_attribute(facts).filter(|_| facts.vendor == Some(Vendor::Hpe))?;
+    let attribute = changeable_profile(facts).filter(|_| facts.vendor == Some(Vendor::Hpe))?;
     let value = shown(settings.get(attribute)?);
     let registry = facts.registry.as_ref().and_then(|registry| registry.entries.get(attribute));
     let is_offered = registry.is_none_or(|entry| entry.values.iter().any(|(name, _)| name == LOW_LATENCY));
@@ -301,7 +326,7 @@ fn first_profile<'a>(facts: &'a BiosFacts, settings: &Attributes) -> Option<(&'a
 
 /// The change that unlocks the settings of a profile; empty if they are unlocked.
 pub(super) fn unlock(facts: &BiosFacts, settings: &Attributes) -> Attributes {
-    match profile_attribute(facts).zip(custom(facts)).filter(|_| !is_custom(facts, settings)) {
+    match changeable_profile(facts).zip(custom(facts)).filter(|_| !is_custom(facts, settings)) {
         Some((attribute, value)) => Attributes::from([(attribute.to_owned(), value)]),
         None => Attributes::new(),
     }
@@ -419,37 +444,4 @@ fn in_order(facts: &BiosFacts, settings: &Attributes, change: Attributes) -> Vec
 /// The values of a row that do harm.
 fn weak_values(row: &Row) -> Vec<String> {
     row.weakens.iter().map(|weak| (*weak).to_owned()).collect()
-}
-
-/// True for attributes whose values are passwords, keys, hashes of them and similar, which no file may contain.
-pub(super) fn is_secret(attribute: &str) -> bool {
-    const PARTS: [&str; 13] = [
-        "password",
-        "passwd",
-        "pwd",
-        "passphrase",
-        "passcode",
-        "secret",
-        "sha256",
-        "salt",
-        "privatekey",
-        "credential",
-        "community",
-        "ownerauth",
-        "token",
-    ];
-    let attribute = attribute.to_ascii_lowercase();
-    let is_key = attribute.ends_with("key") && !attribute.ends_with("hotkey");
-    is_key
-        || ["pw", "hash"].iter().any(|end| attribute.ends_with(end))
-        || PARTS.iter().any(|part| attribute.contains(part))
-}
-
-/// A saved resource without the values of attributes that are secret by name; unchanged if it has none.
-pub fn without_secrets(json: &[u8]) -> Cow<'_, [u8]> {
-    let Ok(mut resource) = serde_json::from_slice::<Value>(json) else { return Cow::Borrowed(json) };
-    let attributes = resource.get_mut("Attributes").and_then(Value::as_object_mut).into_iter().flatten();
-    let secrets = attributes.filter(|(name, value)| is_secret(name) && !value.is_null());
-    let count = secrets.map(|(_, value)| *value = Value::Null).count();
-    if count == 0 { Cow::Borrowed(json) } else { Cow::Owned(resource.to_string().into_bytes()) }
 }

@@ -110,3 +110,57 @@ pub(super) fn label_parts(name: &str) -> impl Iterator<Item = &str> {
     let after_menu = name.split_once('_').map(|(_, label)| label);
     untagged(name).or(after_menu).into_iter().chain([name])
 }
+
+/// What a user should know about the facts: what is missing or does not fit together.
+pub(super) fn warnings(facts: &BiosFacts) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let ids = facts
+        .registry
+        .as_ref()
+        .and_then(|registry| registry.id.as_deref())
+        .zip(facts.registry_name.as_deref());
+    if let Some((read, named)) =
+        ids.filter(|(read, named)| !read.starts_with(named) && !named.starts_with(read))
+    {
+        warnings.push(format!(
+            "The registry read is {read}, but the Bios resource names {named}: values and dependencies may \
+             be those of another BIOS."
+        ));
+    }
+    let language = facts.registry.as_ref().and_then(|registry| registry.language.as_deref());
+    if let Some(language) = language.filter(|language| !language.to_ascii_lowercase().starts_with("en")) {
+        warnings.push(format!(
+            "The names in the registry's menus are in language {language}: attributes were found only by their own names."
+        ));
+    }
+    if facts.registry.is_none() {
+        warnings.push(
+            "No attribute registry was read: accepted values are not checked, and dependencies only if the \
+             vendor documents them."
+                .into(),
+        );
+    }
+    if facts.pending.is_none() {
+        warnings.push("No settings resource was read: pending changes are unknown.".into());
+    }
+    if !facts.unreadable.is_empty() {
+        let named = facts.unreadable.iter().take(12).map(|(name, found)| format!("{name} ({found})"));
+        let more = if facts.unreadable.len() > 12 { ", ..." } else { "" };
+        let named = named.collect::<Vec<_>>().join(", ");
+        warnings.push(format!("Attributes whose value could not be read: {named}{more}."));
+    }
+    if let (None, Some(maker)) = (facts.vendor, &facts.server.manufacturer) {
+        warnings.push(format!(
+            "No attribute names of {maker} are known: attributes were found by the names of other makers and by \
+             their names in menus."
+        ));
+    }
+    let strange =
+        facts.pending.iter().flatten().filter(|(name, _)| !facts.active.contains_key(*name)).count();
+    if strange > 0 {
+        warnings.push(format!(
+            "{strange} pending attributes are not among the active ones: the two resources may be of different servers."
+        ));
+    }
+    warnings
+}

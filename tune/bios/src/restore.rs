@@ -3,9 +3,10 @@
 use super::{
     audit::profile_attribute,
     change::is_same,
-    export::{LeftOutRow, RESTART, Request, after, id_of, is_secret, locked, request, unlock},
+    export::{LeftOutRow, RESTART, Request, after, id_of, locked, read_only, request, unlock},
     facts::{Attributes, BiosFacts},
     meaning::shown,
+    secrets::is_secret,
 };
 use std::collections::BTreeMap;
 
@@ -27,11 +28,11 @@ pub(super) struct Restore {
 impl Restore {
     /// Plans the requests from the settings `now` to others.
     pub fn plan(facts: &BiosFacts, now: &Attributes, target: &Attributes) -> Self {
-        let is_computed =
-            |name: &str| facts.registry.as_ref().is_some_and(|registry| registry.is_always_read_only(name));
+        let computed = read_only(facts);
         let kept = target.iter().filter(|(name, value)| !value.is_null() && !is_secret(name));
         let kept = kept.map(|(name, value)| (name.clone(), value.clone()));
-        let (computed, wanted): (Attributes, Attributes) = kept.partition(|(name, _)| is_computed(name));
+        let (computed, wanted): (Attributes, Attributes) =
+            kept.partition(|(name, _)| computed.contains(name.as_str()));
         let way = Way { facts, wanted, then: locked(facts, target), forced: forced(facts, target) };
         let mut state = now.clone();
         let mut steps = Vec::new();

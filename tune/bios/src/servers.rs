@@ -3,9 +3,9 @@
 use super::{
     audit::BiosAudit,
     change::is_same,
-    export::is_secret,
     facts::{BiosFacts, Server},
     judge::{self, RowAttribute},
+    secrets::is_secret,
     table::settings,
 };
 use lowlat_host::Profile;

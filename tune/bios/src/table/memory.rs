@@ -56,6 +56,11 @@ pub(super) const MEMORY: &[Row] = &[
     ]),
     row("firmware.memory_interleave_size")
         .of(&[hpe(&["AmdMemoryIntlvSize"]).spelled(&[("AmdMemIntlv256", "256 Bytes")])]),
+    row("firmware.cxl_memory").of(&[
+        dell(&["CXLMemoryAttribute"]).spelled(&[("SpecialPurposeMemory", "Special purpose memory")]),
+        label(&["CXL SPM"])
+            .spelled(&[("Enabled", "Special purpose memory"), ("Enable", "Special purpose memory")]),
+    ]),
     row("firmware.memory_pstates").of(&[hpe(&["AmdMemPStates"])]),
     row("firmware.amd_periodic_directory_rinse").of(&[hpe(&["AmdPeriodicDirectoryRinse"])]),
     row("firmware.maximum_memory_bus_frequency").of(&[

@@ -200,3 +200,19 @@ fn what_is_forced_locked_or_computed_is_named_one_by_one() {
         "{warnings}"
     );
 }
+
+/// On a server in lockdown the registry marks everything as read-only.
+#[test]
+fn nothing_is_sent_to_a_server_in_lockdown() {
+    let mut server = Simulated::dell(&json!({}));
+    server.firmware.is_locked_down = true;
+    let export = export(&server);
+    assert_eq!((export.steps, export.restore), (Vec::new(), Vec::new()));
+    let why = |id: &str| export.left_out.iter().find(|row| row.id == id).map(|row| row.why.as_str());
+    let profile = "SysProfile = PerfPerWattOptimizedDapc controls it";
+    assert_eq!(why("firmware.smt"), Some("read-only according to the registry"));
+    assert_eq!((why("firmware.workload_profile"), why("firmware.c1e")), (why("firmware.smt"), Some(profile)));
+    let audit = BiosAudit::of(&server.facts(), Profile::Trading);
+    assert_eq!(verdict(&audit, "firmware.smt").1, "read-only according to the registry");
+    assert_eq!(audit.order, Vec::<String>::new());
+}

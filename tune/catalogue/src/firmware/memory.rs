@@ -39,6 +39,15 @@ pub const SETTINGS: &[Setting] = &[
         ..EPYC
     },
     Setting {
+        id: "firmware.cxl_memory",
+        name: "CXL memory",
+        reason: "Memory behind CXL answers later than the processor's own. As special purpose memory, Linux \
+                 leaves it to programs that ask for it. As general memory, it can hold any page.",
+        trading: Want::OneOf(&["Special purpose memory", "Auto"]),
+        sources: &["UEFI specification: EFI_MEMORY_SP", "Linux kernel parameters: efi=nosoftreserve"],
+        ..ROW
+    },
+    Setting {
         id: "firmware.memory_pstates",
         name: "Memory PStates",
         reason: "Lets the memory run slower when it is little used. Both the change of speed and the slow \

@@ -22,11 +22,13 @@ pub struct Firmware {
     registry: Value,
     /// Attributes that the controller refuses although the registry has no reason for that.
     pub refuses: Vec<String>,
+    /// Every attribute is read-only.
+    pub is_locked_down: bool,
 }
 
 impl Firmware {
     pub fn new(maker: Maker, registry: Value) -> Self {
-        Self { maker, registry, refuses: Vec::new() }
+        Self { maker, registry, refuses: Vec::new(), is_locked_down: false }
     }
 
     fn dependencies(&self) -> impl Iterator<Item = &Value> {
@@ -96,7 +98,7 @@ impl Firmware {
         if self.maker == Maker::Dell {
             for entry in registry["RegistryEntries"]["Attributes"].as_array_mut().expect("a registry") {
                 let name = entry["AttributeName"].as_str().expect("a name").to_owned();
-                entry["ReadOnly"] = self.is_locked(active, &name).into();
+                entry["ReadOnly"] = (self.is_locked_down || self.is_locked(active, &name)).into();
             }
         }
         registry
