@@ -168,6 +168,22 @@ fn other_pending_changes_are_kept_only_on_request() {
 }
 
 #[test]
+fn unknown_pending_changes_are_kept_only_on_request() {
+    let service = Service::start();
+    let desk = desk(&service);
+    let mut is_first = true;
+    service.fault(move |seen, _| {
+        let is_read = seen.is("GET", SETTINGS) && std::mem::take(&mut is_first);
+        is_read.then(|| error(403, "InsufficientPrivilege", "Not for you."))
+    });
+    let (code, _, talk) = desk.bios(&["apply", "--yes"]);
+    assert_eq!((code, service.count(&format!("PATCH {SETTINGS}"))), (2, 0), "{talk}");
+    all_of(&talk, &["pending settings could not be read", "--with-pending"]);
+    let (code, text, talk) = desk.bios(&["apply", "--yes"]);
+    assert_eq!(code, 1, "{text}{talk}");
+}
+
+#[test]
 fn credentials_come_from_private_files_only() {
     let service = Service::start();
     let desk = desk(&service);

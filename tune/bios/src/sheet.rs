@@ -10,7 +10,7 @@ use super::{
 };
 use lowlat_catalogue::CATALOGUE;
 use lowlat_host::{HostSnapshot, Profile, Reading};
-use lowlat_settings::Setting;
+use lowlat_settings::{Makers, Setting};
 use serde::Serialize;
 
 #[derive(Debug, Clone, Serialize)]
@@ -88,6 +88,7 @@ impl BiosSheet {
                 .copied()
                 .flatten()
                 .filter_map(|row| Some((row, CATALOGUE.find(row.id)?)))
+                .filter(|(row, setting)| !is_of_others(row, setting))
                 .filter(|(_, setting)| !judge::is_of_another_maker(setting, processor))
                 .filter_map(|(row, setting)| {
                     let name = row.menu_name.unwrap_or(setting.name);
@@ -188,6 +189,12 @@ fn caution(host: &HostSnapshot) -> Option<String> {
     Some(format!("{here}, and {MENUS_OF}. Its setup may have other names and values, or lack a setting."))
 }
 
+/// True if only other makers' setups are known to have a setting, whatever the processor.
+fn is_of_others(row: &Row, setting: &Setting) -> bool {
+    let is_of_hpe = row.names.iter().any(|names| names.vendor == Some(Vendor::Hpe));
+    !is_of_hpe && setting.needs.makers == Makers::All
+}
+
 /// How a maker's setup program saves.
 fn saves_with(vendor: Option<Vendor>) -> &'static str {
     match vendor {
@@ -259,8 +266,7 @@ fn sheet_row(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::table::rows;
-    use lowlat_settings::Makers;
+    use crate::table::{rows, settings};
 
     #[test]
     fn every_setting_is_in_one_menu() {
@@ -287,7 +293,9 @@ mod tests {
         assert!(iommu.caution().unwrap().starts_with("Risk: security. "));
         let intel =
             rows().filter(|row| CATALOGUE.find(row.id).unwrap().needs.makers == Makers::Intel).count();
-        assert_eq!(sheet.rows().count() + sheet.left_open.len() + intel, rows().count());
+        let others = settings().filter(|(row, setting)| is_of_others(row, setting)).count();
+        assert_eq!(sheet.rows().count() + sheet.left_open.len() + intel + others, rows().count());
+        assert!(sheet.rows().all(|row| row.id != "firmware.cxl_memory"), "HPE has no name for it");
         assert!(intel >= 10, "rows of Intel's processors");
     }
 

@@ -112,7 +112,7 @@ pub fn run(arguments: &Apply) -> anyhow::Result<Exit> {
     arguments.defer(&facts, change.request.as_mut())?;
     let sent = match &change.request {
         Some(request) if arguments.yes => {
-            refuse_waiting(arguments, &change)?;
+            refuse_waiting(arguments, &facts, &change)?;
             write_before(&before, &export)?;
             output::talk(&format!("wrote {}: the current settings, for --restore", before.display()));
             let is_in_parts = restore.is_some();
@@ -187,9 +187,17 @@ fn before(given: Option<&Path>) -> anyhow::Result<PathBuf> {
         .context("every name lowlat-bios-before-N.json is taken\nhint: name a file with --before")
 }
 
-fn refuse_waiting(arguments: &Apply, change: &BiosChange) -> anyhow::Result<()> {
-    if change.waiting.is_empty() || arguments.with_pending {
+fn refuse_waiting(arguments: &Apply, facts: &BiosFacts, change: &BiosChange) -> anyhow::Result<()> {
+    // Some services take changes at the Bios resource and show nothing as pending.
+    let is_unknown = facts.pending.is_none() && facts.settings_uri != facts.uri;
+    if arguments.with_pending || (change.waiting.is_empty() && !is_unknown) {
         return Ok(());
+    }
+    if change.waiting.is_empty() {
+        bail!(
+            "cannot send the request: the pending settings could not be read\nhint: accept whatever is pending with \
+             --with-pending"
+        );
     }
     let names: Vec<&str> = change.waiting.iter().map(|row| row.attribute.as_str()).take(12).collect();
     bail!(
