@@ -206,12 +206,13 @@ mod tests {
     use std::any::TypeId;
 
     /// Arguments that name a file to read or to append to, a directory, or the start of new names.
-    const OTHERS: [&str; 34] = [
+    const OTHERS: [&str; 35] = [
         "a",
         "archives",
         "b",
         "ca",
         "clock_of",
+        "config",
         "credentials_file",
         "dir",
         "file",

@@ -189,7 +189,8 @@ fn a_publisher_that_dies_and_restarts_is_recorded_without_a_gap() {
         program: env::current_exe().unwrap(),
         arguments: ["journal_record::publisher", "--exact", "--nocapture"].map(str::to_owned).to_vec(),
         environment: vec![(PUBLISHER.to_owned(), socket.clone())],
-        restarts_per_minute_max: 1000,
+        restarts_max: 1000,
+        backs_off: false,
         ..Program::default()
     };
     let record = ["journal", "record", "--run", &socket, "--out", out, "--json"];

@@ -32,6 +32,7 @@ mod onload;
 mod packages;
 mod pipeline_kills;
 mod pipeline_run;
+mod pipeline_service;
 mod plan;
 mod prove;
 mod redfish;

@@ -51,3 +51,31 @@ fn a_package_goes_when_no_plan_is_in_force_whatever_the_program_says() {
         }
     }
 }
+
+/// systemd takes the unit that the packages install, and finds little that it leaves open.
+#[test]
+fn the_unit_of_a_pipeline_is_valid_and_hardened() {
+    let name = "lowlat-pipeline@.service";
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let read = |path: &str| fs::read_to_string(here.join(path)).unwrap();
+    let unit = read(&format!("../contrib/{name}"));
+    for file in ["Cargo.toml", "packaging/lowlat.spec"] {
+        assert!(read(file).contains(&format!("contrib/{name}")), "{file}");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("lowlat-pipeline@desk.service");
+    fs::write(&path, unit.replace("/usr/bin/lowlat", "/bin/true")).unwrap();
+    let analyze = |words: &[&str]| Command::new("systemd-analyze").args(words).arg(&path).output();
+    // `--offline` came with systemd 250.
+    let Ok(security) = analyze(&["security", "--offline=true", "--threshold=25"]) else {
+        eprintln!("skipped: the_unit_of_a_pipeline_is_valid_and_hardened: no systemd-analyze");
+        return;
+    };
+    if text(&security.stderr).contains("offline") {
+        eprintln!("skipped: the_unit_of_a_pipeline_is_valid_and_hardened: systemd-analyze is too old");
+        return;
+    }
+    assert!(security.status.success(), "exposure above 2.5: {}", text(&security.stdout));
+    let verified = analyze(&["verify", "--man=no"]).unwrap();
+    assert!(verified.status.success() && verified.stderr.is_empty(), "{}", text(&verified.stderr));
+}

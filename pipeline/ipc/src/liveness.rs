@@ -30,6 +30,12 @@ impl Owner {
         Ok(Self { pid, start_ticks })
     }
 
+    /// Returns the process with this id. If /proc does not show it, its start time is 0, which is unknown.
+    pub fn of(pid: u32) -> Self {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        Self { pid, start_ticks: parse(&stat).map_or(0, |(_, start_ticks)| start_ticks) }
+    }
+
     /// Returns the state of this very process, rather than of a later one with the same id.
     pub fn life(&self) -> Life {
         let stat = match fs::read_to_string(format!("/proc/{}/stat", self.pid)) {
@@ -40,7 +46,7 @@ impl Owner {
             Err(_) => return Life::Unknown,
         };
         match parse(&stat) {
-            Some((_, start_ticks)) if start_ticks != self.start_ticks => Life::Dead,
+            Some((_, start_ticks)) if ![0, start_ticks].contains(&self.start_ticks) => Life::Dead,
             Some(('Z' | 'X' | 'x', _)) => Life::Dead,
             Some(('T' | 't', _)) => Life::Stopped,
             Some(_) => Life::Alive,
@@ -76,7 +82,8 @@ mod tests {
     #[test]
     fn this_process_is_alive_and_one_with_another_start_time_is_dead() {
         let me = Owner::current().unwrap();
-        assert_eq!(me.life(), Life::Alive);
+        assert_eq!((me.life(), Owner::of(me.pid)), (Life::Alive, me));
+        assert_eq!(Owner { start_ticks: 0, ..me }.life(), Life::Alive, "its start is unknown");
         assert_eq!(Owner { start_ticks: me.start_ticks + 1, ..me }.life(), Life::Dead, "a reused id");
         assert_eq!(Owner { pid: u32::MAX, start_ticks: 0 }.life(), Life::Dead);
     }

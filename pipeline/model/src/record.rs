@@ -44,7 +44,8 @@ pub struct PipelineParameters {
     /// Quotes per second over all instruments.
     pub rate_per_s: f64,
     pub mode: Mode,
-    /// Time for which md publishes, in seconds.
+    /// Time for which md publishes, in seconds: [`PipelineParameters::ENDLESS_S`] until the run is stopped, and in its
+    /// record the time in which its quotes were due.
     pub duration_s: f64,
     /// CPUs by role, those of [`PINNED`](super::ProcessRole::PINNED); `platform` makes md and td one process. Roles
     /// that are not named go where the kernel puts them.
@@ -60,6 +61,16 @@ pub struct PipelineParameters {
     /// CPU time that each strategy computes per quote before its order, ns, beside what the built-in strategy takes.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub strategy_cost_ns: u64,
+}
+
+impl PipelineParameters {
+    /// Duration of a run that publishes until it is stopped: 31 years.
+    pub const ENDLESS_S: f64 = 1e9;
+
+    /// True if md publishes until the run is stopped.
+    pub fn is_endless(&self) -> bool {
+        self.duration_s >= Self::ENDLESS_S
+    }
 }
 
 /// Handling of quotes that a strategy is too slow for.
@@ -193,9 +204,21 @@ pub struct PipelineOptions {
     /// Memory that all nodes may share, bytes; none: most of what is available.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_bytes_max: Option<u64>,
+    /// Instruments of its market; `None`: one for each strategy, or those of the recording.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instruments: Option<u32>,
+    /// Group whose members may join, by its id; `None`: only the run's user and root.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<u32>,
 }
 
 impl PipelineOptions {
+    /// Instruments of the market of a run with these parameters.
+    pub fn instruments(&self, parameters: &PipelineParameters) -> u32 {
+        let replayed = self.replay.as_ref().map(|replay| replay.instruments);
+        replayed.or(self.instruments).unwrap_or(parameters.strategies)
+    }
+
     /// True in a run over a recording that goes as fast as its processes work.
     pub fn is_stepped(&self) -> bool {
         self.replay.as_ref().is_some_and(|replay| replay.speed.is_none())

@@ -1,5 +1,7 @@
 //! Paths that no other user can change or redirect.
 //!
+//! A run that its user shares with a group is the exception, and only for processes that name that group.
+//!
 //! Each level is opened relative to the one above it, without following links, and must belong to this user or
 //! to root. In directories that other users may write, the sticky bit must keep them from replacing entries, as
 //! in /tmp. A path that passes stays valid, so it can be used by name afterwards. Root, this user's processes,
@@ -84,18 +86,60 @@ pub fn file(directory: impl AsFd, path: &Path, flags: OFlags) -> Result<File, Re
     Ok(fd.into())
 }
 
-/// Checks that no other user can have created this socket here.
-pub fn check_socket(path: &Path) -> Result<(), Refusal> {
+/// Variable of the environment that names a group whose members this process trusts: it joins their runs too.
+pub const TRUSTED_GROUP: &str = "LOWLAT_GROUP";
+/// The system's groups (group(5)).
+const GROUPS: &str = "/etc/group";
+
+/// Id of a group, given by name or as a number.
+pub fn group_id(name: &str) -> Result<u32, Refusal> {
+    let groups = || std::fs::read_to_string(GROUPS).unwrap_or_default();
+    let of_line = |line: &str| {
+        let mut fields = line.split(':');
+        (fields.next() == Some(name)).then(|| fields.nth(1)?.parse().ok())?
+    };
+    let known = name.parse().ok().or_else(|| groups().lines().find_map(of_line));
+    known.ok_or_else(|| {
+        Refusal::new(format!(
+            "no group {name:?} in {GROUPS}\nhint: give the number of a group from elsewhere"
+        ))
+    })
+}
+
+/// Checks that no other user can have created this socket here. Returns the user who shares it with the group that this
+/// process trusts ([`TRUSTED_GROUP`]), if it is another user's.
+pub fn check_socket(path: &Path) -> Result<Option<u32>, Refusal> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     if path.as_os_str().as_bytes().contains(&0) {
         let source = io::Error::other("a path cannot contain a NUL character");
         return Err(failed(path, "use the socket", &source, SOCKET_HINT));
     }
-    let directory = walk(folder, false)?;
+    let member = sharing_user(folder)?;
+    let directory = walk_with(folder, false, member.map(|(user, _)| user))?;
+    if let Some((user, group)) = member {
+        // The same directory as was looked at before.
+        let stat = fstat(&directory).map_err(|errno| refused(folder, "inspect", errno))?;
+        if (stat.st_uid, stat.st_gid) != (user, group) {
+            expect_trusted_owner(folder, &stat, root_of_namespace())?;
+        }
+    }
     let stat = statat(directory, name_of(path), AtFlags::SYMLINK_NOFOLLOW)
         .map_err(|errno| failed(path, "use the socket", &errno.into(), SOCKET_HINT))?;
     expect(path, &stat, FileType::Socket, "a master's socket")?;
-    expect_trusted_owner(path, &stat, root_of_namespace())
+    let member = member.map(|(user, _)| user);
+    expect_one_of(path, &stat, &[0, geteuid().as_raw(), root_of_namespace(), member.unwrap_or(0)])?;
+    Ok(member)
+}
+
+/// The owner and the group of a folder of another user, if this process trusts that group.
+fn sharing_user(folder: &Path) -> Result<Option<(u32, u32)>, Refusal> {
+    let Some(name) = std::env::var(TRUSTED_GROUP).ok().filter(|name| !name.is_empty()) else {
+        return Ok(None);
+    };
+    let group = group_id(&name)?;
+    let stat = statat(CWD, folder, AtFlags::SYMLINK_NOFOLLOW).ok();
+    let is_other = |stat: &Stat| stat.st_gid == group && ![0, geteuid().as_raw()].contains(&stat.st_uid);
+    Ok(stat.filter(is_other).map(|stat| (stat.st_uid, group)))
 }
 
 /// Opens a file that any user may have created, for reading. Links are not followed, and only regular files are
@@ -110,6 +154,12 @@ pub fn foreign_file(path: &Path) -> Result<File, Refusal> {
 
 /// Opens each level of a path.
 fn walk(path: &Path, is_made: bool) -> Result<OwnedFd, Refusal> {
+    walk_with(path, is_made, None)
+}
+
+/// The same, where levels may also belong to this user.
+fn walk_with(path: &Path, is_made: bool, also: Option<u32>) -> Result<OwnedFd, Refusal> {
+    let check_level = |path: &Path, directory: &OwnedFd| check_level(path, directory, also);
     let path = std::path::absolute(path).map_err(|error| refused(path, "find", error))?;
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let mut at = PathBuf::from("/");
@@ -156,9 +206,11 @@ fn step(directory: impl AsFd, name: &OsStr, path: &Path, is_made: bool) -> Resul
 }
 
 /// Checks a level above the target.
-fn check_level(path: &Path, directory: &OwnedFd) -> Result<(), Refusal> {
+fn check_level(path: &Path, directory: &OwnedFd, also: Option<u32>) -> Result<(), Refusal> {
     let stat = fstat(directory).map_err(|errno| refused(path, "inspect", errno))?;
-    expect_trusted_owner(path, &stat, root_of_namespace())?;
+    if also != Some(stat.st_uid) {
+        expect_trusted_owner(path, &stat, root_of_namespace())?;
+    }
     if stat.st_mode & WRITABLE != 0 && stat.st_mode & STICKY == 0 {
         return Err(writable(path, &stat));
     }

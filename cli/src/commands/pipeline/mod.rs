@@ -8,12 +8,14 @@ pub mod huge_pages;
 mod live;
 mod matching;
 mod matrix;
+mod own;
 pub mod pins;
 mod role;
 mod room;
 mod run;
 mod runner;
 mod scenario;
+mod service;
 mod size;
 mod wire;
 
@@ -26,7 +28,7 @@ pub const COMMAND: Subcommand = Subcommand { name: "pipeline", declare: Action::
 /// Run the trading pipeline as processes and measure tick to order
 #[derive(Debug, clap::Subcommand)]
 #[command(subcommand_required = true, arg_required_else_help = true, after_help = examples(&[
-    ("lowlat pipeline run --strategies 80 --rate 800 --pins md=0,td=1", "Run once; report latency by stage, CPU use and wakes."),
+    ("lowlat pipeline run --strategies 80 --rate 800 --duration 10s --pins md=0,td=1", "Run once; report latency by stage, CPU use and wakes."),
     ("lowlat pipeline matrix --budget 10m --report matrix.html", "Measure the Kungfu report's tables on this host."),
     ("lowlat pipeline size --rate 10 --goal 500us", "Find how many strategies this host carries."),
 ]))]

@@ -122,7 +122,7 @@ pub struct RequestedRoles {
     pub cached: bool,
     /// `--record`.
     pub recorder: bool,
-    /// `--host-core`: all strategies run in one process.
+    /// `--host-core`, without strategies of the user: all strategies run in one process.
     pub host: bool,
 }
 

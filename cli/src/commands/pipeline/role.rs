@@ -98,7 +98,7 @@ impl Started<'_> {
 
     /// Number of instruments of its market.
     fn instruments(&self) -> u32 {
-        self.options.replay.as_ref().map_or(self.parameters.strategies, |replay| replay.instruments)
+        self.options.instruments(self.parameters)
     }
 }
 
@@ -130,7 +130,7 @@ fn live(started: &Started<'_>, address: FeedAddress) -> anyhow::Result<()> {
     let live = LiveOptions {
         receiver,
         symbols: None,
-        instruments: parameters.strategies,
+        instruments: started.instruments(),
         duration_ns: u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX),
     };
     let live = live
@@ -145,7 +145,8 @@ fn live(started: &Started<'_>, address: FeedAddress) -> anyhow::Result<()> {
 fn join_md(started: &Started<'_>) -> anyhow::Result<(Node, MdOptions)> {
     let source = source(started)?;
     let start_ns = started.options.replay.as_ref().map(|replay| replay.first_ns);
-    Ok((join_md_node(started)?, MdOptions { source, wait: started.wait, start_ns }))
+    let is_endless = started.parameters.is_endless();
+    Ok((join_md_node(started)?, MdOptions { source, wait: started.wait, is_endless, start_ns }))
 }
 
 fn join_md_node(started: &Started<'_>) -> anyhow::Result<Node> {
@@ -173,9 +174,11 @@ fn source(started: &Started<'_>) -> anyhow::Result<Source> {
     }
     let scenario = match &options.scenario {
         Some(path) => Scenario::read(Path::new(path))?,
-        None => Scenario::at_rate(parameters.strategies, parameters.rate_per_s, parameters.duration_s)
+        None if parameters.is_endless() => Scenario::endless(started.instruments(), parameters.rate_per_s)
+            .context("cannot make a schedule from instruments and rate\nhint: use numbers above 0")?,
+        None => Scenario::at_rate(started.instruments(), parameters.rate_per_s, parameters.duration_s)
             .context(
-                "cannot make a schedule from strategies, rate and duration\nhint: use numbers above 0",
+                "cannot make a schedule from instruments, rate and duration\nhint: use numbers above 0",
             )?,
     };
     Ok(Source::Simulated { scenario, seed: SEED })

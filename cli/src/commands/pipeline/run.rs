@@ -4,9 +4,11 @@ use super::{
     live::Live,
     matching::MatchingArguments,
     now,
+    own::{self, CONFIG_HELP},
     pins::{PinSource, RequestedRoles},
     room,
     scenario::{SCENARIO_HELP, ScenarioArguments, rate_and_duration},
+    service::ServiceManager,
     wire::WireArguments,
 };
 use crate::{
@@ -18,6 +20,7 @@ use crate::{
 use anyhow::{Context, bail, ensure};
 use clap::Args;
 use lowlat_journal::record::Recorder;
+use lowlat_node::private::group_id;
 use lowlat_pipeline::{
     Mode, Pins, PipelineDocument, PipelineOptions, PipelineParameters, PipelineRecord, ProcessRole,
     QuoteOverrun, RecordedTicks, ReplayedRecording, WireRecord,
@@ -44,9 +47,10 @@ const TICKS_S_MIN: f64 = 0.001;
 /// Run market data, strategies and order gateway as processes, and measure tick to order
 #[derive(Debug, Args)]
 #[command(mut_arg("scenario", |scenario| scenario.conflicts_with_all(["strategies", "rate", "duration", "ticks", "feed", "from_recording"])))]
-#[command(after_help = help(&format!("{TICKS_HELP}\n\n{RECORDING_HELP}\n\n{SCENARIO_HELP}\n\nExit codes: 0 clean, 1 findings (what does not balance, a schedule not kept, messages missing in the sequence of a feed or capture) or a recording in part, 2 error, 130 interrupted."), &[
-    ("lowlat pipeline run", "Run 80 sleeping strategies at 800 quotes per second for 10 s."),
-    ("lowlat pipeline run --pins md=0,td=1 --mode mixed --json", "Let md spin on a dedicated CPU."),
+#[command(after_help = help(&format!("{TICKS_HELP}\n\n{RECORDING_HELP}\n\n{SCENARIO_HELP}\n\n{CONFIG_HELP}\n\nExit codes: 0 clean, 1 findings (what does not balance, a schedule not kept, messages missing in the sequence of a feed or capture), a recording in part or a strategy that was given up, 2 error, 130 interrupted (not without --duration: then a run ends when it is stopped)."), &[
+    ("lowlat pipeline run --duration 10s", "Run 80 sleeping strategies at 800 quotes per second for 10 s."),
+    ("lowlat pipeline run --name desk", "Run until Ctrl-C or `lowlat pipeline stop --run desk`."),
+    ("lowlat pipeline run --duration 10s --pins md=0,td=1 --mode mixed --json", "Let md spin on a dedicated CPU."),
     ("lowlat pipeline run --host-core 3 --rate 8000", "Run all strategies in one process."),
     ("lowlat pipeline run --mode fast --pins platform=0 --host-core 1", "Run two spinning processes: the platform, and all strategies."),
     ("lowlat pipeline run --pins placement.json", "Use the CPUs that `lowlat pipeline size` proposed."),
@@ -58,7 +62,7 @@ const TICKS_S_MIN: f64 = 0.001;
 ]))]
 pub struct PipelineRunArgs {
     /// Number of strategies, each with its own instrument: up to 1000, or 10000 with --host-core
-    /// [default: 80, or the instruments of --from-recording, 0 with --await]
+    /// [default: 80, or the instruments of --from-recording; 0 with --await or --config]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=i64::from(HOSTED_MAX)), allow_negative_numbers = true)]
     strategies: Option<u32>,
     /// Quotes per second over all instruments
@@ -75,6 +79,12 @@ pub struct PipelineRunArgs {
     /// fast as the nodes of the run work, with the same orders in each run (--from-recording)
     #[arg(long, value_name = "TIMES", default_value = "x1", value_parser = run_speed, requires = "recorded")]
     speed: RunSpeed,
+    /// Start and supervise the strategies of this TOML file; see below
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Number of instruments [default: one for each strategy, or 80 without strategies]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(HOSTED_MAX)), conflicts_with_all = ["ticks", "from_recording", "scenario"])]
+    instruments: Option<u32>,
     /// Wait for the node with this name, such as your strategy, before the first quote; may be
     /// repeated
     #[arg(long = "await", value_name = "NAME", requires = "from_recording")]
@@ -86,9 +96,9 @@ pub struct PipelineRunArgs {
     /// How the processes wait
     #[arg(long, default_value = "parked", value_parser = word(Mode::WORDS))]
     mode: Mode,
-    /// How long to publish quotes: 10s, 5m
-    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration, allow_hyphen_values = true)]
-    duration: Duration,
+    /// How long to publish quotes: 10s, 5m [default: until the run is stopped]
+    #[arg(long, value_name = "TIME", value_parser = duration, allow_hyphen_values = true)]
+    duration: Option<Duration>,
     /// CPU time that each strategy computes per quote: 20us
     #[arg(long, value_name = "TIME", default_value = "0us", value_parser = time_ns)]
     strategy_cost: u64,
@@ -106,8 +116,9 @@ pub struct PipelineRunArgs {
     /// Also run cached, which keeps the latest state in this file
     #[arg(long, value_name = "FILE")]
     cached: Option<PathBuf>,
-    /// Record every stream into this new directory, for lowlat journal
-    #[arg(long, value_name = "DIR")]
+    /// Record every stream into this new directory, for lowlat journal; {time} becomes the present
+    /// time
+    #[arg(long, value_name = "DIR", value_parser = timed)]
     record: Option<PathBuf>,
     /// Wake strategies from a thread that spins on this CPU
     #[arg(long, value_name = "CPU")]
@@ -115,6 +126,9 @@ pub struct PipelineRunArgs {
     /// Name the run, so that other programs find its master [default: a generated name]
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
+    /// Let members of this group join, by name or number [default: only this user and root]
+    #[arg(long, value_name = "GROUP")]
+    unix_group: Option<String>,
     /// Memory limit of all nodes together: 512M, 16G [default: 3/4 of the available memory]
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     memory_max: Option<u64>,
@@ -133,6 +147,12 @@ pub struct PipelineRunArgs {
     matching: MatchingArguments,
     #[command(flatten, next_help_heading = "Recording")]
     files: DataFileArgs,
+}
+
+/// A path with the time in UTC in place of `{time}`: "desk-{time}" becomes "desk-20261130T141546Z".
+#[expect(clippy::unnecessary_wraps, reason = "clap calls it as a parser")]
+fn timed(text: &str) -> Result<PathBuf, std::convert::Infallible> {
+    Ok(text.replace("{time}", &now().replace([':', '-'], "")).into())
 }
 
 /// Parses a rate in quotes per second.
@@ -184,8 +204,13 @@ pub fn run(arguments: &PipelineRunArgs) -> anyhow::Result<Exit> {
     let (parameters, load) = parameters(arguments)?;
     let stop = signals::stop_flag()?;
     let outputs = arguments.outputs.prepare_with(arguments.hlog.as_deref())?;
-    let options = PipelineOptions { replay: load.replay.clone(), ..options(arguments) };
+    let RunLoad { replay, instruments, .. } = &load;
+    let group = arguments.unix_group.as_deref().map(group_id).transpose().context("--unix-group")?;
+    let options =
+        PipelineOptions { replay: replay.clone(), instruments: *instruments, group, ..options(arguments) };
     let (mut runner, facts) = super::runner::with_options(&options, &stop)?;
+    runner.manager = ServiceManager::find();
+    runner.own = arguments.config.as_deref().map(own::read).transpose()?.unwrap_or_default();
     check_wake_core(&options, &facts)?;
     check_beside(&options, &arguments.files)?;
     let asked = RequestedRun { parameters: &parameters, options: &options, is_forced: arguments.force };
@@ -208,11 +233,11 @@ pub fn run(arguments: &PipelineRunArgs) -> anyhow::Result<Exit> {
 }
 
 fn parameters(arguments: &PipelineRunArgs) -> anyhow::Result<(PipelineParameters, RunLoad)> {
-    ensure!(!arguments.duration.is_zero(), "--duration is 0\nhint: give at least 1s");
+    ensure!(arguments.duration != Some(Duration::ZERO), "--duration is 0\nhint: give at least 1s");
     let asked = RequestedRoles {
         cached: arguments.cached.is_some(),
         recorder: arguments.record.is_some(),
-        host: arguments.host_core.is_some(),
+        host: arguments.host_core.is_some() && arguments.config.is_none(),
     };
     let pins = arguments.pins.as_ref().map(|pins| pins.pins(asked)).transpose()?.unwrap_or_default();
     check_wire(arguments, &pins)?;
@@ -285,6 +310,8 @@ struct RunLoad {
     findings: Vec<String>,
     doubts: Vec<String>,
     replay: Option<ReplayedRecording>,
+    /// Instruments, if not one for each strategy.
+    instruments: Option<u32>,
 }
 
 /// Returns the load of the scenario or the recorded ticks, or of the arguments without either.
@@ -299,8 +326,17 @@ fn load(arguments: &PipelineRunArgs) -> anyhow::Result<RunLoad> {
         return replay(arguments, folder, most);
     }
     let Some(path) = &arguments.ticks else {
-        let strategies = arguments.strategies.unwrap_or(STRATEGIES);
-        ensure!(strategies > 0, "--strategies is 0\nhint: give at least 1");
+        let is_own = arguments.config.is_some();
+        let strategies = arguments.strategies.unwrap_or(if is_own { 0 } else { STRATEGIES });
+        ensure!(
+            strategies > 0 || is_own,
+            "--strategies is 0\nhint: give at least 1, or your own with --config"
+        );
+        let instruments = instruments(arguments, strategies);
+        ensure!(
+            strategies <= instruments,
+            "{strategies} strategies need an instrument each, and --instruments is {instruments}\nhint: give a lower --strategies"
+        );
         ensure!(
             strategies <= most,
             "cannot run {strategies} strategies in a process each: the maximum is {most}\nhint: run them in one process, with --host-core CPU"
@@ -308,7 +344,8 @@ fn load(arguments: &PipelineRunArgs) -> anyhow::Result<RunLoad> {
         return Ok(RunLoad {
             strategies,
             rate_per_s: arguments.rate,
-            duration_s: arguments.duration.as_secs_f64(),
+            duration_s: arguments.duration.map_or(PipelineParameters::ENDLESS_S, |time| time.as_secs_f64()),
+            instruments: Some(instruments).filter(|count| *count != strategies),
             ..RunLoad::default()
         });
     };
@@ -324,7 +361,15 @@ fn load(arguments: &PipelineRunArgs) -> anyhow::Result<RunLoad> {
     let duration_s = ticks.duration_s(arguments.speed.0.unwrap_or_default()).max(TICKS_S_MIN);
     let (findings, doubts) = (ticks.findings().to_vec(), ticks.doubts().to_vec());
     let rate_per_s = ticks.count() as f64 / duration_s;
-    Ok(RunLoad { strategies, rate_per_s, duration_s, findings, doubts, replay: None })
+    Ok(RunLoad { strategies, rate_per_s, duration_s, findings, doubts, ..RunLoad::default() })
+}
+
+/// Instruments of a market that no file describes.
+fn instruments(arguments: &PipelineRunArgs, strategies: u32) -> u32 {
+    let named =
+        u32::try_from(arguments.wire.symbols.len()).ok().filter(|count| *count > 0 && strategies == 0);
+    let without = if strategies == 0 { STRATEGIES } else { strategies };
+    arguments.instruments.or(named).unwrap_or(without)
 }
 
 /// The load of a recording, in its own time.
@@ -332,7 +377,7 @@ fn replay(arguments: &PipelineRunArgs, folder: &Path, most: u32) -> anyhow::Resu
     let ticks = Ticks::from_recording(folder, true)?;
     ticks.doubts().iter().for_each(|doubt| output::talk(doubt));
     let instruments = u32::try_from(ticks.names().len())?;
-    let all = if arguments.awaited.is_empty() { instruments } else { 0 };
+    let all = if arguments.awaited.is_empty() && arguments.config.is_none() { instruments } else { 0 };
     let strategies = arguments.strategies.unwrap_or(all);
     ensure!(
         strategies <= most.min(instruments),
@@ -351,9 +396,9 @@ fn replay(arguments: &PipelineRunArgs, folder: &Path, most: u32) -> anyhow::Resu
         strategies,
         rate_per_s: ticks.count() as f64 / duration_s,
         duration_s,
-        findings: Vec::new(),
         doubts: ticks.doubts().to_vec(),
         replay: Some(replay),
+        ..RunLoad::default()
     })
 }
 
@@ -457,7 +502,7 @@ fn measure(
         lowlat_version: env!("CARGO_PKG_VERSION").into(),
         started_at,
         // Relaxed: a lone flag.
-        is_interrupted: stop.load(Ordering::Relaxed),
+        is_interrupted: stop.load(Ordering::Relaxed) && !parameters.is_endless(),
         labels: lowlat_host::Labels::default(),
         options: options.clone(),
         record,
@@ -515,7 +560,8 @@ mod tests {
         ];
         let of = parameters(&arguments(&words).unwrap()).unwrap().0;
         assert_eq!((of.strategies, of.rate_per_s, of.host_core), (8, 0.5, Some(3)));
-        assert_eq!((of.pins[&ProcessRole::Md].as_slice(), of.duration_s), ([0].as_slice(), 10.0));
+        assert_eq!(of.pins[&ProcessRole::Md].as_slice(), [0]);
+        assert!(of.is_endless(), "without --duration");
         for words in [["--rate", "0"], ["--rate", "many"], ["--pins", "0"], ["--mode", "quick"]] {
             assert!(arguments(&words).is_err(), "{words:?}");
         }
@@ -524,6 +570,8 @@ mod tests {
         assert!(arguments(&["--channel", "1A"]).is_err(), "without --ticks");
         let asked = |words: &[&str]| parameters(&arguments(words).unwrap()).map(|(parameters, _)| parameters);
         assert!(asked(&["--pins", "recorder=1"]).unwrap_err().to_string().contains("--record DIR"));
+        let timed = options(&arguments(&["--record", "/x/desk-{time}"]).unwrap()).recording.unwrap();
+        assert!(timed.starts_with("/x/desk-20") && timed.ends_with('Z') && !timed.contains(':'), "{timed}");
         let recorded = ["--record", "/x/monday", "--pins", "recorder=1"];
         assert_eq!(asked(&recorded).unwrap().pins[&ProcessRole::Recorder], [1]);
         assert_eq!(options(&arguments(&recorded).unwrap()).recording.as_deref(), Some("/x/monday"));

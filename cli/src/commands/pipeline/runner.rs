@@ -1,6 +1,6 @@
 //! Runs of real processes.
 
-use super::{beside, room};
+use super::{beside, room, service::ServiceManager};
 use anyhow::Context;
 use lowlat_host_run::{Root, control_group::Throttled};
 use lowlat_node::{Refusal, address::RunFolder};
@@ -8,17 +8,27 @@ use lowlat_pipeline::{
     PipelineOptions, PipelineParameters, PipelineRecord, PipelineRequest,
     check::{RoomFacts, came_beside},
 };
-use lowlat_trade::run::{self, Progress, Runner};
+use lowlat_trade::{
+    master::Program,
+    run::{self, Progress, Runner},
+};
 use std::{
     collections::BTreeSet,
     path::PathBuf,
     sync::{Arc, atomic::AtomicBool},
 };
 
+/// Other pipelines that a record lists.
+const BESIDE_MAX: usize = 100;
+
 /// Runs of real processes: the `lowlat` binary, once per process.
 pub struct ProcessRunner {
     program: PathBuf,
     options: PipelineOptions,
+    /// Strategies of the user.
+    pub own: Vec<Program>,
+    /// What started this process as a service.
+    pub manager: Option<ServiceManager>,
     stop: Arc<AtomicBool>,
     /// Other pipelines that already ran before this one; the room facts report those.
     beside: BTreeSet<String>,
@@ -34,7 +44,8 @@ pub fn with_options(
         .context("cannot find lowlat's own executable\nhint: check that /proc is mounted")?;
     let facts = room::read(&Root::live(), folder.as_ref());
     let beside = facts.other_runs.known().into_iter().flatten().cloned().collect();
-    Ok((ProcessRunner { program, options: options.clone(), stop: Arc::clone(stop), beside }, facts))
+    let (own, stop) = (Vec::new(), Arc::clone(stop));
+    Ok((ProcessRunner { program, options: options.clone(), own, manager: None, stop, beside }, facts))
 }
 
 impl Runner for ProcessRunner {
@@ -46,12 +57,14 @@ impl Runner for ProcessRunner {
         let mut came = BTreeSet::new();
         let mut tell = |now: &Progress| {
             // About once a second, in the master, which is not on the path of any record.
-            came.extend(beside::other_runs(&Root::live()).into_known().into_iter().flatten());
+            let room = BESIDE_MAX.saturating_sub(came.len());
+            came.extend(beside::other_runs(&Root::live()).into_known().into_iter().flatten().take(room));
+            self.manager.iter_mut().for_each(|manager| manager.notify(now));
             progress(now);
         };
         let throttled = Throttled::read(&Root::live());
         let request = PipelineRequest { parameters: parameters.clone(), options: self.options.clone() };
-        let programs = run::plan::programs(&request, &self.program);
+        let programs = run::plan::programs(&request, &self.program, &self.own);
         let mut record = run::run(parameters, programs, &self.options, &mut tell, &self.stop)?;
         record.runs_beside = came.difference(&self.beside).cloned().collect();
         record.warnings.extend(came_beside(&record));

@@ -3,7 +3,7 @@
 use super::{Backing, Region};
 use crate::atomics::{AtomicU64, Ordering};
 use rustix::{
-    fs::{self, FallocateFlags, MemfdFlags, SealFlags},
+    fs::{self, FallocateFlags, MemfdFlags, Mode, SealFlags},
     io::{self, Errno},
     mm::{self, Advice, MapFlags, MlockFlags, ProtFlags},
 };
@@ -139,6 +139,8 @@ impl Memfd {
         let refused = |doing| move |source| RegionError::Refused { doing, bytes, source };
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING | pages;
         let fd = fs::memfd_create(name, flags).map_err(refused("make"))?;
+        // Otherwise any user with a read-only descriptor could open it again for writing.
+        fs::fchmod(&fd, Mode::RUSR | Mode::WUSR).map_err(refused("protect"))?;
         fs::ftruncate(&fd, bytes).map_err(refused("set the size of"))?;
         // An access beyond the end of the file would end the process with SIGBUS.
         fs::fcntl_add_seals(&fd, SealFlags::SHRINK | SealFlags::GROW).map_err(refused("seal the size of"))?;

@@ -16,15 +16,17 @@
 //!   Leave                       ->
 //! ```
 
+mod peer;
 mod wire;
 
+pub use peer::Peer;
 pub use wire::{Lent, ReceiveOutcome, Socket, parse};
 
 use crate::{Keys, Overrun, Strategies, Wait, Writes};
 use serde::{Deserialize, Serialize};
 
 /// Version of the messages described here.
-pub const VERSION: u32 = 10;
+pub const VERSION: u32 = 11;
 /// Maximum number of strategies in a [`ToNode::Strategies`].
 pub const TURNS_MAX: usize = KEYS_MAX / 2;
 /// The inbox bit that announces messages on the socket.
@@ -59,15 +61,17 @@ pub enum Request {
     Halt { strategy: Option<u32>, is_halted: bool },
 }
 
-/// A node of a run, as its master sees it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// A node of a run, as its master sees it, or a program of the run that has not joined.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct NodeRow {
     pub name: String,
     pub role: String,
+    /// Its process; 0: none has been started.
     pub pid: u32,
-    /// Number of processes under its name, including this one.
+    /// Number of processes that have joined under its name, including this one.
     pub epoch: u64,
-    /// Its state: joining, running, silent, dead or left.
+    /// Its state: joining, running, silent, dead or left, and of a program of the run also starting, restarting or given
+    /// up.
     pub standing: String,
     /// True if its process exists.
     pub is_there: bool,
@@ -99,10 +103,6 @@ pub enum ToMaster {
     Hello {
         /// Its [`VERSION`] of these messages.
         version: u32,
-        /// Its process id; compared with the kernel's information about the socket.
-        pid: u32,
-        /// Its start time in clock ticks since boot.
-        start_ticks: u64,
         /// Its name, which keeps its number across restarts.
         name: String,
         role: String,

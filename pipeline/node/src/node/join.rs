@@ -12,7 +12,8 @@ use crate::{
     address::{NAME_BYTES_MAX, is_name},
     clock::{RunClock, monotonic_ns, now_ns},
     control::{
-        self, KEYS_MAX, NodeRow, ReceiveOutcome, Request, Socket, ToMaster, ToNode, WithoutMaster, parse,
+        self, KEYS_MAX, NodeRow, Peer, ReceiveOutcome, Request, Socket, ToMaster, ToNode, WithoutMaster,
+        parse,
     },
     private,
 };
@@ -23,11 +24,11 @@ use lowlat_ipc::{
     passing::Received,
     region::Access,
     router::Router,
-    stream::{Owner, Segment, Stamp, Writer},
+    stream::{Segment, Stamp, Writer},
 };
 use rustix::{
     io::Errno,
-    net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt},
+    net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType},
     process::{Resource, geteuid, getrlimit, setrlimit},
 };
 use std::{
@@ -88,8 +89,6 @@ pub enum JoinError {
 pub(super) fn join_within(path: &Path, join: &Join, within: Duration) -> Result<Node, JoinError> {
     check(join)?;
     raise_open_files();
-    let owner = Owner::current()
-        .map_err(|error| Refusal::new(format!("cannot identify this process: {error}\nhint: mount /proc")))?;
     let mark = ForkMark::new().map_err(|error| {
         Refusal::new(format!(
             "cannot mark this process as the node's owner: {error}\nhint: use Linux 4.14 or later"
@@ -99,8 +98,6 @@ pub(super) fn join_within(path: &Path, join: &Join, within: Duration) -> Result<
     let mut socket = connect(path)?;
     let hello = ToMaster::Hello {
         version: control::VERSION,
-        pid: owner.pid,
-        start_ticks: owner.start_ticks,
         name: join.name.clone(),
         role: join.role.clone(),
         writes: join.writes.clone(),
@@ -195,11 +192,11 @@ pub fn raise_open_files() {
 
 fn connect(path: &Path) -> Result<Socket, JoinError> {
     let unreachable = |source| JoinError::Unreachable { path: path.display().to_string(), source };
-    match private::check_socket(path) {
+    let member = match private::check_socket(path) {
         // Reported below, as the error of a missing master.
-        Err(error) if error.is_absent() => {}
+        Err(error) if error.is_absent() => None,
         checked => checked?,
-    }
+    };
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let fd =
         net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).map_err(unreachable)?;
@@ -208,7 +205,7 @@ fn connect(path: &Path) -> Result<Socket, JoinError> {
     loop {
         match net::connect(&fd, &address) {
             Ok(()) => {
-                check_master(path, &fd).map_err(unreachable)??;
+                check_master(path, &fd, member)?;
                 return Ok(Socket::new(fd));
             }
             // Many nodes join at once, and the master has not accepted all.
@@ -222,15 +219,18 @@ fn connect(path: &Path) -> Result<Socket, JoinError> {
 
 /// Checks which user's master listens, according to the kernel: its memory is mapped, and orders go through it.
 /// Neither the folder nor the master's own word is sufficient.
-fn check_master(path: &Path, fd: &OwnedFd) -> Result<Result<(), Refusal>, Errno> {
-    let (master, own) = (sockopt::socket_peercred(fd)?.uid, geteuid());
-    if master.is_root() || master == own {
-        return Ok(Ok(()));
+///
+/// `member` is the user who shares the run with a group that this process trusts.
+fn check_master(path: &Path, fd: &OwnedFd, member: Option<u32>) -> Result<(), Refusal> {
+    let own = geteuid().as_raw();
+    let master = Peer::of(fd).map_err(|error| private::refused(path, "check", error))?.user;
+    if [0, own].contains(&master) || member == Some(master) {
+        return Ok(());
     }
-    Ok(Err(Refusal::new(format!(
+    Err(Refusal::new(format!(
         "cannot join the master at {}: it runs as user {master}, expected user {own} or root\nhint: run this program as user {master} if you trust that user's run",
         path.display()
-    ))))
+    )))
 }
 
 /// The master, the node and the deadline of a join.

@@ -4,18 +4,18 @@ use super::{
     Happened, Master, Standing, claims, links::ReconnectRequest, member::Member, ready::EventTag,
     socket_error,
 };
-use lowlat_ipc::{liveness::Life, stream::Owner};
+use lowlat_ipc::stream::Owner;
 use lowlat_node::control::NodeRow;
 use lowlat_node::{
     Join, Keys, Reads, Refusal,
     address::is_name,
     clock::now_ns,
-    control::{self, ReceiveOutcome, Request, Socket, ToMaster, ToNode, parse},
+    control::{self, Peer, ReceiveOutcome, Request, Socket, ToMaster, ToNode, parse},
 };
 use rustix::{
     io::Errno,
-    net::{SocketFlags, UCred, accept_with, sockopt::socket_peercred},
-    process::{Uid, geteuid},
+    net::{SocketFlags, accept_with},
+    process::geteuid,
 };
 use serde::Deserialize;
 use std::os::fd::{AsFd, OwnedFd};
@@ -44,7 +44,7 @@ const NAME_CHARACTERS_MAX: usize = 32;
 #[derive(Debug)]
 pub(super) enum ConnectionPhase {
     /// It has not joined yet.
-    Greeting { since_ns: u64, hello: Option<(Owner, Join)> },
+    Greeting { since_ns: u64, hello: Option<Join> },
     /// It belongs to this member.
     Member(u32),
     /// It was refused, and gets the reason before it closes.
@@ -57,19 +57,20 @@ pub(super) struct Connection {
     pub(super) phase: ConnectionPhase,
     /// The master waits for room in its socket.
     pub(super) is_waited_for: bool,
-    peer: UCred,
+    peer: Peer,
     /// Name of the node, or of its process before the node has given its name.
     name: String,
 }
 
 impl Connection {
-    pub(super) fn new(socket: Socket, phase: ConnectionPhase, peer: UCred) -> Self {
-        Self { socket, phase, is_waited_for: false, peer, name: process_name(&peer) }
+    pub(super) fn new(socket: Socket, phase: ConnectionPhase, peer: Peer) -> Self {
+        let name = process_name(&peer);
+        Self { socket, phase, is_waited_for: false, peer, name }
     }
 
     /// The process at the other end.
     pub(super) fn pid(&self) -> u32 {
-        pid_of(&self.peer)
+        self.peer.pid.unwrap_or(0)
     }
 
     /// True if it has not joined yet, and may.
@@ -107,10 +108,10 @@ impl Master {
                 }
                 Err(source) => return Err(socket_error("accept a node", &self.options.folder)(source)),
             };
-            let Ok(peer) = socket_peercred(&fd) else { continue };
+            let Ok(peer) = Peer::of(&fd) else { continue };
             // Another user is refused at once, so that it occupies no place.
-            if !is_trusted(peer.uid) {
-                self.turn_away(fd, &peer);
+            if let Err(reason) = self.check_peer(&peer) {
+                self.turn_away(fd, &peer, reason);
                 continue;
             }
             let since_ns = now_ns();
@@ -161,12 +162,24 @@ impl Master {
         }
     }
 
-    /// Refuses another user's process, and keeps no state of it.
-    fn turn_away(&mut self, fd: OwnedFd, peer: &UCred) {
-        let (found, own) = (peer.uid.as_raw(), geteuid().as_raw());
-        let reason = format!(
-            "it runs as user {found}, expected the master's user {own} or root\nhint: start it as user {own}"
-        );
+    /// Checks that a process may connect. The error is a sentence for it.
+    fn check_peer(&self, peer: &Peer) -> Result<(), String> {
+        let (found, own) = (peer.user, geteuid().as_raw());
+        let is_member = self.options.group.is_some_and(|group| peer.groups.contains(&group));
+        if !is_trusted(found) && !is_member {
+            let or =
+                self.options.group.map_or_else(String::new, |group| format!(" or a member of group {group}"));
+            return Err(format!(
+                "it runs as user {found}, expected the master's user {own} or root{or}\nhint: start it as user {own}"
+            ));
+        }
+        peer.pid.map(|_| ()).ok_or_else(|| {
+            "its process is invisible to the master, which is in another container (PID namespace)\nhint: start the master on the host, and only nodes in containers".to_owned()
+        })
+    }
+
+    /// Refuses a process, and keeps no state of it.
+    fn turn_away(&mut self, fd: OwnedFd, peer: &Peer, reason: String) {
         Socket::new(fd).send(&ToNode::Refused { reason: reason.clone() }, Vec::new()).ok();
         self.happened.push(Happened::Refused { name: process_name(peer), reason });
     }
@@ -221,14 +234,14 @@ impl Master {
     fn greeted(&mut self, id: u64, bytes: &[u8]) -> Result<(), String> {
         let connection = self.connections.get_mut(&id).ok_or("gone")?;
         let ConnectionPhase::Greeting { hello, .. } = &mut connection.phase else { return Ok(()) };
-        let Some((_, join)) = hello else {
+        let Some(join) = hello else {
             let head: FirstMessage = parse(bytes).map_err(|error| error.to_string())?;
             connection.name = shown(&head.name).unwrap_or_else(|| connection.name.clone());
             if head.message == "ask" {
                 return self.asked(id, bytes);
             }
             check_version(&head)?;
-            let ToMaster::Hello { pid, start_ticks, name, role, writes, wait, .. } =
+            let ToMaster::Hello { name, role, writes, wait, .. } =
                 parse(bytes).map_err(|error| error.to_string())?
             else {
                 return Err(
@@ -236,9 +249,7 @@ impl Master {
                         .to_owned(),
                 );
             };
-            let owner = Owner { pid, start_ticks };
-            check_owner(owner, &connection.peer)?;
-            *hello = Some((owner, Join { name, role, writes, wait, ..Join::default() }));
+            *hello = Some(Join { name, role, writes, wait, ..Join::default() });
             return Ok(());
         };
         match parse(bytes).map_err(|error| error.to_string())? {
@@ -260,7 +271,10 @@ impl Master {
                 Ok(())
             }
             ToMaster::Ready => match hello.take() {
-                Some((owner, join)) => self.admit(id, owner, &join),
+                Some(join) => {
+                    let owner = Owner::of(connection.pid());
+                    self.admit(id, owner, &join)
+                }
                 None => Ok(()),
             },
             other => Err(format!(
@@ -276,6 +290,11 @@ impl Master {
         };
         if version != control::VERSION {
             return Err(other_version("the command", Some(version.into())));
+        }
+        let user = self.connections.get(&id).map_or(0, |connection| connection.peer.user);
+        if request != Request::List && !is_trusted(user) {
+            let own = geteuid().as_raw();
+            return Err(format!("only its user may do that\nhint: run the command as user {own}"));
         }
         let mut answer = Vec::new();
         match request {
@@ -301,12 +320,13 @@ impl Master {
     fn rows(&self, now_ns: u64) -> Vec<NodeRow> {
         let row = |member: &Member| {
             let figures = member.figures();
+            let absent = self.absent_programs().find(|(program, ..)| program.name == member.name);
             NodeRow {
                 name: member.name.clone(),
                 role: member.role.clone(),
                 pid: member.owner.pid,
                 epoch: member.epoch,
-                standing: member.standing.word().to_owned(),
+                standing: absent.map_or(member.standing.word(), |(.., state)| state).to_owned(),
                 is_there: member.is_there(),
                 joined_ns: now_ns.saturating_sub(member.admitted_ns),
                 published: member.published().map(|count| count.saturating_sub(member.inherited.published)),
@@ -316,7 +336,16 @@ impl Master {
                 silent_ns: member.silence_ns(now_ns),
             }
         };
-        self.members.iter().map(row).collect()
+        let unknown = self.absent_programs().filter(|(program, ..)| self.named(&program.name).is_none());
+        let unknown = unknown.map(|(program, pid, state)| NodeRow {
+            name: program.name.clone(),
+            role: program.role.clone(),
+            pid,
+            standing: state.to_owned(),
+            is_there: pid > 0,
+            ..NodeRow::default()
+        });
+        self.members.iter().map(row).chain(unknown).collect()
     }
 
     /// Refuses a connection, and closes it once the reason is sent.
@@ -380,16 +409,12 @@ fn is_pattern(streams: &str) -> bool {
     is_name(streams) || streams.strip_suffix('*').is_some_and(|start| start.is_empty() || is_name(start))
 }
 
-fn pid_of(peer: &UCred) -> u32 {
-    u32::try_from(peer.pid.as_raw_nonzero().get()).unwrap_or(0)
+fn process_name(peer: &Peer) -> String {
+    peer.pid.map_or_else(|| "an invisible process".to_owned(), |pid| format!("process {pid}"))
 }
 
-fn process_name(peer: &UCred) -> String {
-    format!("process {}", peer.pid.as_raw_nonzero())
-}
-
-fn is_trusted(user: Uid) -> bool {
-    user == geteuid() || user.is_root()
+fn is_trusted(user: u32) -> bool {
+    [0, geteuid().as_raw()].contains(&user)
 }
 
 /// A name as shown to the master's user, from any text; `None` if it is empty.
@@ -415,22 +440,4 @@ fn check_version(head: &FirstMessage) -> Result<(), String> {
         Some(version) if version == u64::from(control::VERSION) => Ok(()),
         version => Err(other_version(&format!("node {}", shown(&head.name).unwrap_or_default()), version)),
     }
-}
-
-/// Compares what a process states about itself with what the kernel reports.
-fn check_owner(owner: Owner, peer: &UCred) -> Result<(), String> {
-    let pid = pid_of(peer);
-    if owner.pid != pid {
-        return Err(format!(
-            "it states that it is process {}, but the kernel says {pid}\nhint: run master and nodes in one PID namespace",
-            owner.pid
-        ));
-    }
-    if owner.life() == Life::Dead {
-        return Err(format!(
-            "process {pid} did not start at tick {}: it must state its own start time",
-            owner.start_ticks
-        ));
-    }
-    Ok(())
 }

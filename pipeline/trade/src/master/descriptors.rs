@@ -65,10 +65,13 @@ impl Master {
 mod tests {
     use super::*;
     use crate::master::{Options, Program};
-    use lowlat_node::{address::RunFolder, control::Socket};
+    use lowlat_node::{
+        address::RunFolder,
+        control::{Peer, Socket},
+    };
     use rustix::{
-        net::{AddressFamily, SocketFlags, SocketType, UCred, socketpair},
-        process::{Pid, getgid, getuid},
+        net::{AddressFamily, SocketFlags, SocketType, socketpair},
+        process::getuid,
     };
 
     #[test]
@@ -88,8 +91,7 @@ mod tests {
         for (since_ns, pid) in [(1, program), (2, std::process::id())] {
             let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
             let (fd, other) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).unwrap();
-            let pid = Pid::from_raw(pid.cast_signed()).unwrap();
-            let peer = UCred { pid, uid: getuid(), gid: getgid() };
+            let peer = Peer { pid: Some(pid), user: getuid().as_raw(), groups: Vec::new() };
             let phase = ConnectionPhase::Greeting { since_ns, hello: None };
             master.connections.insert(since_ns, Connection::new(Socket::new(fd), phase, peer));
             others.push(other);

@@ -48,7 +48,7 @@ use member::{Member, Stream};
 use memory::{Maker, WrittenBy};
 use ready::{EventTag, ReadyList};
 use rustix::{
-    fs::{Mode, chmod, rename},
+    fs::{Gid, Mode, chmod, chown, rename},
     io::Errno,
     net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType},
     thread::{CpuSet, sched_getaffinity},
@@ -63,6 +63,8 @@ use std::{
 /// Longest interval of its heartbeat.
 const HEARTBEAT: Duration = Duration::from_millis(100);
 const BACKLOG: i32 = 1024;
+/// Interval of checks of the logs' lengths.
+const TRIM_NS: u64 = 1_000_000_000;
 /// Maximum messages queued for a node that does not read them: a few times what a publisher gets if all others
 /// join at once.
 const WAITING_MAX: usize = 8192;
@@ -93,6 +95,8 @@ pub struct Master {
     cpus: Option<CpuSet>,
     /// When heartbeats were last checked.
     looked_ns: u64,
+    /// When logs were last shortened.
+    trimmed_ns: u64,
     /// No connection is accepted before that time, because descriptors are short.
     accept_ns: u64,
     /// Nodes with too many queued messages.
@@ -104,7 +108,7 @@ pub struct Master {
 impl Master {
     /// Locks the run folder, creates the named areas and listens.
     pub fn open(options: Options) -> Result<Self, Refusal> {
-        let held = lock::hold(&options.folder)?;
+        let held = lock::hold(&options.folder, options.group)?;
         lowlat_node::raise_open_files();
         let mut maker = Maker::new(options.may_use_huge_pages, options.memory_bytes_max);
         let page = maker.make(WrittenBy::Own, "master", 4096).map_err(Refusal::of)?;
@@ -120,7 +124,7 @@ impl Master {
         }
         let claims = Claims::new(&mut maker).map_err(Refusal::of)?;
         areas.push(claims.area());
-        let listener = listen(&options.folder)?;
+        let listener = listen(&options.folder, options.group)?;
         let ready_list =
             ReadyList::new(&listener).map_err(socket_error("wait on socket", &options.folder))?;
         let master = Self {
@@ -144,6 +148,7 @@ impl Master {
             is_stopping: false,
             cpus: sched_getaffinity(None).ok(),
             looked_ns: 0,
+            trimmed_ns: 0,
             accept_ns: 0,
             clogged: Vec::new(),
             held,
@@ -263,6 +268,11 @@ impl Master {
         self.end_waits(now_ns);
         self.tidy_connections(now_ns);
         self.look_for_silence(now_ns);
+        self.start_due(now_ns);
+        if now_ns.saturating_sub(self.trimmed_ns) >= TRIM_NS {
+            self.trimmed_ns = now_ns;
+            self.trim_logs();
+        }
         let mut happened = std::mem::take(&mut self.kept);
         happened.append(&mut self.happened);
         Ok(happened)
@@ -368,7 +378,7 @@ fn socket_error(doing: &str, folder: &RunFolder) -> impl Fn(Errno) -> Refusal {
     move |error| Refusal::new(format!("cannot {doing} {}: {error}", folder.socket().display()))
 }
 
-fn listen(folder: &RunFolder) -> Result<OwnedFd, Refusal> {
+fn listen(folder: &RunFolder, group: Option<u32>) -> Result<OwnedFd, Refusal> {
     let path = folder.socket();
     let failed = |doing| socket_error(doing, folder);
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
@@ -381,7 +391,9 @@ fn listen(folder: &RunFolder) -> Result<OwnedFd, Refusal> {
     let address = SocketAddrUnix::new(&unnamed).map_err(failed("use the path of socket"))?;
     net::bind(&fd, &address).map_err(failed("bind socket"))?;
     // Before it listens. Other users would be refused anyway, but must not even connect.
-    chmod(&unnamed, Mode::RUSR | Mode::WUSR).map_err(failed("protect socket"))?;
+    let of_group = if group.is_some() { Mode::RGRP | Mode::WGRP } else { Mode::empty() };
+    chown(&unnamed, None, group.map(Gid::from_raw)).map_err(failed("change the group of socket"))?;
+    chmod(&unnamed, Mode::RUSR | Mode::WUSR | of_group).map_err(failed("protect socket"))?;
     net::listen(&fd, BACKLOG).map_err(failed("listen"))?;
     rename(&unnamed, &path).map_err(failed("name socket"))?;
     Ok(fd)

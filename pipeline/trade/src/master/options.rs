@@ -20,6 +20,8 @@ pub struct Area {
 pub struct Options {
     pub folder: RunFolder,
     pub areas: Vec<Area>,
+    /// Group whose members may join, by its id; `None`: only this user and root.
+    pub group: Option<u32>,
     /// Strategies below this number belong to programs that the master starts: other nodes may not claim them.
     pub strategies_reserved: u32,
     /// Memory that all nodes may share; `None`: 3/4 of the memory available when the master opens. Nodes that
@@ -40,6 +42,7 @@ impl Options {
         Self {
             folder,
             areas: Vec::new(),
+            group: None,
             strategies_reserved: 0,
             memory_bytes_max: None,
             may_use_huge_pages: true,

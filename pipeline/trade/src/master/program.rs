@@ -1,11 +1,10 @@
 //! Processes that the master starts and restarts.
 
-use super::{Happened, Master, Standing, Use, ready::EventTag};
-use lowlat_ipc::stream::Owner;
+use super::{Happened, Master, Standing, Use, member::Member, ready::EventTag};
 use lowlat_node::{Refusal, clock::now_ns, cpu_set};
 use rustix::{
     process::{
-        Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, getpgid, getppid, kill_process, pidfd_open,
+        Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, getppid, kill_process, pidfd_open,
         set_parent_process_death_signal, waitid,
     },
     thread::sched_setaffinity,
@@ -21,6 +20,10 @@ use std::{
 };
 
 const MINUTE_NS: u64 = 60_000_000_000;
+/// First wait of a program that backs off.
+const BACK_OFF_NS: u64 = 1_000_000_000;
+/// Ended processes of a program whose use is kept apart; that of others is added up.
+const ENDED_MAX: usize = 64;
 
 /// A process for the master to start.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -34,8 +37,11 @@ pub struct Program {
     pub environment: Vec<(String, String)>,
     /// The CPUs that it may use; empty: those of the master.
     pub cpus: Vec<u32>,
-    /// Maximum restarts within a minute when it dies; 0: never.
-    pub restarts_per_minute_max: u32,
+    /// Maximum restarts when it dies, within a minute, or in a row if it backs off; 0: never.
+    pub restarts_max: u32,
+    /// It waits before it is restarted: a second, and twice as long each time, up to a minute. Once it has run for a
+    /// minute, counting starts again.
+    pub backs_off: bool,
 }
 
 #[derive(Debug)]
@@ -43,9 +49,14 @@ pub(super) struct Running {
     program: Program,
     child: Option<Child>,
     pub(super) pidfd: Option<OwnedFd>,
-    /// Times of its restarts within the last minute.
+    /// When its last process was started.
+    started_ns: u64,
+    /// Times of its restarts that count.
     restarts_ns: VecDeque<u64>,
     restarts: u64,
+    /// When it is due to be restarted.
+    due_ns: Option<u64>,
+    is_abandoned: bool,
     /// Process ids and resource use of ended processes.
     ended: Vec<(u32, Use)>,
 }
@@ -61,15 +72,40 @@ pub struct Stopped {
     pub killed: u64,
 }
 
+impl Running {
+    /// Keeps the use of a process that has ended.
+    fn keep(&mut self, pid: u32, used: Option<Use>) {
+        let Some(used) = used else { return };
+        match self.ended.get_mut(ENDED_MAX) {
+            Some((_, others)) => *others = others.plus(used),
+            None => self.ended.push((pid, used)),
+        }
+    }
+}
+
+/// Wait before the restart after so many others in a row.
+fn back_off_ns(restarts: usize) -> u64 {
+    let doublings = u32::try_from(restarts).unwrap_or(u32::MAX);
+    2_u64.checked_pow(doublings).map_or(MINUTE_NS, |times| BACK_OFF_NS.saturating_mul(times)).min(MINUTE_NS)
+}
+
 impl Master {
     /// Starts a process. It is restarted when it dies, and ends with the thread that called this.
     pub fn start(&mut self, program: Program) -> Result<u32, Refusal> {
         let (child, pidfd) = self.spawn(&program)?;
         let pid = child.id();
         self.happened.push(Happened::Started { name: program.name.clone(), pid });
-        let restarts_ns = VecDeque::new();
-        let (child, ended) = (Some(child), Vec::new());
-        self.programs.push(Running { program, child, pidfd, restarts_ns, restarts: 0, ended });
+        self.programs.push(Running {
+            program,
+            child: Some(child),
+            pidfd,
+            started_ns: now_ns(),
+            restarts_ns: VecDeque::new(),
+            restarts: 0,
+            due_ns: None,
+            is_abandoned: false,
+            ended: Vec::new(),
+        });
         Ok(pid)
     }
 
@@ -96,13 +132,40 @@ impl Master {
 
     /// Returns whether the master has started this process or its ancestor: each has a process group.
     pub(super) fn is_program(&self, pid: u32) -> bool {
-        let group = i32::try_from(pid).ok().and_then(Pid::from_raw).and_then(|pid| getpgid(Some(pid)).ok());
+        let pid = i32::try_from(pid).ok().map(nix::unistd::Pid::from_raw);
+        // 0 for a group whose leader is in a PID namespace outside this one.
+        let group = pid.and_then(|pid| nix::unistd::getpgid(Some(pid)).ok());
+        let group = group.and_then(|group| Pid::from_raw(group.as_raw()));
         let children = self.programs.iter().filter_map(|running| running.child.as_ref());
         children.map(Pid::from_child).any(|child| Some(child) == group)
     }
 
+    /// Restarts of all programs that do not back off.
     pub fn restarts(&self) -> u64 {
-        self.programs.iter().map(|running| running.restarts).sum()
+        let at_once = self.programs.iter().filter(|running| !running.program.backs_off);
+        at_once.map(|running| running.restarts).sum()
+    }
+
+    /// Names, roles, process ids (0: none) and states of programs without a process that has joined.
+    pub(super) fn absent_programs(&self) -> impl Iterator<Item = (&Program, u32, &'static str)> {
+        self.programs.iter().filter_map(|running| {
+            let state = match (running.is_abandoned, running.due_ns, &running.child) {
+                (true, ..) => "given up",
+                (_, Some(_), _) => "restarting",
+                (.., Some(_)) => "starting",
+                (.., None) => return None,
+            };
+            let is_there = self.named(&running.program.name).is_some_and(Member::is_there);
+            (!is_there).then(|| (&running.program, running.child.as_ref().map_or(0, Child::id), state))
+        })
+    }
+
+    /// Keeps the end of logs that have become long.
+    pub(super) fn trim_logs(&self) {
+        for running in self.programs.iter().filter(|running| running.child.is_some()) {
+            // A log that cannot be shortened now is shortened later.
+            self.held.trim_log(&self.options.folder, &running.program.name).ok();
+        }
     }
 
     /// Names, roles and process ids of the running started processes.
@@ -190,8 +253,9 @@ impl Master {
             let flags = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
             let Ok(Some(_)) = waitid(WaitId::Pid(Pid::from_child(child)), flags) else { continue };
             // The kernel drops the counters once the process is waited for.
-            running.ended.extend(Use::of(pid).map(|used| (pid, used)));
+            let used = Use::of(pid);
             let Ok(status) = child.wait() else { continue };
+            running.keep(pid, used);
             (running.child, running.pidfd) = (None, None);
             let name = running.program.name.clone();
             let is_over = self.is_stopping || status.success();
@@ -211,27 +275,48 @@ impl Master {
     fn start_again(&mut self, at: usize) {
         let now_ns = now_ns();
         let Some(running) = self.programs.get_mut(at) else { return };
-        running.restarts_ns.retain(|then| now_ns.saturating_sub(*then) < MINUTE_NS);
-        let most = usize::try_from(running.program.restarts_per_minute_max).unwrap_or(usize::MAX);
-        let program = running.program.clone();
-        if running.restarts_ns.len() >= most {
-            if most > 0 {
-                let reason = format!("it was restarted {most} times within a minute; giving up");
-                self.happened.push(Happened::Abandoned { name: program.name, reason });
+        let Program { backs_off, restarts_max, .. } = running.program;
+        let is_well = backs_off && now_ns.saturating_sub(running.started_ns) >= MINUTE_NS;
+        let counts = |then: &u64| !is_well && (backs_off || now_ns.saturating_sub(*then) < MINUTE_NS);
+        running.restarts_ns.retain(counts);
+        let count = running.restarts_ns.len();
+        if count >= usize::try_from(restarts_max).unwrap_or(usize::MAX) {
+            if restarts_max > 0 {
+                let within = if backs_off { "in a row" } else { "within a minute" };
+                self.abandon(at, format!("it was restarted {restarts_max} times {within}; giving up"));
             }
             return;
         }
-        running.restarts_ns.push_back(now_ns);
-        running.restarts += 1;
-        match self.spawn(&program) {
-            Ok((child, pidfd)) => {
-                self.happened.push(Happened::Started { name: program.name, pid: child.id() });
-                if let Some(running) = self.programs.get_mut(at) {
-                    (running.child, running.pidfd) = (Some(child), pidfd);
-                }
+        running.due_ns = Some(now_ns.saturating_add(if backs_off { back_off_ns(count) } else { 0 }));
+        self.start_due(now_ns);
+    }
+
+    fn abandon(&mut self, at: usize, reason: String) {
+        let Some(running) = self.programs.get_mut(at) else { return };
+        running.is_abandoned = true;
+        self.happened.push(Happened::Abandoned { name: running.program.name.clone(), reason });
+    }
+
+    /// Starts programs again whose time has come.
+    pub(super) fn start_due(&mut self, now_ns: u64) {
+        for at in 0..self.programs.len() {
+            let Some(running) = self.programs.get_mut(at) else { return };
+            if running.due_ns.take_if(|due_ns| *due_ns <= now_ns).is_none() || self.is_stopping {
+                continue;
             }
-            Err(error) => {
-                self.happened.push(Happened::Abandoned { name: program.name, reason: error.to_string() });
+            running.restarts_ns.push_back(now_ns);
+            running.restarts += 1;
+            running.started_ns = now_ns;
+            let program = running.program.clone();
+            match self.spawn(&program) {
+                Ok((child, pidfd)) => {
+                    self.happened.push(Happened::Started { name: program.name, pid: child.id() });
+                    if let Some(running) = self.programs.get_mut(at) {
+                        (running.child, running.pidfd) = (Some(child), pidfd);
+                    }
+                }
+                Err(_) if program.backs_off => self.start_again(at),
+                Err(error) => self.abandon(at, error.to_string()),
             }
         }
     }
@@ -256,9 +341,11 @@ impl Master {
         // Opened here, so that its error does not read like one of the program.
         let silence = File::open("/dev/null").map_err(failed("open /dev/null for", ""))?;
         let cpus = cpu_set(&program.cpus).map_err(failed("pin", ""))?.or(self.cpus);
-        let master = Owner::current().map_err(failed("look up the master to start", ""))?.pid;
+        let master = std::process::id();
         let mut command = Command::new(&program.program);
         command.args(&program.arguments).envs(program.environment.iter().cloned());
+        // systemd hears of a run from its master only.
+        command.env_remove("NOTIFY_SOCKET").env_remove("WATCHDOG_USEC").env_remove("WATCHDOG_PID");
         // A separate process group: Ctrl-C in a terminal reaches only the master, which then stops them in
         // order.
         command.process_group(0).stdin(silence).stdout(log).stderr(errors);
@@ -297,5 +384,17 @@ impl Master {
             child.kill().ok();
             child.wait().ok();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_back_off_doubles_up_to_a_minute() {
+        let waits_s: Vec<u64> = (0..8).map(|count| back_off_ns(count) / BACK_OFF_NS).collect();
+        assert_eq!(waits_s, [1, 2, 4, 8, 16, 32, 60, 60]);
+        assert_eq!(back_off_ns(usize::MAX), MINUTE_NS);
     }
 }

@@ -62,6 +62,18 @@ impl Use {
         Some(used)
     }
 
+    /// The sum of two processes.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            cpu_ns: self.cpu_ns.saturating_add(other.cpu_ns),
+            minor_faults: self.minor_faults.saturating_add(other.minor_faults),
+            major_faults: self.major_faults.saturating_add(other.major_faults),
+            voluntary: self.voluntary.saturating_add(other.voluntary),
+            involuntary: self.involuntary.saturating_add(other.involuntary),
+        }
+    }
+
     /// Increase since an earlier reading.
     #[must_use]
     pub fn since(self, before: Self) -> Self {

@@ -42,6 +42,8 @@ pub struct MdOptions {
     pub source: Source,
     /// Waiting mode until a quote is due: spins, or sleeps.
     pub wait: Wait,
+    /// A successor need not continue the source where its predecessor stopped.
+    pub is_endless: bool,
     /// When the source starts, in the pipeline's clock, ns; `None`: soon after the begin message.
     pub start_ns: Option<u64>,
 }
@@ -116,8 +118,10 @@ impl Md {
         if let Some(tally) = &tally {
             tally.set_scheduled(feed.records());
         }
-        // The quotes that a predecessor published.
-        feed.skip_first(node.published());
+        if !options.is_endless {
+            // The quotes that a predecessor published.
+            feed.skip_first(node.published());
+        }
         let start_ns = options.start_ns.map(|start_ns| start_ns.saturating_add(feed.skipped_ns()));
         let (feed, pacer) = (Some(feed), None);
         Self { node, tally, feed, pacer, start_ns, until_poll: 0, has_begun: false, is_over: false }

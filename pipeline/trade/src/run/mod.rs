@@ -51,7 +51,7 @@ pub fn run(
     progress: &mut dyn FnMut(&Progress),
     stop: &AtomicBool,
 ) -> Result<PipelineRecord, Refusal> {
-    check(parameters, options)?;
+    check(parameters, options, programs.iter().any(|program| program.role == plan::OWN))?;
     let folder = folder(options.name.as_deref())?;
     current().replace(folder.clone());
     let result = watch::watch(parameters, programs, folder.clone(), options, progress, stop);
@@ -99,13 +99,17 @@ pub(crate) fn on_one_line(error: &impl std::fmt::Display) -> String {
     error.to_string().replace("\nhint: ", "; ")
 }
 
-fn check(parameters: &PipelineParameters, options: &PipelineOptions) -> Result<(), Refusal> {
+fn check(
+    parameters: &PipelineParameters,
+    options: &PipelineOptions,
+    has_own_strategies: bool,
+) -> Result<(), Refusal> {
     let wrong = |name, found: &dyn std::fmt::Display, expected: &str| {
         Err(Refusal::new(format!("{name}: found {found}, expected {expected}")))
     };
     let most = if parameters.host_core.is_some() { HOSTED_MAX } else { STRATEGIES_MAX };
-    // Over a recording, other nodes may be the only strategies.
-    let least = u32::from(options.replay.is_none());
+    // Other nodes may be the only strategies.
+    let least = u32::from(options.replay.is_none() && !has_own_strategies);
     if !(least..=most).contains(&parameters.strategies) {
         return wrong("strategies", &parameters.strategies, &format!("{least} to {most}"));
     }

@@ -38,14 +38,19 @@ pub(super) fn record(
     let measured_ns = md_tally.as_ref().and_then(Tally::published_ns).unwrap_or(ended.elapsed_ns);
     let ticks_published = balance.quotes.published;
     let mut parameters = parameters.clone();
-    let scheduled = if asked.feed.is_some() {
-        // A feed has no schedule; its missing quotes are counted apart.
+    if asked.feed.is_some() {
         parameters.rate_per_s =
             if measured_ns == 0 { 0.0 } else { ticks_published as f64 / (measured_ns as f64 / 1e9) };
+    }
+    // A feed has no schedule; its missing quotes are counted apart.
+    let scheduled = if asked.feed.is_some() || parameters.is_endless() {
         ticks_published
     } else {
         scheduled.unwrap_or_else(|| by_rate(&parameters))
     };
+    if parameters.is_endless() {
+        parameters.duration_s = ticks_published as f64 / parameters.rate_per_s.max(f64::MIN_POSITIVE);
+    }
     let wire = (asked.feed.is_some() || asked.gateway.is_some()).then(|| WireRecord {
         feed: md_tally.as_ref().filter(|_| asked.feed.is_some()).map(Tally::feed_figures),
         gateway: td_tally.as_ref().filter(|_| asked.gateway.is_some()).map(Tally::gateway),
@@ -148,8 +153,9 @@ fn balance(
         answers: delivered(master, TD_STREAM, |figures| figures.answers),
         compares_deliveries: asked.overrun == QuoteOverrun::Gap
             && !counts_others
-            && asked.replay.as_ref().is_none_or(|replay| replay.instruments == parameters.strategies)
+            && asked.instruments(parameters) == parameters.strategies
             && ended.watch.moved_out.is_empty()
+            && ended.watch.own.is_empty()
             && senders.iter().all(|node| master.has_program(&node.name)),
         fills: totals.fills,
         cancelled: totals.cancelled,

@@ -11,12 +11,14 @@ pub const MASTER: &str = "{master}";
 pub const FOLDER: &str = "{folder}";
 /// Name and role of the recording process.
 pub const RECORDER: &str = ProcessRole::Recorder.name();
+/// Role of programs of the user, which the run starts too.
+pub const OWN: &str = "own";
 /// Maximum restarts of a process of a run within a minute.
 const RESTARTS_PER_MINUTE_MAX: u32 = 3;
 
 /// The processes of a run in starting order: readers before the writers whose records they read. `program` is
-/// `lowlat` itself.
-pub fn programs(request: &PipelineRequest, program: &Path) -> Vec<Program> {
+/// `lowlat` itself. `own` are strategies of the user, which share the CPUs of strategies.
+pub fn programs(request: &PipelineRequest, program: &Path, own: &[Program]) -> Vec<Program> {
     let PipelineRequest { parameters, options } = request;
     let run = serde_json::to_string(request).unwrap_or_default();
     let pins = |role: ProcessRole| parameters.pins.get(&role).cloned().unwrap_or_default();
@@ -29,7 +31,8 @@ pub fn programs(request: &PipelineRequest, program: &Path) -> Vec<Program> {
             .to_vec(),
         environment: Vec::new(),
         cpus,
-        restarts_per_minute_max: RESTARTS_PER_MINUTE_MAX,
+        restarts_max: RESTARTS_PER_MINUTE_MAX,
+        backs_off: false,
     };
     let one = |role: ProcessRole| start(role, role.name(), pins(role));
     let numbered = |role: ProcessRole, number: u32, name: &str, cpus: Vec<u32>| {
@@ -58,16 +61,15 @@ pub fn programs(request: &PipelineRequest, program: &Path) -> Vec<Program> {
     programs.push(Program { name: "td".to_owned(), ..one(td) });
     if let Some(cpu) = parameters.host_core {
         programs.push(start(ProcessRole::Host, ProcessRole::Host.name(), vec![cpu]));
-    } else {
-        let cpus = pins(ProcessRole::Strategies);
-        for number in 0..parameters.strategies {
-            // The CPUs in turn, one per process.
-            let turn = usize::try_from(number).unwrap_or(0).checked_rem(cpus.len());
-            let cpu = turn.and_then(|turn| cpus.get(turn)).copied();
-            let name = format!("s{number}");
-            programs.push(numbered(ProcessRole::Strategies, number, &name, cpu.into_iter().collect()));
-        }
     }
+    // The CPUs in turn, one per process.
+    let cpus = pins(ProcessRole::Strategies);
+    let mut cpus = cpus.iter().cycle().map(|cpu| vec![*cpu]);
+    let mut next_cpu = || cpus.next().unwrap_or_default();
+    for number in 0..if parameters.host_core.is_some() { 0 } else { parameters.strategies } {
+        programs.push(numbered(ProcessRole::Strategies, number, &format!("s{number}"), next_cpu()));
+    }
+    programs.extend(own.iter().map(|own| Program { cpus: next_cpu(), ..own.clone() }));
     if !is_colocated {
         programs.push(one(ProcessRole::Md));
     }
@@ -133,7 +135,7 @@ mod tests {
     }
 
     fn of(request: &PipelineRequest) -> Vec<Program> {
-        programs(request, Path::new("lowlat"))
+        programs(request, Path::new("lowlat"), &[])
     }
 
     fn names(programs: &[Program]) -> Vec<&str> {
@@ -148,6 +150,17 @@ mod tests {
         let expected: [(&str, &[u32]); 5] =
             [("td", &[]), ("s0", &[2]), ("s1", &[3]), ("s2", &[2]), ("md", &[1])];
         assert_eq!(told, expected);
+    }
+
+    #[test]
+    fn strategies_of_the_user_follow_on_the_next_cpus() {
+        let own = ["maker", "taker"].map(|name| Program { name: name.to_owned(), ..Program::default() });
+        let programs = programs(&request(Mode::Mixed, None), Path::new("lowlat"), &own);
+        assert_eq!(names(&programs), ["td", "s0", "s1", "s2", "maker", "taker", "md"]);
+        assert_eq!(
+            (programs[4].cpus.as_slice(), programs[5].cpus.as_slice()),
+            ([3].as_slice(), [2].as_slice())
+        );
     }
 
     #[test]

@@ -102,7 +102,7 @@ fn invalid_parameters_are_refused() {
     let refused = |change: fn(&mut PipelineParameters), words: &str| {
         let mut parameters = parameters();
         change(&mut parameters);
-        let error = check(&parameters, &PipelineOptions::default()).unwrap_err().to_string();
+        let error = check(&parameters, &PipelineOptions::default(), false).unwrap_err().to_string();
         assert!(error.contains(words), "{error}");
     };
     refused(|parameters| parameters.strategies = 0, "strategies: found 0, expected 1 to");
@@ -139,7 +139,7 @@ fn a_name_has_one_master() {
     let first = Master::open(Options::new(folder.clone())).unwrap();
     let options = PipelineOptions { name: Some(name), ..PipelineOptions::default() };
     let request = PipelineRequest { parameters: parameters(), options: options.clone() };
-    let programs = || plan::programs(&request, std::path::Path::new("/bin/true"));
+    let programs = || plan::programs(&request, std::path::Path::new("/bin/true"), &[]);
     let stop = AtomicBool::new(false);
     let error = run(&parameters(), programs(), &options, &mut |_| (), &stop).unwrap_err().to_string();
     let said = format!("process {} is its master\nhint: end it, or use another name", std::process::id());

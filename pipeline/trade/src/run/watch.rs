@@ -2,7 +2,7 @@
 
 use super::{
     LOG_LINES, Phase, Progress, outcome,
-    plan::{MASTER, is_beside, moved_out},
+    plan::{MASTER, OWN, is_beside, moved_out},
     uses::{self, Idle, Private, Uses},
 };
 use crate::{
@@ -72,12 +72,16 @@ pub(super) struct EndedRun<'a> {
 pub(super) struct Watch<'a> {
     pub(super) master: Master,
     names: BTreeSet<String>,
+    /// Strategies of the user that the run starts: the run goes on without them.
+    pub(super) own: BTreeSet<String>,
+    /// Those of them that have not joined or ended yet.
+    starting: BTreeSet<String>,
     /// Nodes of other programs that must have joined before the begin.
     awaited: BTreeSet<String>,
-    is_stepped: bool,
+    parameters: &'a PipelineParameters,
+    options: &'a PipelineOptions,
     /// Programs whose strategies may get separate processes, as they were started.
     hosts: Vec<Program>,
-    strategies: u32,
     /// Strategies that have left their host.
     pub(super) moved_out: BTreeSet<u32>,
     joined: BTreeSet<String>,
@@ -108,6 +112,7 @@ pub(super) fn watch(
     let mut options = Options::new(folder);
     options.may_use_huge_pages = parameters.may_use_huge_pages;
     options.without_master = WithoutMaster::Stop;
+    options.group = asked.group;
     options.areas = crate::roles::areas();
     let has_wire = asked.feed.is_some() || asked.gateway.is_some();
     for stages in options.areas.iter_mut().filter(|area| has_wire && area.name == STAGES_AREA) {
@@ -120,13 +125,18 @@ pub(super) fn watch(
         options.areas.retain(|area| area.name != STAGES_AREA);
     }
     options.memory_bytes_max = asked.memory_bytes_max;
+    let (own, names): (Vec<_>, Vec<_>) = programs.iter().partition(|program| program.role == OWN);
+    let names_of = |programs: Vec<&Program>| programs.iter().map(|program| program.name.clone()).collect();
+    let own: BTreeSet<String> = names_of(own);
     let mut watch = Watch {
         master: Master::open(options)?,
-        names: programs.iter().map(|program| program.name.clone()).collect(),
+        names: names_of(names),
+        starting: own.clone(),
+        own,
         awaited: asked.replay.iter().flat_map(|replay| replay.awaited.clone()).collect(),
-        is_stepped: asked.is_stepped(),
+        parameters,
+        options: asked,
         hosts: Vec::new(),
-        strategies: parameters.strategies,
         moved_out: BTreeSet::new(),
         joined: BTreeSet::new(),
         is_published: false,
@@ -175,14 +185,18 @@ impl Watch<'_> {
             let name = program.name.clone();
             self.master.start(program)?;
             // In a stepped run the numbers of nodes are the same each time.
-            let is_early = |watch: &Self| watch.is_stepped && !watch.joined.contains(&name);
+            let is_early = |watch: &Self| {
+                let is_missing = watch.starting.contains(&name)
+                    || (watch.names.contains(&name) && !watch.joined.contains(&name));
+                watch.options.is_stepped() && is_missing
+            };
             while (Instant::now() < until || is_early(self)) && !self.is_stopped() {
                 self.turn(TURN.min(interval.max(Duration::from_millis(1))))?;
                 self.tell(Phase::Joining, false);
             }
         }
         self.master.pin_this_thread(parameters.pins.get(&ProcessRole::Master).map_or(&[], Vec::as_slice))?;
-        let count = u64::try_from(self.names.len()).unwrap_or(u64::MAX);
+        let count = u64::try_from(self.names.len() + self.own.len()).unwrap_or(u64::MAX);
         let limit_ns = JOIN_NS_MAX + JOIN_NS_EACH * count;
         let until_ns = now_ns() + limit_ns;
         while !self.names.is_subset(&self.joined) && !self.is_stopped() {
@@ -199,6 +213,13 @@ impl Watch<'_> {
             }
         }
         self.ready_ns = now_ns() - started_ns;
+        while !self.starting.is_empty() && !self.is_stopped() && now_ns() <= until_ns {
+            self.turn(TURN)?;
+            self.tell(Phase::Joining, false);
+        }
+        for name in std::mem::take(&mut self.starting) {
+            self.note(format!("{name} had not joined when the first quote was published"));
+        }
         // As long as their user takes to start them.
         while !self.awaited.is_subset(&self.joined) && !self.is_stopped() {
             self.turn(TURN)?;
@@ -220,9 +241,11 @@ impl Watch<'_> {
         self.begun_ns = Some(begun_ns);
         if !self.is_stopped() {
             self.master.begin();
+            self.tell(Phase::Publishing, true);
         }
         // A stepped run takes as long as its nodes do.
         let times = asked.replay.as_ref().map_or(Some(1.0), times);
+        let times = times.filter(|_| !self.parameters.is_endless());
         let schedule_ns = times.map_or(u64::MAX, |times| nanoseconds(parameters.duration_s / times));
         let until_ns = begun_ns.saturating_add(schedule_ns).saturating_add(OVERTIME_NS_MAX);
         while !self.is_published && !self.is_stopped() {
@@ -236,8 +259,8 @@ impl Watch<'_> {
             }
         }
         // md ends as if it had published everything when it is stopped.
-        let is_interrupted = !self.is_published;
-        if is_interrupted {
+        let is_interrupted = !self.is_published && !self.parameters.is_endless();
+        if !self.is_published {
             // A process that has not joined, or has just ended, gets SIGTERM instead.
             self.master.stop_node("md").ok();
         }
@@ -312,16 +335,31 @@ impl Watch<'_> {
 
     fn turn(&mut self, longest: Duration) -> Result<(), Refusal> {
         for happened in self.master.turn(longest)? {
+            if let Happened::Joined { name, .. } | Happened::Ended { name, .. } = &happened {
+                self.starting.remove(name);
+            }
             match happened {
-                Happened::Joined { name, .. } => _ = self.joined.insert(name),
+                Happened::Joined { name, .. }
+                    if self.names.contains(&name) || self.awaited.contains(&name) =>
+                {
+                    self.joined.insert(name);
+                }
                 Happened::AskedToStop => {
-                    self.note("its user ended it (lowlat pipeline stop)".to_owned());
+                    if !self.parameters.is_endless() {
+                        self.note("its user ended it (lowlat pipeline stop)".to_owned());
+                    }
                     self.is_asked = true;
                 }
                 Happened::Ended { name, is_failure: false, .. } if name == "md" => self.is_published = true,
                 // In one process with td it leaves, and the process continues.
                 Happened::Left { name } if name == "md" && !self.names.contains(&name) => {
                     self.is_published = true;
+                }
+                Happened::Ended { name, reason, is_failure, .. }
+                    if self.own.contains(&name) && !self.options.is_stepped() =>
+                {
+                    let then = if is_failure { "; it is restarted" } else { "" };
+                    self.note(format!("{name} ended ({reason}){then}"));
                 }
                 Happened::Ended { name, reason, is_failure, .. } => {
                     if !is_failure && self.begun_ns.is_some() && is_beside(&name) {
@@ -330,11 +368,12 @@ impl Watch<'_> {
                     }
                     // If an essential process ends, the run cannot continue without it; before the begin
                     // nothing is restarted: a failing start fails again.
-                    if !is_failure || self.begun_ns.is_none() || self.is_stepped {
+                    if !is_failure || self.begun_ns.is_none() || self.options.is_stepped() {
                         return Err(self.ended(&name, &reason));
                     }
                     self.note(format!("{name} ended ({reason}) and was restarted"));
                 }
+                Happened::Abandoned { name, reason } if self.own.contains(&name) => self.lose(&name, &reason),
                 Happened::Abandoned { name, reason }
                     if self.begun_ns.is_some() && (is_beside(&name) || self.is_strategy(&name)) =>
                 {
@@ -347,7 +386,7 @@ impl Watch<'_> {
                 }
                 Happened::Strained { reason } => self.note(reason.replace('\n', "; ")),
                 Happened::Said { name, text } => self.hear(&name, &text)?,
-                Happened::Died { name, reason } if self.is_stepped && self.begun_ns.is_some() => {
+                Happened::Died { name, reason } if self.options.is_stepped() && self.begun_ns.is_some() => {
                     return Err(Refusal::new(format!(
                         "cannot continue at full speed without node {name}: {reason}\nhint: correct that program, and run again"
                     )));
@@ -355,7 +394,8 @@ impl Watch<'_> {
                 Happened::Died { name, reason } if !self.master.has_program(&name) => {
                     self.note(format!("{name}, which the run did not start, died: {reason}"));
                 }
-                Happened::Died { .. }
+                Happened::Joined { .. }
+                | Happened::Died { .. }
                 | Happened::Left { .. }
                 | Happened::Back { .. }
                 | Happened::Started { .. } => {}
@@ -398,7 +438,7 @@ impl Watch<'_> {
         let host = self.hosts.iter().find(|host| host.name == name);
         // Once per strategy: a host that repeats its message starts no second process.
         if let Some(program) = host.map(|host| moved_out(host, number))
-            && number < self.strategies
+            && number < self.parameters.strategies
             && self.moved_out.insert(number)
         {
             self.note(format!(

@@ -1,6 +1,7 @@
 //! A scenario: number and times of the quotes of each instrument.
 
 use lowlat_node::Refusal;
+use lowlat_pipeline::PipelineParameters;
 use serde::{Deserialize, Serialize};
 use std::{
     fs::File,
@@ -11,6 +12,8 @@ use std::{
 /// Largest file that is read.
 const JSON_BYTES_MAX: u64 = 1 << 30;
 pub const INSTRUMENTS_MAX: u32 = 65_536;
+/// Quotes of an instrument in a scenario without an end, at most.
+const RECORDS_ENDLESS: f64 = 1e14;
 
 /// Work of md's threads in the Kungfu report, one thread for each instrument, as in its JSON file. Here one loop does
 /// the work of all threads.
@@ -84,6 +87,12 @@ impl Scenario {
             instruments_with_one_more: u32::try_from(whole(more)?).ok()?,
         };
         scenario.check().is_ok().then_some(scenario)
+    }
+
+    /// A scenario with this rate for as long as the numbers allow: 31 years, and 115 days at 10 million quotes per second and instrument.
+    pub fn endless(instruments: u32, rate_per_s: f64) -> Option<Self> {
+        let longest_s = RECORDS_ENDLESS * f64::from(instruments) / rate_per_s;
+        Self::at_rate(instruments, rate_per_s, PipelineParameters::ENDLESS_S.min(longest_s))
     }
 
     /// Number of quotes of all instruments.
@@ -246,6 +255,10 @@ mod tests {
             "up to the end of the time"
         );
         assert_eq!(of(1, 500.0, 5.0), (1, 2_500));
+        for rate in [0.001, 800.0, 1e7] {
+            let scenario = Scenario::endless(1, rate).unwrap();
+            assert!(scenario.last_due_ns() / 1_000_000_000 >= 9_999_999, "{rate}: 115 days");
+        }
         for (instruments, rate, duration) in
             [(0, 1.0, 1.0), (1, 0.0, 1.0), (1, f64::NAN, 1.0), (1, 1.0, -1.0), (1, 1e-300, 1.0)]
         {

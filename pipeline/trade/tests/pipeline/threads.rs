@@ -30,7 +30,7 @@ pub type Md = Lateness;
 fn md_options(wait: Wait) -> MdOptions {
     let scenario = Scenario::at_rate(STRATEGIES, RATE_PER_S, QUOTES as f64 / RATE_PER_S).unwrap();
     assert_eq!(scenario.records(), QUOTES);
-    MdOptions { source: Source::Simulated { scenario, seed: 1 }, wait, start_ns: None }
+    MdOptions { source: Source::Simulated { scenario, seed: 1 }, wait, is_endless: false, start_ns: None }
 }
 
 /// Starts md and td in one loop.

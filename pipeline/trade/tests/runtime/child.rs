@@ -57,7 +57,8 @@ pub fn program(name: &str, role: &str) -> Program {
         arguments: arguments(),
         environment: environment(role),
         cpus: Vec::new(),
-        restarts_per_minute_max: 1000,
+        restarts_max: 1000,
+        backs_off: false,
     }
 }
 

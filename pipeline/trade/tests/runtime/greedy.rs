@@ -1,7 +1,7 @@
 //! Nodes that request more than their share.
 
 use crate::master_thread::{LONG, MasterThread, join, reads, until, writes};
-use lowlat_ipc::{passing, stream::Owner};
+use lowlat_ipc::passing;
 use lowlat_node::{
     Event, Join, Keys, Node, Overrun, Writes,
     control::{ToNode, VERSION, parse},
@@ -38,9 +38,9 @@ fn say(fd: &OwnedFd, message: &serde_json::Value) -> bool {
 
 /// Joins without the library, which would not misbehave, and reads the stream `md`.
 fn join_by_hand(master: &MasterThread, name: &str) -> OwnedFd {
-    let (fd, me) = (connect(master), Owner::current().unwrap());
+    let fd = connect(master);
     let hello = serde_json::json!({
-        "message": "hello", "version": VERSION, "pid": me.pid, "start_ticks": me.start_ticks,
+        "message": "hello", "version": VERSION,
         "name": name, "role": "test", "writes": null, "wait": "parked",
     });
     let wants = serde_json::json!({"message": "reads", "streams": "md", "keys": "all", "overrun": "gap"});

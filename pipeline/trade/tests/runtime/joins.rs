@@ -4,7 +4,7 @@ use crate::master_thread::{MasterThread, join, until, writes};
 use lowlat_ipc::{
     index_ring,
     region::{Access, Memfd},
-    stream::{Owner, Stamp},
+    stream::Stamp,
 };
 use lowlat_node::{
     Event, JoinError, Keys, Node, Overrun, Reads, Wait, Writes,
@@ -64,10 +64,9 @@ impl Scripted {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let fd = net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).unwrap();
         net::connect(&fd, &SocketAddrUnix::new(master.socket()).unwrap()).unwrap();
-        let (mut node, me) = (Self(Socket::new(fd)), Owner::current().unwrap());
+        let mut node = Self(Socket::new(fd));
         let (version, name, role) = (VERSION, name.to_owned(), "test".to_owned());
-        let (pid, start_ticks, wait) = (me.pid, me.start_ticks, Wait::Parked);
-        node.say(&ToMaster::Hello { version, pid, start_ticks, name, role, writes, wait });
+        node.say(&ToMaster::Hello { version, name, role, writes, wait: Wait::Parked });
         if let Some(streams) = reads {
             let streams = streams.to_owned();
             node.say(&ToMaster::Reads { streams, keys: Keys::All, overrun: Overrun::Gap });

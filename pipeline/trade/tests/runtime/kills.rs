@@ -156,7 +156,7 @@ fn a_node_that_leaves_costs_others_no_records() {
 fn a_process_that_keeps_dying_is_abandoned_and_its_log_is_kept() {
     let master = MasterThread::start(|_| {});
     let mut program = program("bad", "nonsense:");
-    program.restarts_per_minute_max = 2;
+    program.restarts_max = 2;
     let log = master.with(move |master, _| {
         master.start(program).unwrap();
         master.folder().log("bad")

@@ -246,7 +246,7 @@ fn a_strategy_that_crashes_repeatedly_ends_alone() {
     let mut programs = programs(2, 600, 1000);
     let role = format!("crashing:{MASTER} 1");
     let crashing = program("s1", &role);
-    programs[2] = Program { role: "strategies".to_owned(), restarts_per_minute_max: 2, ..crashing };
+    programs[2] = Program { role: "strategies".to_owned(), restarts_max: 2, ..crashing };
     let stop = AtomicBool::new(false);
     let parameters = PipelineParameters { duration_s: 0.6, ..parameters(2) };
     let record = run(&parameters, programs, &PipelineOptions::default(), &mut |_| (), &stop).unwrap();

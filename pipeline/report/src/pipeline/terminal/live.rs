@@ -1,7 +1,7 @@
 //! Live view of a run, as text.
 
 use crate::pipeline::terminal::trimmed;
-use lowlat_pipeline::{Phase, Progress};
+use lowlat_pipeline::{Phase, PipelineParameters, Progress};
 use lowlat_text::text::cut;
 use lowlat_text::units::{count, duration};
 
@@ -22,10 +22,13 @@ pub fn pipeline_live_lines(
         (Phase::Joining, 0) => "starting processes".to_owned(),
         (Phase::Joining, all) => format!("starting processes: {} of {all}", now.joined),
         _ => format!(
-            "{:.0} s of {} s [{}] {} ticks, {} orders, {} lost",
+            "{:.0} s{} {} ticks, {} orders, {} lost",
             now.elapsed_s,
-            trimmed(duration_s),
-            progress(now.elapsed_s / duration_s.max(1e-9)),
+            if duration_s < PipelineParameters::ENDLESS_S {
+                bar(now.elapsed_s, duration_s)
+            } else {
+                ":".to_owned()
+            },
             count(now.ticks_published),
             count(now.orders),
             count(now.lost)
@@ -34,6 +37,10 @@ pub fn pipeline_live_lines(
     lines.extend(now.t2o_p50_ns.map(|ns| format!("tick to order {} at p50", duration(ns))));
     lines.truncate(height.saturating_sub(1).max(1));
     lines.iter().map(|line| cut(line, width)).collect()
+}
+
+fn bar(elapsed_s: f64, duration_s: f64) -> String {
+    format!(" of {} s [{}]", trimmed(duration_s), progress(elapsed_s / duration_s.max(1e-9)))
 }
 
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share between 0 and 1")]

@@ -21,7 +21,7 @@ pub fn nodes_text(nodes: &[NodeRow], width: usize) -> String {
     let table = Table::of(nodes)
         .words("node", 0, |node| clean(&node.name))
         .words("role", 2, |node| clean(&node.role))
-        .figures("pid", 1, |node| node.pid.to_string())
+        .figures("pid", 1, |node| (node.pid > 0).then(|| node.pid.to_string()))
         .figures("process", 4, |node| count(node.epoch))
         .words("state", 0, |node| clean(&node.standing))
         .figures("joined", 3, |node| since(node, node.joined_ns))
