@@ -16,6 +16,9 @@ use thiserror::Error;
 const SCHEMA_VERSION: i64 = 2;
 /// Identifies the file as ours (`PRAGMA application_id`): "LLC1".
 const APPLICATION_ID: i64 = 0x4c4c_4331;
+/// Order numbers of a strategy, the last ones, and runs whose finished orders are kept.
+const NUMBERS_KEPT: u64 = 1000;
+const RUNS_KEPT: i64 = 10;
 /// Longest wait for another process's lock on the file.
 const BUSY: Duration = Duration::from_secs(2);
 
@@ -150,6 +153,7 @@ impl Store {
                     state.run, strategy, number, instrument, side, price, quantity, filled, progress, is_seen,
                 ))?;
             }
+            forget(&batch, state)?;
             let mut positions =
                 batch.prepare_cached("insert or replace into positions values (?, ?, ?, ?)")?;
             let mut moved =
@@ -186,6 +190,21 @@ impl Store {
     pub(super) fn connection(&self) -> &Connection {
         &self.connection
     }
+}
+
+/// Deletes finished orders that are neither of the last runs nor among the last of their strategy.
+fn forget(batch: &Transaction<'_>, state: &State) -> rusqlite::Result<()> {
+    batch.prepare_cached("delete from orders where run <= ?")?.execute([state.run - RUNS_KEPT])?;
+    let mut old = batch.prepare_cached(
+        "delete from orders where run = ? and strategy = ? and number <= ? and is_seen \
+         and (progress in ('rejected', 'cancelled') or (progress = 'accepted' and filled >= quantity))",
+    )?;
+    // In the order of the numbers: the last one of a strategy counts.
+    let last: BTreeMap<u32, u64> = state.changed.orders.iter().copied().collect();
+    for (strategy, number) in last.into_iter().filter(|(_, number)| *number > NUMBERS_KEPT) {
+        old.execute((state.run, strategy, (number - NUMBERS_KEPT).cast_signed()))?;
+    }
+    Ok(())
 }
 
 fn read(connection: &mut Connection) -> rusqlite::Result<State> {

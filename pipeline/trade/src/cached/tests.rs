@@ -138,6 +138,31 @@ fn an_order_read_after_all_its_answers_is_still_filled() {
     }
 }
 
+/// A run may last for months: its open orders and the last ones stay.
+#[test]
+fn finished_orders_are_forgotten_after_a_thousand_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("cached.sqlite");
+    let (mut cached, _) = Cached::open(&path).unwrap();
+    let mut sequence = 0;
+    for number in 1..=2500 {
+        cached.state.apply(&order(number, 1, number, 5));
+        // The second one stays open.
+        let filled = Some((Outcome::Filled, 5)).filter(|_| number != 2);
+        for (outcome, quantity) in [(Outcome::Accepted, 5)].into_iter().chain(filled) {
+            sequence += 1;
+            cached.state.apply(&answer(sequence, 1, number, outcome, quantity));
+        }
+        if number % 500 == 0 {
+            cached.flush().unwrap();
+        }
+    }
+    let orders = orders_in(&path, 1);
+    assert_eq!((orders.len(), orders[0].0), (1001, 0), "the open one and the last thousand");
+    assert_eq!(cached.state.orders(1).map(|(number, _)| number).collect::<Vec<_>>(), [2]);
+    assert_eq!(cached.state.positions(1).next().unwrap().1.quantity, 2499 * 5);
+}
+
 #[test]
 fn saved_state_survives_a_restart() {
     let folder = tempfile::tempdir().unwrap();
