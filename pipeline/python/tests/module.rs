@@ -327,6 +327,42 @@ fn a_market_maker_follows_the_market_and_survives_a_restart() {
     assert_eq!((td.orders, td.rejected, td.lost, td.not_orders), (requests, 0, 0, 0));
 }
 
+/// One node computes a spread, on a stream of its own; the other trades on it.
+#[test]
+fn pairs_are_traded_on_a_custom_stream() {
+    let Some(python) = Python::find("pairs_are_traded_on_a_custom_stream") else { return };
+    let master = MasterThread::start(|options| options.areas = roles::areas());
+    let (md, td) = (start_md(&master), start_book(&master));
+    let start = |role: &'static str| {
+        let mut command = python.command("examples/pairs.py");
+        let child = command.arg(master.socket()).args([role, "0", "1"]).spawn().unwrap();
+        master.expect("it has joined", move |it| matches!(it, Happened::Joined { name, .. } if name == role));
+        child
+    };
+    let children = ["signal", "pairs"].map(start);
+    master.begin();
+    md.join().unwrap();
+    let ledger = master.with(|master, _| Ledger::look(master.area(AREA).unwrap().clone()).unwrap());
+    // Both legs of a trade are sent together, and are filled at once.
+    let counts = || master.with(|master, _| (master.waiting("pairs"), master.nodes()));
+    until("the last trade is complete", || {
+        let (waiting, nodes) = counts();
+        let sent = nodes.iter().find(|node| node.name == "pairs").map_or(0, |node| node.figures.published);
+        waiting == 0 && sent > 0 && sent % 2 == 0 && ledger.totals().fills == sent
+    });
+    master.with(|master, _| master.stop());
+    let [_, said] = children.map(|child| {
+        let output = child.wait_with_output().unwrap();
+        assert!(output.status.success(), "{}", words(&output));
+        String::from_utf8(output.stdout).unwrap()
+    });
+    let numbers: Vec<i64> = said.split_ascii_whitespace().filter_map(|word| word.parse().ok()).collect();
+    let &[orders, first, second] = numbers.as_slice() else { panic!("{said}") };
+    let td = td.join().unwrap();
+    assert_eq!((u64::try_from(orders).unwrap(), td.rejected, td.lost), (td.orders, 0, 0), "{said}");
+    assert!(first.abs() <= 1 && first == -second, "{said}");
+}
+
 /// Records the streams of a master as they are now.
 fn record_now(master: &MasterThread, folder: &Path) {
     let node = master.join(&join("recorder", None, vec![reads("*", Keys::Only(Vec::new()))]));

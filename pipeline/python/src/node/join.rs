@@ -69,15 +69,9 @@ pub fn join_node(
 ) -> PyResult<Node> {
     let keys = whole_or_none(keys, "keys")?.unwrap_or(1);
     let capacity_bytes = capacity(capacity_bytes)?;
-    // Fields added to the struct later keep their default.
-    let join = Join {
-        name: name.to_owned(),
-        role: role.to_owned(),
-        writes: writes.map(|stream| Writes { stream, capacity_bytes, keys, gives_credit }),
-        reads: streams(reads)?,
-        wait: arguments::wait(wait)?,
-        ..Join::default()
-    };
+    let writes = writes.map(|stream| Writes::new(&stream, capacity_bytes, keys));
+    let writes = if gives_credit { writes.map(Writes::giving_credit) } else { writes };
+    let join = Join::new(name, role).writing(writes).reading(streams(reads)?).waiting(arguments::wait(wait)?);
     Node::join(py, &socket, &join)
 }
 
