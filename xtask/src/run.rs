@@ -3,7 +3,7 @@
 use anyhow::{Context as _, bail};
 use std::{
     env,
-    ffi::OsString,
+    ffi::{OsStr, OsString},
     path::PathBuf,
     process::{Command, Stdio},
 };
@@ -37,7 +37,12 @@ pub fn path_before(folder: PathBuf) -> anyhow::Result<OsString> {
 
 /// The cargo that runs this program, so that both use one toolchain.
 pub fn cargo() -> Command {
-    let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    builder(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+}
+
+/// A program that builds crates.
+pub fn builder(program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new(program);
     // Variables that `cargo run` sets for this package. Some build scripts read them, and their crates would be built
     // again.
     for (name, _) in env::vars_os() {
