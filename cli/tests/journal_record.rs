@@ -69,6 +69,34 @@ fn verified(runs: &Path, out: &str) -> Vec<(String, u64)> {
 }
 
 #[test]
+fn a_recording_is_compressed_afterwards_and_reads_the_same() {
+    let (runs, folder) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let out = folder.path().join("monday");
+    let shown = out.to_str().unwrap();
+    let words = ["pipeline", "run", "--strategies", "1", "--rate", "200", "--duration", "1s", "--force"];
+    lowlat(runs.path(), &[&words[..], &["--record", shown]].concat()).output().unwrap();
+    let (before, tail) = (verified(runs.path(), shown), ["journal", "tail", shown, "-n", "50", "--json"]);
+    let last = lowlat(runs.path(), &tail).output().unwrap().stdout;
+    let packed = || -> Vec<_> {
+        let paths = fs::read_dir(&out).unwrap().map(|entry| entry.unwrap().path());
+        paths.filter(|path| path.extension().is_some_and(|of| of == "zst")).collect()
+    };
+    assert!(packed().is_empty());
+    // A second time there is nothing to do.
+    for _ in 0..2 {
+        let compressed = lowlat(runs.path(), &["journal", "compress", shown]).output().unwrap();
+        assert_eq!((compressed.status.code(), packed().len()), (Some(0), 1), "{compressed:?}");
+    }
+    assert_eq!(verified(runs.path(), shown), before);
+    assert!(!last.is_empty() && lowlat(runs.path(), &tail).output().unwrap().stdout == last);
+    let path = &packed()[0];
+    fs::write(path, &fs::read(path).unwrap()[..100]).unwrap();
+    let refused = lowlat(runs.path(), &["journal", "compress", shown]).output().unwrap();
+    let said = String::from_utf8_lossy(&refused.stderr);
+    assert!(refused.status.code() == Some(2) && said.contains("hint: lowlat journal verify"), "{said}");
+}
+
+#[test]
 fn a_run_is_recorded_from_its_start_until_its_end() {
     let (runs, folder) = (TempDir::new().unwrap(), TempDir::new().unwrap());
     let out = folder.path().join("monday");
@@ -156,7 +184,7 @@ fn an_interrupted_recording_is_resumed_by_another_recorder() {
 fn publisher() {
     let Ok(socket) = env::var(PUBLISHER) else { return };
     // Room for half a minute of records, so that a recorder keeps up on a slow host.
-    let writes = Writes { stream: "count".to_owned(), capacity_bytes: 1 << 22, keys: 4, gives_credit: false };
+    let writes = Writes::new("count", 1 << 22, 4);
     let writes = Some(writes);
     let mut node = Node::join(Path::new(&socket), &master_thread::join("writer", writes, vec![])).unwrap();
     let (mut has_begun, mut is_over) = (false, false);

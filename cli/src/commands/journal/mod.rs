@@ -1,6 +1,7 @@
 //! `lowlat journal`: recordings of streams, listed, followed, checked, replayed, exported and
 //! compared.
 
+mod compress;
 mod diff;
 mod export;
 mod ls;
@@ -40,6 +41,9 @@ enum Action {
     Tail(tail::Tail),
     /// Check every byte, and report each damaged place with its offset and what is still readable
     Verify(verify::Verify),
+    /// Compress the files of a recording that has ended, with zstd: all commands read them as before
+    #[command(after_help = examples(&[("lowlat journal compress monday", "Compress the recording in directory monday.")]))]
+    Compress(compress::Compress),
     /// Print the records at the pace of the recording, or another one
     Replay(replay::Replay),
     /// Export the records as a table in CSV or Parquet, with prices, quantities and times in
@@ -55,6 +59,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
         Action::Ls(arguments) => ls::run(&arguments),
         Action::Tail(arguments) => tail::run(&arguments),
         Action::Verify(arguments) => verify::run(&arguments),
+        Action::Compress(arguments) => compress::run(&arguments),
         Action::Replay(arguments) => replay::run(&arguments),
         Action::Export(arguments) => export::run(&arguments),
         Action::Diff(arguments) => diff::run(&arguments),
