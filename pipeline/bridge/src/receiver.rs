@@ -116,14 +116,9 @@ impl Receiver {
     pub fn join(master: &Path, options: &Options) -> Result<Self, Refusal> {
         let streams = options.streams.iter().map(|asked| {
             let BridgedStreamOptions { stream, keys, capacity_bytes } = asked.clone();
-            let join = Join {
-                name: format!("{}.{stream}", options.name),
-                role: "bridge-receiver".to_owned(),
-                writes: Some(Writes { stream: stream.clone(), capacity_bytes, keys, gives_credit: false }),
-                reads: Vec::new(),
-                wait: options.wait,
-                ..Join::default()
-            };
+            let join = Join::new(&format!("{}.{stream}", options.name), "bridge-receiver")
+                .writing(Writes::new(&stream, capacity_bytes, keys))
+                .waiting(options.wait);
             let node = Node::join(master, &join)?;
             let (account, marks) = (Incoming::default(), StreamMarks::new(keys));
             Ok(Stream { name: stream, node, account, marks, keys, has_begun: false })

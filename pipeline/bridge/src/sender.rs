@@ -91,15 +91,8 @@ impl<C: Carrier> Sender<C> {
     /// Joins the run whose master listens at this socket.
     pub fn join(master: &Path, options: &Options, carrier: C) -> Result<Self, Refusal> {
         let run = run_of(master)?;
-        let reads = options.streams.iter().map(|streams| Reads::new(streams, Keys::All)).collect();
-        let join = Join {
-            name: options.name.clone(),
-            role: "bridge-sender".to_owned(),
-            writes: None,
-            reads,
-            wait: options.wait,
-            ..Join::default()
-        };
+        let reads = options.streams.iter().map(|streams| Reads::new(streams, Keys::All));
+        let join = Join::new(&options.name, "bridge-sender").reading(reads).waiting(options.wait);
         let node = Node::join(master, &join).map_err(Refusal::of)?;
         let state = SenderState {
             carrier,

@@ -56,7 +56,7 @@ impl Run {
     }
 
     pub fn writer(&self, stream: &str, keys: u32) -> Node {
-        let writes = Writes { stream: stream.to_owned(), capacity_bytes: 1 << 22, keys, gives_credit: false };
+        let writes = Writes::new(stream, 1 << 22, keys);
         Node::join(&self.socket(), &join(stream, Some(writes), vec![])).unwrap()
     }
 }
@@ -69,7 +69,7 @@ impl Drop for Run {
 }
 
 pub fn join(name: &str, writes: Option<Writes>, reads: Vec<Reads>) -> Join {
-    Join { name: name.to_owned(), role: "test".to_owned(), writes, reads, ..Join::default() }
+    Join::new(name, "test").writing(writes).reading(reads)
 }
 
 /// All fields differ, so that swapped ones are detected.

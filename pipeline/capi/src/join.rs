@@ -163,18 +163,12 @@ pub unsafe extern "C" fn lowlat_join(options: *const NodeOptions, node: *mut *mu
                 optional(options.writes, "writes")?,
             )
         };
-        let writes = stream.map(|stream| Writes {
-            stream: stream.to_owned(),
-            capacity_bytes: capacity(options.capacity_bytes),
-            keys: options.keys.max(1),
-            gives_credit: false,
-        });
+        let writes =
+            stream.map(|stream| Writes::new(stream, capacity(options.capacity_bytes), options.keys.max(1)));
         // SAFETY: as above: this many of them.
         let reads = unsafe { all_reads(options.reads, options.reads_count) }?;
         let wait = wait(options.wait)?;
-        let (name, role) = (name.to_owned(), role.to_owned());
-        // Fields added to the struct later keep their default.
-        let join = Join { name, role, writes, reads, wait, ..Join::default() };
+        let join = Join::new(name, role).writing(writes).reading(reads).waiting(wait);
         // SAFETY: the caller passes space for a pointer, or NULL.
         unsafe { join_as(socket, &join, node) }
     };

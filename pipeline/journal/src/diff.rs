@@ -30,6 +30,7 @@ pub struct Item {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct FieldChange {
     pub key: Key,
     pub field: &'static str,

@@ -23,6 +23,7 @@ pub enum ReplaySpeed {
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Default)]
+#[non_exhaustive]
 pub struct Replayed {
     pub records: u64,
     /// Number of records missing from the recording.

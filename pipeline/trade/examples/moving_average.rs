@@ -161,8 +161,7 @@ fn show() -> Result<(), Box<dyn std::error::Error>> {
     let scenario = Scenario::at_rate(1, 1000.0, 0.5).ok_or("no scenario")?;
     let (mut strategy, mut printer) = (Crossover::new(), Printer::default());
     for (sequence, due) in (1..).zip(Feed::simulated(&scenario, 1)) {
-        let (generated_ns, received_ns) = (due.due_ns, due.due_ns);
-        let seen = QuoteSeen { instrument: 0, sequence, generated_ns, received_ns, quote: due.quote };
+        let seen = QuoteSeen::new(0, sequence, (due.due_ns, due.due_ns), due.quote);
         strategy.on_quote(&mut Orders::new(&mut printer, 0, (&seen).into()), &seen);
         // Filled at once, as by the simulated exchange.
         if let Some(number) = strategy.waits_for.take() {

@@ -85,14 +85,9 @@ fn a_host_allocates_nothing_even_when_queues_run_full() {
     let count = allocations(|| {
         for sequence in 0..5000 {
             let instrument = u32::try_from(sequence % 10).unwrap();
-            host.take_quote(&QuoteSeen {
-                instrument,
-                sequence,
-                generated_ns: 0,
-                received_ns: 0,
-                quote: Quote { bid: 1, ask: 2, ..Quote::default() },
-            });
-            let answered = AnswerSeen { sequence, generated_ns: 0, received_ns: 0, answer };
+            let quote = Quote { bid: 1, ask: 2, ..Quote::default() };
+            host.take_quote(&QuoteSeen::new(instrument, sequence, (0, 0), quote));
+            let answered = AnswerSeen::new(sequence, (0, 0), answer);
             host.take_answer(instrument, &answered);
             host.warm();
             for _ in 0..5 {

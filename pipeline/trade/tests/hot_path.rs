@@ -28,19 +28,10 @@ const CALLED: i32 = 9;
 const ROUNDS: u64 = 2000;
 
 fn node(socket: &Path, name: &str, writes: &str, reads: &str) -> Node {
-    let join = Join {
-        name: name.to_owned(),
-        role: "test".to_owned(),
-        writes: Some(Writes {
-            stream: writes.to_owned(),
-            capacity_bytes: 1 << 16,
-            keys: 2,
-            gives_credit: false,
-        }),
-        reads: vec![Reads::new(reads, Keys::Only(vec![1]))],
-        wait: Wait::Fast,
-        ..Join::default()
-    };
+    let join = Join::new(name, "test")
+        .writing(Writes::new(writes, 1 << 16, 2))
+        .reading([Reads::new(reads, Keys::Only(vec![1]))])
+        .waiting(Wait::Fast);
     Node::join(socket, &join).unwrap()
 }
 

@@ -257,12 +257,7 @@ impl<'a> Session<'a> {
             if arguments.stream.is_empty() { vec!["*".to_owned()] } else { arguments.stream.clone() };
         // With no keys: it reads the segments directly, and no publisher does any work for it.
         let reads = |streams: &String| Reads::new(streams, Keys::Only(Vec::new()));
-        let join = Join {
-            name: arguments.name.clone(),
-            role: "recorder".to_owned(),
-            reads: patterns.iter().map(reads).collect(),
-            ..Join::default()
-        };
+        let join = Join::new(&arguments.name, "recorder").reading(patterns.iter().map(reads));
         Ok(Self {
             node: Node::join(socket, &join)?,
             successors: Successors::default(),

@@ -89,6 +89,7 @@ mod gap {
 
 /// Consecutive entries that found no room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RingGap {
     pub count: u64,
     /// The first entry without room.

@@ -27,6 +27,7 @@ const RETIRED_USUAL: usize = 8;
 
 /// Result of delivering one record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct DeliveryCounts {
     /// Subscribers that got its position.
     pub subscribers: u32,

@@ -42,6 +42,7 @@ pub enum PublishError {
 
 /// Place of a published record in its stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Published {
     /// Its position, as subscribers get it.
     pub position: u64,

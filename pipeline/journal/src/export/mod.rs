@@ -104,6 +104,7 @@ pub enum ExportError {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Default)]
+#[non_exhaustive]
 pub struct Exported {
     pub rows: u64,
     /// Rows with a decoded payload.

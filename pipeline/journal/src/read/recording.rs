@@ -29,6 +29,7 @@ pub struct OpenError(pub(super) String);
 
 /// The start of a file; empty for one that cannot be opened.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct FileStart {
     pub number: u64,
     /// Its length when the recording was opened; 0 if unknown.
@@ -301,6 +302,7 @@ pub fn fits(pattern: &str, name: &str) -> bool {
 }
 
 /// The files of a recording, by name.
+#[non_exhaustive]
 pub struct Listing {
     /// Numbers of the data files, lowest first.
     pub data: Vec<u64>,

@@ -23,6 +23,7 @@ use std::{
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct Recorded {
     pub written: Written,
     pub gaps: u64,

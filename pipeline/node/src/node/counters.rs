@@ -48,6 +48,7 @@ pub(super) fn counted_as(stream: &str) -> usize {
 
 /// Records of one kind that a node received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct Received {
     pub read: u64,
     pub lost: u64,
@@ -67,6 +68,7 @@ pub struct Counters {
 
 /// Values of all counters, each read separately.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct Figures {
     pub published: u64,
     pub read: u64,

@@ -122,6 +122,7 @@ pub enum Strategies {
 
 /// The stream that a node writes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Writes {
     pub stream: String,
     /// Bytes of its ring: a power of two, at least 4 KiB.
@@ -131,6 +132,19 @@ pub struct Writes {
     /// The writer supports being refused when a reader has no room ([`Overrun::Credit`]), and then does something else.
     #[serde(default)]
     pub gives_credit: bool,
+}
+
+impl Writes {
+    /// A stream whose writer does not wait for its readers.
+    pub fn new(stream: &str, capacity_bytes: u64, keys: u32) -> Self {
+        Self { stream: stream.to_owned(), capacity_bytes, keys, gives_credit: false }
+    }
+
+    /// The same with [`Writes::gives_credit`].
+    #[must_use]
+    pub fn giving_credit(self) -> Self {
+        Self { gives_credit: true, ..self }
+    }
 }
 
 /// The first record of a stream that a node gets.
@@ -150,6 +164,7 @@ pub enum ReadsFrom {
 
 /// Streams that a node reads.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Reads {
     /// A stream's name, or a prefix and a star (`orders.*`). The streams need not exist yet.
     pub streams: String,
@@ -193,6 +208,7 @@ impl Reads {
 
 /// A node's request to join.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct Join {
     /// Its name, unique among the nodes of the master. A process restarted under it keeps its number.
     pub name: String,
@@ -205,6 +221,37 @@ pub struct Join {
     pub wait: Wait,
     /// Strategies whose orders it sends.
     pub strategies: Strategies,
+}
+
+impl Join {
+    /// A node that neither reads nor writes yet, and sleeps while it waits.
+    pub fn new(name: &str, role: &str) -> Self {
+        Self { name: name.to_owned(), role: role.to_owned(), ..Self::default() }
+    }
+
+    /// The same with the stream that it writes, if any.
+    #[must_use]
+    pub fn writing(self, writes: impl Into<Option<Writes>>) -> Self {
+        Self { writes: writes.into(), ..self }
+    }
+
+    /// The same with the streams that it reads.
+    #[must_use]
+    pub fn reading(self, reads: impl IntoIterator<Item = Reads>) -> Self {
+        Self { reads: reads.into_iter().collect(), ..self }
+    }
+
+    /// The same with another way to wait.
+    #[must_use]
+    pub fn waiting(self, wait: Wait) -> Self {
+        Self { wait, ..self }
+    }
+
+    /// The same with strategies whose orders it sends.
+    #[must_use]
+    pub fn claiming(self, strategies: Strategies) -> Self {
+        Self { strategies, ..self }
+    }
 }
 
 /// An event of a poll.

@@ -51,6 +51,7 @@ pub(super) fn forked(pid: u32) -> String {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Published {
     /// Its position in the segment.
     pub position: u64,
@@ -144,7 +145,7 @@ impl Publisher {
         if let Err(stream::PublishError::NoCredit { .. }) = result {
             self.counters.add_uncredited();
         }
-        let (stream::Published { position, sequence }, delivered) = result?;
+        let (stream::Published { position, sequence, .. }, delivered) = result?;
         #[cfg(feature = "testing")]
         crate::testing::step();
         self.counters.add_published(&delivered);

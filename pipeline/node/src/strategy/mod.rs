@@ -25,6 +25,7 @@ use lowlat_ipc::stream::{Record, Stamp};
 
 /// A quote as delivered to a strategy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct QuoteSeen {
     pub instrument: u32,
     /// Its sequence in md's stream.
@@ -36,8 +37,21 @@ pub struct QuoteSeen {
     pub quote: Quote,
 }
 
+impl QuoteSeen {
+    /// A quote that was written and read at these times, ns, for tests of a strategy.
+    pub fn new(
+        instrument: u32,
+        sequence: u64,
+        (generated_ns, received_ns): (u64, u64),
+        quote: Quote,
+    ) -> Self {
+        Self { instrument, sequence, generated_ns, received_ns, quote }
+    }
+}
+
 /// An answer as delivered to a strategy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct AnswerSeen {
     /// Its sequence in td's stream.
     pub sequence: u64,
@@ -46,6 +60,13 @@ pub struct AnswerSeen {
     /// When this process had read it, in the pipeline's clock, ns.
     pub received_ns: u64,
     pub answer: Answer,
+}
+
+impl AnswerSeen {
+    /// An answer that was written and read at these times, ns, for tests of a strategy.
+    pub fn new(sequence: u64, (generated_ns, received_ns): (u64, u64), answer: Answer) -> Self {
+        Self { sequence, generated_ns, received_ns, answer }
+    }
 }
 
 /// Records that a strategy lost.
@@ -61,6 +82,7 @@ pub enum StrategyGap {
 
 /// A record of another stream than md and td, as delivered to a strategy whose process reads one.
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct OtherSeen<'a> {
     pub stream: &'a StreamName,
     pub record: &'a Record,

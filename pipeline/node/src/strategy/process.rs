@@ -13,6 +13,7 @@ use crate::{
 
 /// Result of a strategy's process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct StrategyDone {
     pub quotes: u64,
     pub answers: u64,

@@ -98,13 +98,7 @@ impl HostBench {
 }
 
 fn quote(instrument: u32, sequence: u64) -> QuoteSeen {
-    QuoteSeen {
-        instrument,
-        sequence,
-        generated_ns: 5,
-        received_ns: 6,
-        quote: Quote { scheduled_ns: 4, ..Quote::default() },
-    }
+    QuoteSeen::new(instrument, sequence, (5, 6), Quote { scheduled_ns: 4, ..Quote::default() })
 }
 
 fn answer(sequence: u64) -> AnswerSeen {
@@ -117,7 +111,7 @@ fn answer(sequence: u64) -> AnswerSeen {
         instrument: 0,
         side: Side::Buy,
     };
-    AnswerSeen { sequence, generated_ns: 7, received_ns: 8, answer }
+    AnswerSeen::new(sequence, (7, 8), answer)
 }
 
 #[test]

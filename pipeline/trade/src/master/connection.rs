@@ -249,7 +249,7 @@ impl Master {
                         .to_owned(),
                 );
             };
-            *hello = Some(Join { name, role, writes, wait, ..Join::default() });
+            *hello = Some(Join::new(&name, &role).writing(writes).waiting(wait));
             return Ok(());
         };
         match parse(bytes).map_err(|error| error.to_string())? {

@@ -315,8 +315,7 @@ mod tests {
         let segment = memory(Segment::<Memory>::bytes(CAPACITY_BYTES));
         let owner = Owner::default();
         let made = Segment::create(segment.clone(), CAPACITY_BYTES, 0, epoch, first_sequence, owner).unwrap();
-        let writes =
-            Writes { stream: "s".to_owned(), capacity_bytes: CAPACITY_BYTES, keys: 1, gives_credit: false };
+        let writes = Writes::new("s", CAPACITY_BYTES, 1);
         let table = memory(interest::bytes(1));
         (Stream { writes, segment, table, first_sequence, markers: 0, is_shared: true }, Writer::new(made))
     }

@@ -32,7 +32,7 @@ pub struct CachedDone {
 
 /// The request with which cached joins.
 pub fn join() -> Join {
-    Join { name: "cached".to_owned(), role: "cached".to_owned(), reads: reads_all(), ..Join::default() }
+    Join::new("cached", "cached").reading(reads_all())
 }
 
 /// Every record of every stream.

@@ -253,12 +253,7 @@ fn play(seed: u64) -> u32 {
             }
         });
         let played = std::panic::catch_unwind(|| {
-            let follower = Join {
-                name: "follower".to_owned(),
-                role: "test".to_owned(),
-                reads: vec![Reads::new(TD_STREAM, Keys::All)],
-                ..Join::default()
-            };
+            let follower = Join::new("follower", "test").reading([Reads::new(TD_STREAM, Keys::All)]);
             let follower = Node::join(&socket, &follower).unwrap();
             let senders = (0..STRATEGIES).map(|number| {
                 let node = Some(Node::join(&socket, &strategy_join(number)).unwrap());

@@ -16,7 +16,7 @@ pub struct FollowerDone {
 
 /// The request with which follower `number` joins.
 pub fn join(number: u32) -> Join {
-    Join { name: name(number), role: "follower".to_owned(), reads: reads_all(), ..Join::default() }
+    Join::new(&name(number), "follower").reading(reads_all())
 }
 
 /// The name of its node.

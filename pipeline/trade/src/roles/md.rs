@@ -50,19 +50,7 @@ pub struct MdOptions {
 
 /// The request with which md joins: its stream has this many instruments and a ring of this many bytes.
 pub fn join(instruments: u32, capacity_bytes: u64, wait: Wait) -> Join {
-    Join {
-        name: MD_STREAM.to_owned(),
-        role: "md".to_owned(),
-        writes: Some(Writes {
-            stream: MD_STREAM.to_owned(),
-            capacity_bytes,
-            keys: instruments,
-            // A market does not wait for its readers.
-            gives_credit: false,
-        }),
-        wait,
-        ..Join::default()
-    }
+    Join::new(MD_STREAM, "md").writing(Writes::new(MD_STREAM, capacity_bytes, instruments)).waiting(wait)
 }
 
 /// Publishes all quotes from the begin message on, and returns at the end or when it is stopped. Late quotes

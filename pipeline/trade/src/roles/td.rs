@@ -69,19 +69,10 @@ pub fn join(capacity_bytes: u64, rules: &Rules, wait: Wait) -> Join {
         _ if rules.needs_quotes() => Some(quotes),
         limit => limit.map(|_| quotes.with(Overrun::Conflate)),
     };
-    Join {
-        name: TD_STREAM.to_owned(),
-        role: "td".to_owned(),
-        writes: Some(Writes {
-            stream: TD_STREAM.to_owned(),
-            capacity_bytes,
-            keys: STRATEGIES_MAX,
-            gives_credit: false,
-        }),
-        reads: quotes.into_iter().chain([orders]).collect(),
-        wait,
-        ..Join::default()
-    }
+    Join::new(TD_STREAM, "td")
+        .writing(Writes::new(TD_STREAM, capacity_bytes, STRATEGIES_MAX))
+        .reading(quotes.into_iter().chain([orders]))
+        .waiting(wait)
 }
 
 /// Answers orders until it is stopped. First it completes what a previous td had started.

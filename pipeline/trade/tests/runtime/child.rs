@@ -83,8 +83,7 @@ fn writer(text: &str) {
     let mut words = text.split(' ');
     let (socket, name, period_us) = (words.next().unwrap(), words.next().unwrap(), words.next().unwrap());
     let period = Duration::from_micros(period_us.parse().unwrap());
-    let stream =
-        Writes { stream: "count".to_owned(), capacity_bytes: CAPACITY, keys: 4, gives_credit: false };
+    let stream = Writes::new("count", CAPACITY, 4);
     let mut node = Node::join(Path::new(socket), &join(name, Some(stream), vec![])).unwrap();
     let (mut may_publish, mut is_over) = (false, false);
     while !is_over {

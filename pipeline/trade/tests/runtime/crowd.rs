@@ -21,12 +21,7 @@ fn two_hundred_nodes_join_at_once_and_each_gets_its_own() {
                 (number..NODES)
                     .step_by(THREADS as usize)
                     .map(|key| {
-                        let stream = Writes {
-                            stream: format!("orders.{key}"),
-                            capacity_bytes: 4096,
-                            keys: 1,
-                            gives_credit: false,
-                        };
+                        let stream = Writes::new(&format!("orders.{key}"), 4096, 1);
                         let wants =
                             vec![reads("md", Keys::Only(vec![key])), reads("td", Keys::Only(vec![key]))];
                         (key, Node::join(&socket, &join(&format!("s{key}"), Some(stream), wants)).unwrap())

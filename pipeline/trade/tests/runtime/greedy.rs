@@ -68,8 +68,7 @@ fn master_with(nodes: u32) -> MasterThread {
 #[test]
 fn memory_beyond_the_budget_is_refused_before_it_is_made() {
     let master = MasterThread::start(|options| options.memory_bytes_max = Some(64 << 20));
-    let of =
-        |bytes| Writes { stream: "greedy".to_owned(), capacity_bytes: bytes, keys: 1, gives_credit: false };
+    let of = |bytes| Writes::new("greedy", bytes, 1);
     let mut good = master.join(&join("good", writes("md", 1), vec![]));
     for bytes in [1 << 36, 1 << 25] {
         let start = Instant::now();
@@ -83,7 +82,7 @@ fn memory_beyond_the_budget_is_refused_before_it_is_made() {
         matches!(happened, Happened::Refused { name, reason } if name == "greedy" && reason.contains("MiB"))
     });
     // A table with a million rows is memory too.
-    let keys = Writes { stream: "wide".to_owned(), capacity_bytes: 4096, keys: 1 << 20, gives_credit: false };
+    let keys = Writes::new("wide", 4096, 1 << 20);
     let error = Node::join(&master.socket(), &join("wide", Some(keys), vec![])).unwrap_err().to_string();
     assert!(error.contains("cannot make interest.wide: it takes 129 MiB"), "{error}");
     // A refused node leaves nothing behind.

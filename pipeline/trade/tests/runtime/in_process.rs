@@ -45,7 +45,7 @@ fn two_nodes_that_wait(wait: Wait) {
         join("md", writes("md", 4), vec![reads("orders.*", Keys::All)]),
         join("s1", writes("orders.s1", 1), vec![reads("md", Keys::Only(vec![1, 3]))]),
     ];
-    let [mut md, mut s1] = joins.map(|join| master.join(&Join { wait, ..join }));
+    let [mut md, mut s1] = joins.map(|join| master.join(&join.waiting(wait)));
     assert_eq!((md.number(), s1.number(), s1.epoch()), (0, 1, 1));
     assert!(md.area("stages").is_some() && s1.area("stages").is_none());
     master.begin();

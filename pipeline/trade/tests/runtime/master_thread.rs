@@ -93,7 +93,7 @@ pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
 
 #[expect(clippy::unnecessary_wraps, reason = "as in Join")]
 pub fn writes(stream: &str, keys: u32) -> Option<Writes> {
-    Some(Writes { stream: stream.to_owned(), capacity_bytes: 1 << 16, keys, gives_credit: true })
+    Some(Writes::new(stream, 1 << 16, keys).giving_credit())
 }
 
 pub fn reads(streams: &str, keys: Keys) -> Reads {
@@ -101,5 +101,5 @@ pub fn reads(streams: &str, keys: Keys) -> Reads {
 }
 
 pub fn join(name: &str, writes: Option<Writes>, reads: Vec<Reads>) -> Join {
-    Join { name: name.to_owned(), role: "test".to_owned(), writes, reads, ..Join::default() }
+    Join::new(name, "test").writing(writes).reading(reads)
 }

@@ -2,7 +2,7 @@
 
 use crate::master_thread::{MasterThread, join, reads, until, writes};
 use lowlat_ipc::{interest::SUBSCRIBERS_MAX, stream::Stamp};
-use lowlat_node::{Event, Join, JoinError, Keys, Node, NodeEnded, NodePublishError, Strategies};
+use lowlat_node::{Event, JoinError, Keys, Node, NodeEnded, NodePublishError, Strategies};
 use std::fs;
 
 /// Pieces of memory that this process has open whose names contain this.
@@ -16,9 +16,9 @@ fn pieces(name: &str) -> usize {
 fn a_run_has_more_names_than_numbers() {
     let master = MasterThread::start(|_| ());
     let mut reader = master.join(&join("reader", None, vec![reads("job.*", Keys::All)]));
-    let named = |count: u32| Join {
-        strategies: Strategies::Free,
-        ..join(&format!("namesjob-{count}"), writes(&format!("job.{count}"), 4), vec![])
+    let named = |count: u32| {
+        join(&format!("namesjob-{count}"), writes(&format!("job.{count}"), 4), vec![])
+            .claiming(Strategies::Free)
     };
     let mut seen = Vec::new();
     let hear = |node: &mut Node, seen: &mut Vec<(String, u8)>| {

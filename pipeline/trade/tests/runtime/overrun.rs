@@ -48,7 +48,7 @@ fn meet(writer: &mut Node) {
 const WAITS: [Wait; 2] = [Wait::Parked, Wait::Fast];
 
 fn td(wait: Wait) -> Join {
-    Join { wait, ..join("td", None, vec![reads("orders.*", Keys::All).with(Overrun::Credit)]) }
+    join("td", None, vec![reads("orders.*", Keys::All).with(Overrun::Credit)]).waiting(wait)
 }
 
 fn td_and_strategy(master: &MasterThread, wait: Wait) -> (Node, Node) {
@@ -158,7 +158,7 @@ fn what_a_dead_td_had_in_hand_comes_again_by(wait: Wait) {
 #[test]
 fn a_writer_without_credit_never_waits() {
     let master = MasterThread::start(|_| {});
-    let market = Writes { gives_credit: false, ..writes("md", 1).unwrap() };
+    let market = Writes::new("md", 1 << 16, 1);
     let mut md = master.join(&join("md", Some(market), vec![]));
     let mut never = master.join(&join("never", None, vec![reads("md", Keys::All).with(Overrun::Credit)]));
     meet(&mut md);
@@ -175,7 +175,7 @@ fn a_trailing_loss_is_reported_to_spinning_readers_too() {
         let master = MasterThread::start(|_| {});
         let mut md = master.join(&join("md", writes("md", 1), vec![]));
         // One that spins would follow a single stream itself.
-        let mut slow = master.join(&Join { wait, ..join("slow", None, vec![reads("md*", Keys::All)]) });
+        let mut slow = master.join(&join("slow", None, vec![reads("md*", Keys::All)]).waiting(wait));
         meet(&mut md);
         (0..2).for_each(|number| _ = publish(&mut md, 0, number).unwrap());
         assert_eq!(poll_until(&mut slow, |seen| seen.len() >= 2), ["md 0 0", "md 0 1"]);
@@ -225,7 +225,7 @@ fn a_sink_that_is_too_far_behind_is_given_up_and_begins_anew_by(wait: Wait) {
     let master = MasterThread::start(|_| {});
     let mut md = master.join(&join("md", writes("md", 1), vec![]));
     let asked = reads("*", Keys::All).with(Overrun::Evict { behind_max: 100 });
-    let mut sink = master.join(&Join { wait, ..join("sink", None, vec![asked]) });
+    let mut sink = master.join(&join("sink", None, vec![asked]).waiting(wait));
     meet(&mut md);
     (0..300).for_each(|number| _ = publish(&mut md, 0, number).unwrap());
     assert_eq!(figures(&master, "md").evicted, 1);
@@ -264,7 +264,7 @@ fn a_sink_that_was_given_up_is_told_its_loss_when_the_writer_is_gone_by(wait: Wa
     let market = join("md", writes("md", 1), vec![]);
     let mut md = master.join(&market);
     let asked = reads("*", Keys::All).with(Overrun::Evict { behind_max: 100 });
-    let mut sink = master.join(&Join { wait, ..join("sink", None, vec![asked]) });
+    let mut sink = master.join(&join("sink", None, vec![asked]).waiting(wait));
     meet(&mut md);
     (0..300).for_each(|number| _ = publish(&mut md, 0, number).unwrap());
     assert_eq!(figures(&master, "md").evicted, 1);
@@ -295,7 +295,7 @@ fn a_spinning_reader_follows_the_stream() {
     let master = MasterThread::start(|_| {});
     master.begin();
     let mut md = master.join(&join("md", writes("md", 4), vec![]));
-    let asked = |wait| Join { wait, ..join("fast", None, vec![reads("md", Keys::Only(vec![1, 3]))]) };
+    let asked = |wait| join("fast", None, vec![reads("md", Keys::Only(vec![1, 3]))]).waiting(wait);
     let send = |md: &mut Node, numbers: std::ops::Range<u64>, subscribers| {
         for number in numbers {
             let told = publish(md, u32::try_from(number % 4).unwrap(), number).unwrap();

@@ -1,7 +1,7 @@
 //! A process that is stopped, dropped, and continues.
 
 use crate::{
-    master_thread::{MasterThread, join, reads, until, writes},
+    master_thread::{MasterThread, join, reads, until},
     runtime::child::{self, FENCED},
 };
 use lowlat_ipc::{liveness::Life, stream::Stamp};
@@ -74,7 +74,7 @@ fn a_dropped_reader_takes_nothing_from_its_successor() {
         text.lines().map(|line| line.parse().expect("no losses")).collect()
     };
     // Room for everything that is published while the second one starts, however long that takes.
-    let room = writes("count", 1).map(|writes| Writes { capacity_bytes: 1 << 22, ..writes });
+    let room = Some(Writes::new("count", 1 << 22, 1).giving_credit());
     let mut writer = master.join(&join("writer", room, vec![]));
     let mut first = start(&files[0]);
     master.expect(
