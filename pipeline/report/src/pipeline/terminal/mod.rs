@@ -76,6 +76,7 @@ fn load(parameters: &PipelineParameters, reached: &str) -> String {
 
 fn strategies_words(strategies: u32) -> String {
     match strategies {
+        0 => "no built-in strategies".to_owned(),
         1 => "1 strategy".to_owned(),
         n => format!("{} strategies", count(u64::from(n))),
     }
