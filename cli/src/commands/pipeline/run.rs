@@ -8,7 +8,7 @@ use super::{
     pins::{PinSource, RequestedRoles},
     room,
     scenario::{SCENARIO_HELP, ScenarioArguments, rate_and_duration},
-    service::ServiceManager,
+    service::RunNotifier,
     wire::WireArguments,
 };
 use crate::{
@@ -209,7 +209,7 @@ pub fn run(arguments: &PipelineRunArgs) -> anyhow::Result<Exit> {
     let options =
         PipelineOptions { replay: replay.clone(), instruments: *instruments, group, ..options(arguments) };
     let (mut runner, facts) = super::runner::with_options(&options, &stop)?;
-    runner.manager = ServiceManager::find();
+    runner.manager = RunNotifier::find();
     runner.own = arguments.config.as_deref().map(own::read).transpose()?.unwrap_or_default();
     check_wake_core(&options, &facts)?;
     check_beside(&options, &arguments.files)?;

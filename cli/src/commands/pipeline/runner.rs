@@ -1,6 +1,6 @@
 //! Runs of real processes.
 
-use super::{beside, room, service::ServiceManager};
+use super::{beside, room, service::RunNotifier};
 use anyhow::Context;
 use lowlat_host_run::{Root, control_group::Throttled};
 use lowlat_node::{Refusal, address::RunFolder};
@@ -28,7 +28,7 @@ pub struct ProcessRunner {
     /// Strategies of the user.
     pub own: Vec<Program>,
     /// What started this process as a service.
-    pub manager: Option<ServiceManager>,
+    pub manager: Option<RunNotifier>,
     stop: Arc<AtomicBool>,
     /// Other pipelines that already ran before this one; the room facts report those.
     beside: BTreeSet<String>,

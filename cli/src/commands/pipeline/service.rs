@@ -15,14 +15,14 @@ use std::{
     },
 };
 
-/// The service manager of this process, which has asked for notifications.
-pub struct ServiceManager {
+/// Sends the state of a run to the service manager that has asked for it.
+pub struct RunNotifier {
     address: SocketAddr,
     socket: UnixDatagram,
     last: Option<Phase>,
 }
 
-impl ServiceManager {
+impl RunNotifier {
     /// Finds the service manager; `None` if there is none. One that cannot be reached is reported.
     pub fn find() -> Option<Self> {
         let name = std::env::var_os("NOTIFY_SOCKET").filter(|name| !name.is_empty())?;
