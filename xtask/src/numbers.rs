@@ -90,10 +90,10 @@ pub fn numbers(options: &Options) -> anyhow::Result<()> {
         Number {
             what: "lines of product Rust, without comments and blank ones",
             value: product,
-            limit: 141_900,
+            limit: 143_000,
             goal: 125_000,
         },
-        Number { what: "lines of other text", value: text, limit: 65_300, goal: 65_000 },
+        Number { what: "lines of other text", value: text, limit: 64_900, goal: 65_000 },
         Number {
             what: "types that share their name, in per mille",
             value: 1_000 * shared / all.max(1),
