@@ -90,8 +90,8 @@ fn rows<'a>(rows: &'a [ShiftRow<'a>]) -> Table<'a, ShiftRow<'a>> {
     Table::of(rows)
         .words("setting", 0, |row| row.settings.clone())
         .words("figure", 0, |row| row.figure.to_owned())
-        .figures("off minus on", 0, |row| amount(row.shift.shift, row.unit))
-        .figures("95 % interval", 1, |row| {
+        .figures("off minus on", 1, |row| amount(row.shift.shift, row.unit))
+        .figures("95 % interval", 0, |row| {
             format!("{} to {}", amount(row.shift.low, row.unit), amount(row.shift.high, row.unit))
         })
         .figures("pairs", 2, |row| row.shift.pairs.to_string())
