@@ -241,9 +241,11 @@ impl Applying<'_> {
         let sealed = site.seal(&log).err();
         let is_over = log.history().entries.is_empty();
         drop(log);
+        let manager = site.manager.as_ref().filter(|_| !ready.confirm_units.is_empty());
+        // Before the reload, at which a timer whose service is gone fails.
+        let _ = manager.map(|manager| manager.stop(units::CONFIRM));
         let mut notes = persist::tell_manager(site, touched.iter().map(String::as_str));
-        if let Some(manager) = site.manager.as_ref().filter(|_| !ready.confirm_units.is_empty()) {
-            let _ = manager.stop(units::CONFIRM);
+        if let Some(manager) = manager {
             // The switch of the restored plan restarts with its full time.
             let is_waiting = ready.earlier.as_ref().is_some_and(|plan| plan.confirm_within_s.is_some());
             if is_waiting && let Err(error) = manager.start(units::CONFIRM) {

@@ -423,25 +423,22 @@ fn update_in_force(
     Ok(None)
 }
 
-/// Reloads the service manager, stops removed units, and restarts services with restored drop-ins. `untold`
-/// lists the unit files that an earlier rollback did not report.
+/// Stops removed units, reloads the service manager, and restarts services with restored drop-ins. `untold`
+/// lists the unit files that an earlier rollback did not report. Timers stop before the reload, at which those whose
+/// service is gone fail; services after it, so that their commands to stop do not run.
 fn tell_units(site: &Site, outcome: &mut RollbackOutcome, untold: &BTreeSet<String>) {
     let restored: BTreeSet<String> = outcome.restored.iter().map(|restored| restored.name.clone()).collect();
-    let all = restored.union(untold).map(String::as_str);
-    outcome.notes.extend(persist::tell_manager(site, all));
-    if let Some(manager) = &site.manager {
-        // Not the service of the dead-man switch, which may be the caller.
-        for name in [units::CONFIRM, units::WATCH, units::APPLY] {
-            let path = units::path(name);
-            // A later apply may have written it again.
-            let is_gone = untold.contains(&path) && site.real(&path).symlink_metadata().is_err();
-            if (is_gone || restored.contains(&path))
-                && let Err(error) = manager.stop(name)
-            {
-                outcome.notes.push(format!("{name} failed to stop: {error}"));
-            }
-        }
-    }
+    let stop = |name: &&str| {
+        let path = units::path(name);
+        // A later apply may have written it again.
+        let is_gone = untold.contains(&path) && site.real(&path).symlink_metadata().is_err();
+        let manager = site.manager.as_ref().filter(|_| is_gone || restored.contains(&path))?;
+        manager.stop(name).err().map(|error| format!("{name} failed to stop: {error}"))
+    };
+    // Not the service of the dead-man switch, which may be the caller.
+    outcome.notes.extend([units::CONFIRM, units::WATCH].iter().filter_map(stop));
+    outcome.notes.extend(persist::tell_manager(site, restored.union(untold).map(String::as_str)));
+    outcome.notes.extend([units::APPLY].iter().filter_map(stop));
     if let Err(error) = site.state.put_untold(&BTreeSet::new()) {
         outcome.notes.push(error.to_string());
     }

@@ -75,9 +75,14 @@ fn without_a_confirmation_all_is_taken_back_and_the_host_started_again_if_it_run
             bench.reboot(&start);
             apply_again(&site).unwrap();
         }
+        bench.calls();
         let report = rollback_unconfirmed(&site).unwrap().unwrap();
         assert!(report.is_complete(), "{report:#?}");
         assert_eq!(report.needs_reboot, reboots > 0);
+        // At the reload, a timer whose service is gone fails.
+        let calls = bench.calls();
+        let at = |call: &str| calls.iter().position(|made| made == call).unwrap();
+        assert!(at("stop lowlat-confirm.timer") < at("daemon-reload"), "{calls:?}");
         assert!(
             !differences(&start, &bench.files()).iter().any(|line| ours(line)),
             "{:#?}",
