@@ -46,7 +46,7 @@ impl Bench {
 
     /// The arguments of a proof by a shell script, which finds the tree's values in the directory $V.
     fn arguments(&self, options: &[&str], script: &str) -> Vec<String> {
-        let budget: &[&str] = if options.contains(&"--budget") { &[] } else { &["--budget", "20s"] };
+        let budget: &[&str] = if options.contains(&"--budget") { &[] } else { &["--budget", "30s"] };
         let path = |name| self.path(name).display().to_string();
         let script = format!("V={}; {script}", self.path("host/proc/sys/vm").display());
         ["tune", "prove", "--yes", "--root", &path("host"), "--role", &path("role.toml")]
