@@ -13,6 +13,7 @@ mod progress;
 mod results;
 mod role;
 mod signals;
+mod trusted;
 
 use exit::Exit;
 use lowlat_host::printable;

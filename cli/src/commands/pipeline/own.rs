@@ -1,5 +1,6 @@
 //! Strategies of the user that a run starts and supervises, from a TOML file.
 
+use crate::trusted::TrustedKind;
 use anyhow::{Context, bail, ensure};
 use lowlat_node::{
     ORDERS_PREFIX,
@@ -12,7 +13,7 @@ use lowlat_trade::{
 };
 use rustix::process::geteuid;
 use serde::Deserialize;
-use std::{collections::BTreeMap, fs::File, io::Read as _, os::unix::fs::MetadataExt as _, path::Path};
+use std::{collections::BTreeMap, io::Read as _, path::Path};
 
 /// Format of --config, for the help.
 pub const CONFIG_HELP: &str = "\
@@ -32,8 +33,6 @@ the exit code is 1.";
 const FILE_BYTES_MAX: u64 = 1 << 20;
 /// Restarts in a row, unless the file says otherwise.
 const RESTARTS_MAX: u32 = 10;
-/// Permissions of a group and of others to write.
-const WRITABLE: u32 = 0o022;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -77,14 +76,11 @@ pub fn read(path: &Path) -> anyhow::Result<Vec<Program>> {
 
 /// The file's text. Its commands run as this user, so nobody else may be able to write it.
 fn text(path: &Path) -> anyhow::Result<String> {
-    let file = File::open(path)?;
-    let known = file.metadata()?;
-    ensure!(known.is_file(), "it is not a regular file\nhint: name a TOML file");
-    let is_own = [0, geteuid().as_raw()].contains(&known.uid());
-    ensure!(
-        is_own && known.mode() & WRITABLE == 0,
-        "another user can write it, and its commands run as this user\nhint: chown it to this user, and chmod go-w it"
-    );
+    let kind = TrustedKind { what: "the strategies", hint: "name a TOML file" };
+    let file = kind.open(path)?;
+    let is_own = |user| [0, geteuid().as_raw()].contains(&user);
+    let trusted = kind.check_owners(path, &file, is_own);
+    trusted.context("another user can write it, and its commands run as this user")?;
     let mut text = String::new();
     file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text)?;
     ensure!(text.len() as u64 <= FILE_BYTES_MAX, "it is larger than 1 MiB\nhint: name a TOML file");
@@ -117,10 +113,9 @@ fn program(strategy: OwnStrategy) -> anyhow::Result<Program> {
 
 /// True for the names of the run's other processes: roles, and numbered strategies and followers.
 fn is_reserved(name: &str) -> bool {
-    use ProcessRole::{Cached, Follower, Host, Master, Md, Platform, Recorder, Strategies, Td};
-    let roles = [Cached, Follower, Host, Master, Md, Platform, Recorder, Strategies, Td];
+    let mut roles = ProcessRole::PINNED.into_iter().chain([ProcessRole::Follower, ProcessRole::Host]);
     let word = name.trim_end_matches(|character: char| character.is_ascii_digit());
-    roles.iter().any(|role| role.name() == word) || (word == "s" && name != word)
+    roles.any(|role| role.name() == word) || (word == "s" && name != word)
 }
 
 #[cfg(test)]
