@@ -29,6 +29,11 @@ pub fn study_again(document: &mut ResultDocument) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Formats a time as documents have it: "2026-11-21T18:02:11Z".
+pub fn in_rfc3339(time: Timestamp) -> String {
+    time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
 /// Run that ends with a document.
 pub struct Run {
     labels: LabelArgs,
@@ -83,7 +88,7 @@ impl Run {
             schema_version: ResultDocument::SCHEMA_VERSION,
             lowlat_version: env!("CARGO_PKG_VERSION").into(),
             command: self.command.into(),
-            started_at: self.started_at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+            started_at: in_rfc3339(self.started_at),
             elapsed_s: self.clock.elapsed().as_secs_f64(),
             // Relaxed: set by the signal handler, read once all samplers have been joined.
             is_interrupted: stop.load(Ordering::Relaxed),

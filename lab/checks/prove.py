@@ -4,8 +4,8 @@
 Usage: prove.py LOWLAT [--runs N] [--cpu N] [--seed N]
 
 Needs root, and a host whose plan has ten sysctls. Each run disturbs CPU N while one of its five active settings, chosen at
-random, does not have its planned value, and counts which settings are told apart. A real-time thread measures, and the
-disturbance has a higher priority, so that other programs do not matter. Exits 1 if fewer than nine of ten are told apart,
+random, does not have its planned value, and counts the right verdicts. A real-time thread measures, and the
+disturbance has a higher priority, so that other programs do not matter. Exits 1 if fewer than nine of ten are right,
 more than 5 % of the inert ones are called gains, or a value is not as before."""
 
 import argparse
@@ -105,7 +105,7 @@ def main():
         return measure(options.cpu)
     chosen, others = sysctls(options.lowlat)
     before, chance = values(chosen), random.Random(options.seed)
-    told_apart = false_gains = 0
+    right_verdicts = false_gains = 0
     with tempfile.TemporaryDirectory() as folder:
         role = pathlib.Path(folder) / "role.toml"
         role.write_text(f"leave-out = {json.dumps(others)}\n")
@@ -113,14 +113,14 @@ def main():
             active = chance.sample(sorted(chosen), SETTINGS // 2)
             verdicts = prove(options, chosen, role, active)
             right = {one: verdicts.get(one) == ("gain" if one in active else "no_difference_shown") for one in chosen}
-            told_apart += sum(right.values())
+            right_verdicts += sum(right.values())
             false_gains += sum(verdicts.get(one) == "gain" for one in chosen if one not in active)
             wrong = {one: verdicts.get(one) for one in chosen if not right[one]}
-            print(f"run {run + 1}: {sum(right.values())} of {SETTINGS} told apart {wrong or ''}", flush=True)
+            print(f"run {run + 1}: {sum(right.values())} of {SETTINGS} verdicts are right {wrong or ''}", flush=True)
     restored = values(chosen) == before
     inert = options.runs * (SETTINGS - SETTINGS // 2)
-    print(f"{told_apart} of {options.runs * SETTINGS} told apart; {false_gains} of {inert} inert settings called a gain; values as before: {restored}")
-    raise SystemExit(not (told_apart * 10 >= options.runs * SETTINGS * 9 and false_gains * 20 <= inert and restored))
+    print(f"{right_verdicts} of {options.runs * SETTINGS} verdicts are right; {false_gains} of {inert} inert settings called a gain; values as before: {restored}")
+    raise SystemExit(not (right_verdicts * 10 >= options.runs * SETTINGS * 9 and false_gains * 20 <= inert and restored))
 
 
 if __name__ == "__main__":

@@ -84,5 +84,5 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
 
 /// The current time in UTC, to the second, as in documents.
 fn now() -> String {
-    jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+    crate::documents::in_rfc3339(jiff::Timestamp::now())
 }

@@ -4,6 +4,7 @@ use super::{ask, check_ids};
 use crate::{
     arguments, choose,
     commands::{completions, help, outputs::OutputArgs},
+    documents,
     exit::Exit,
     host::HostArgs,
     output,
@@ -39,7 +40,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Time beyond the schedule after which the guard restores the host.
+/// Time beyond twice the budget after which the guard restores the host.
 const GUARD_SLACK: Duration = Duration::from_secs(120);
 
 /// Measure what each run-time setting is worth here, by switching it off and on; the host is as before afterwards
@@ -182,13 +183,12 @@ impl ProofSubject {
         }
         let (began, started) = (Instant::now(), Timestamp::now());
         let board = Switchboard::open(site)?;
-        let pairs =
-            schedule.pairs(switch_groups(board.plan()).iter().filter(|group| group.fixed.is_none()).count());
         let mut tell = |done: u32, settings: &[String]| {
             let left = schedule.total.saturating_sub(began.elapsed());
             progress.say(format!(
-                "pair {} of {pairs}, {} left: {}",
+                "pair {} of {}, {} left: {}",
                 done + 1,
+                schedule.pairs,
                 span_of(left),
                 settings.join(" ")
             ));
@@ -211,7 +211,7 @@ impl ProofSubject {
             document: PlanProof::DOCUMENT.to_owned(),
             schema_version: PlanProof::SCHEMA_VERSION,
             lowlat_version: env!("CARGO_PKG_VERSION").to_owned(),
-            started_at: started.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+            started_at: documents::in_rfc3339(started),
             plan_id: self.plan.id(),
             profile: self.plan.profile,
             host: self.plan.host.clone(),

@@ -19,6 +19,8 @@ const SWITCH: Duration = Duration::from_millis(20);
 pub struct ProofSchedule {
     /// Rounds that fit into the budget.
     pub rounds: u32,
+    /// Pairs of measurements in these rounds.
+    pub pairs: u32,
     /// Rounds that are made even if they take longer than the budget, since fewer can show nothing.
     pub rounds_min: u32,
     /// Length of each measurement.
@@ -54,17 +56,13 @@ impl ProofSchedule {
         let rounds = budget.as_millis() / round(slice).as_millis().max(1);
         let rounds = u32::try_from(rounds).unwrap_or(u32::MAX).max(fewest);
         let total = round(slice) * rounds;
-        Ok(Self { rounds, rounds_min: fewest, slice, settle: SETTLE, total, budget })
+        let pairs = rounds.saturating_mul(pairs);
+        Ok(Self { rounds, pairs, rounds_min: fewest, slice, settle: SETTLE, total, budget })
     }
 
     /// True if no further round is made after so many, which took this time.
     pub fn is_over(&self, rounds: u32, took: Duration) -> bool {
         rounds >= self.rounds_min && took + took / rounds.max(1) > self.budget
-    }
-
-    /// Number of measured pairs, of so many groups.
-    pub fn pairs(&self, groups: usize) -> u32 {
-        self.rounds.saturating_mul(u32::try_from(groups).unwrap_or(u32::MAX))
     }
 }
 

@@ -123,17 +123,26 @@ fn round(
     let unprepared =
         preparation.left.into_iter().filter_map(|left| refusal(&possible, left.change, left.reason));
     let left: Vec<Refusal> = left.chain(unprepared).collect();
+    let report = apply_in_this_boot(site, log, plan_id, stage, &steps)?;
+    let refused = refusals(&possible, &preparation.steps, &report);
+    Ok(Round { report, left, refused })
+}
+
+/// Applies steps of a run-time stage under an ID of this boot.
+pub(super) fn apply_in_this_boot(
+    site: &Site,
+    log: &mut UndoLog,
+    plan_id: &str,
+    stage: ApplyStage,
+    steps: &[UndoStep],
+) -> Result<ApplyReport, UndoError> {
     let boot = site.boot_id().text().to_owned();
     let mut id = 0;
     loop {
-        match log.apply(&again_id(plan_id, stage, &boot, id), &steps, OnFailure::Continue) {
+        match log.apply(&again_id(plan_id, stage, &boot, id), steps, OnFailure::Continue) {
             // For example, a reloaded driver's interrupts have other numbers.
             Err(UndoError::PlanDiffers { .. }) if id < IDS_MAX => id += 1,
-            applied => {
-                let report = applied?;
-                let refused = refusals(&possible, &preparation.steps, &report);
-                return Ok(Round { report, left, refused });
-            }
+            applied => return applied,
         }
     }
 }

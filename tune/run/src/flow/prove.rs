@@ -3,7 +3,8 @@
 //! Off is a rollback of the setting's steps, on is the run-time stage again: a crash in between leaves an undo log from
 //! which the plan can be completed or rolled back, as after any interrupted apply.
 
-use super::stage::{ApplyStage, ROUNDS_MAX, again_id, is_run_time};
+use super::at_boot::apply_in_this_boot;
+use super::stage::{ApplyStage, is_run_time};
 use super::status::is_of_other_host;
 use super::{FlowError, Site, check, log_check};
 use lowlat_plan::{
@@ -11,7 +12,7 @@ use lowlat_plan::{
     proof::{OnOffPair, ProofSchedule, ProvenSettings, SwitchGroup, switch_groups},
 };
 use lowlat_settings::change::Part;
-use lowlat_undo::{OnFailure, State, TargetSpec, UndoError, UndoLog, UndoStep};
+use lowlat_undo::{State, TargetSpec, UndoLog, UndoStep};
 use std::{
     sync::atomic::{AtomicBool, Ordering},
     thread,
@@ -244,19 +245,9 @@ impl<'a> Switchboard<'a> {
             let prepared = log.step(step.target.clone(), step.on.clone())?;
             steps.push(UndoStep { id: step.id.clone(), ..prepared });
         }
-        let boot = self.site.boot_id().text().to_owned();
-        let mut round = 0;
-        loop {
-            let id = again_id(&self.plan_id, ApplyStage::Run, &boot, round);
-            match log.apply(&id, &steps, OnFailure::Continue) {
-                Err(UndoError::PlanDiffers { .. }) if round < ROUNDS_MAX => round += 1,
-                applied => {
-                    let failed = applied?.failed.into_iter().next();
-                    return Ok(failed
-                        .map_or(Ok(()), |(step, why)| Err(format!("cannot switch it on: {step}: {why}"))));
-                }
-            }
-        }
+        let report = apply_in_this_boot(self.site, log, &self.plan_id, ApplyStage::Run, &steps)?;
+        let failed = report.failed.into_iter().next();
+        Ok(failed.map_or(Ok(()), |(step, why)| Err(format!("cannot switch it on: {step}: {why}"))))
     }
 }
 

@@ -34,6 +34,7 @@ fn ten() -> (Bench, Vec<(String, String)>) {
 
 const SCHEDULE: ProofSchedule = ProofSchedule {
     rounds: 13,
+    pairs: 130,
     rounds_min: 13,
     slice: Duration::ZERO,
     settle: Duration::ZERO,
