@@ -11,6 +11,7 @@
 //! before its reboot
 //!   taken-back.json   the boot whose kernel still has parameters that were rolled back
 //!   refused.json      run-time changes that were refused when they were last made, and in which boot
+//!   proof.json        the proof over reboots that is under way
 //!   lost.json         changes that no rollback can undo, because their records are lost
 //!   made-directories  the directories above this one that lowlat created, in a tree without /var/lib
 //! ```
@@ -19,7 +20,7 @@
 //! So a truncated, exchanged or deleted log is detected, and the changes missing from it can be named.
 
 use lowlat_plain::printable;
-use lowlat_plan::{Plan, verify::Refusal};
+use lowlat_plan::{Plan, proof::BootProof, verify::Refusal};
 use lowlat_undo::{Faults, HostError, LogMark, LoggedState, PrivateDirectory, TargetSpec};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::{
@@ -35,6 +36,7 @@ const LOST: &str = "lost.json";
 const TAKEN_BACK: &str = "taken-back.json";
 const RESTING: &str = "resting.json";
 const REFUSED: &str = "refused.json";
+const PROOF: &str = "proof.json";
 
 /// Record of the plan in force.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -253,7 +255,21 @@ impl StateDir {
     /// Records that no plan is in force. The files of plans stay.
     pub fn take_out_of_force(&self) -> Result<(), StateError> {
         self.remove(IN_FORCE)?;
+        self.remove(PROOF)?;
         self.remove(REFUSED)
+    }
+
+    /// The proof over reboots that is under way, if any.
+    pub fn boot_proof(&self) -> Result<Option<BootProof>, StateError> {
+        self.read(&[], PROOF)
+    }
+
+    /// Records durably how far the proof over reboots is; none if it is over.
+    pub fn put_boot_proof(&self, proof: Option<&BootProof>) -> Result<(), StateError> {
+        match proof {
+            Some(proof) => self.write(&[], PROOF, proof),
+            None => self.remove(PROOF),
+        }
     }
 
     /// Unit files that an interrupted rollback removed without notifying systemd.

@@ -5,6 +5,7 @@
 //! | `lowlat-again.service` | the same whenever TuneD starts, which sets its own values then |
 //! | `lowlat-watch.timer`, `.service` | checks at intervals whether the plan is still in effect |
 //! | `lowlat-confirm.timer`, `.service` | the dead-man switch: rolls an unconfirmed plan back |
+//! | `lowlat-prove.service` | measures a boot of a proof over reboots, and prepares the next one |
 //! None of them names the plan, so the next plan leaves them unchanged.
 
 use std::time::Duration;
@@ -23,8 +24,10 @@ pub const WATCH_SERVICE: &str = "lowlat-watch.service";
 pub const CONFIRM: &str = "lowlat-confirm.timer";
 /// The service that it starts.
 pub const CONFIRM_SERVICE: &str = "lowlat-confirm.service";
+/// The service that goes on with a proof after each reboot.
+pub const PROVE: &str = "lowlat-prove.service";
 /// All units, for the status.
-pub const ALL: [&str; 6] = [APPLY, AGAIN, WATCH, WATCH_SERVICE, CONFIRM, CONFIRM_SERVICE];
+pub const ALL: [&str; 7] = [APPLY, AGAIN, WATCH, WATCH_SERVICE, CONFIRM, CONFIRM_SERVICE, PROVE];
 
 pub(crate) const HEAD: &str =
     "# Written by lowlat. `lowlat tune rollback` removes it, but keeps and reports edited versions.\n";
@@ -166,6 +169,25 @@ pub fn confirm(lowlat: &str, within: Duration) -> Vec<Unit> {
     vec![unit(CONFIRM, Some("timers.target"), &timer), unit(CONFIRM_SERVICE, None, &service)]
 }
 
+/// The unit that goes on with a proof after a reboot, by this command in this directory. It starts when the boot is over.
+pub fn prove(command: &[String], directory: &str) -> Unit {
+    let command: Vec<String> = command.iter().map(|word| argument(word)).collect();
+    let sections = format!(
+        "[Unit]\n\
+         Description=Prove lowlat's plan over reboots\n\
+         After=multi-user.target {APPLY}\n\
+         ConditionPathExists=/var/lib/lowlat/proof.json\n\
+         \n\
+         [Service]\n\
+         Type=exec\n\
+         WorkingDirectory={}\n\
+         ExecStart={}\n",
+        directory.replace('%', "%%"),
+        command.join(" ")
+    );
+    unit(PROVE, Some("multi-user.target"), &sections)
+}
+
 /// The file of a unit.
 pub fn path(name: &str) -> String {
     format!("{DIRECTORY}/{name}")
@@ -176,11 +198,11 @@ pub fn link_path(name: &str, by: &str) -> String {
     format!("{DIRECTORY}/{by}.wants/{name}")
 }
 
-/// A path as an argument of ExecStart= (systemd.service(5), "COMMAND LINES"): quoted, with systemd's special
+/// A word as an argument of ExecStart= (systemd.service(5), "COMMAND LINES"): quoted, with systemd's special
 /// characters doubled.
-fn argument(path: &str) -> String {
-    let path = path.replace('%', "%%").replace('$', "$$");
-    if path.chars().all(|c| c.is_ascii_alphanumeric() || "/._-+%$".contains(c)) {
+fn argument(word: &str) -> String {
+    let path = word.replace('%', "%%").replace('$', "$$");
+    if !path.is_empty() && path.chars().all(|c| c.is_ascii_alphanumeric() || "/._-+%$".contains(c)) {
         path
     } else {
         format!("\"{}\"", path.replace('\\', "\\\\").replace('"', "\\\""))
@@ -200,6 +222,7 @@ mod tests {
         let watch = Some(Watch { interval: Duration::from_secs(300), is_repairing: false });
         let mut units = of("/usr/local/sbin/lowlat", true, watch);
         units.extend(confirm("/usr/local/sbin/lowlat", Duration::from_secs(600)));
+        units.push(prove(&["/usr/local/sbin/lowlat".to_owned(), "tune".to_owned()], "/"));
         units
     }
 
@@ -222,5 +245,7 @@ mod tests {
     fn a_strange_path_is_quoted() {
         assert_eq!(argument("/usr/local/sbin/lowlat"), "/usr/local/sbin/lowlat");
         assert_eq!(argument("/opt/100%/low lat"), "\"/opt/100%%/low lat\"");
+        assert_eq!(argument(""), "\"\"");
+        assert_eq!(argument("echo \"$A\"; x"), r#""echo \"$$A\"; x""#);
     }
 }

@@ -3,11 +3,13 @@
 //! A setting is off only while the rest of the plan is on, so two settings that remove the same disturbance both look
 //! worthless, and the role of the minimal plan keeps neither: prove it again.
 
+mod boots;
 mod role;
 mod schedule;
 #[cfg(test)]
 mod tests;
 
+pub use boots::{BootProof, OffInBoot};
 pub use role::minimal_role;
 pub use schedule::ProofSchedule;
 
@@ -49,6 +51,8 @@ pub struct PlanProof {
     /// Rounds over all settings, the last of which may be cut short.
     pub rounds: u32,
     pub settings: Vec<ProvenSettings>,
+    /// Boots that were measured; 0 if the settings were switched while the host ran.
+    pub boots: u32,
     /// The run ended before all rounds.
     pub is_interrupted: bool,
     /// Reasons why the host may not be as before; empty if it is.

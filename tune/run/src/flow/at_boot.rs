@@ -1,6 +1,6 @@
 //! Applies the run-time part of the plan in force again: at each boot, and whenever TuneD starts.
 
-use super::stage::{ApplyStage, ROUNDS_MAX as IDS_MAX, again_id, is_run_time};
+use super::stage::{ApplyStage, ROUNDS_MAX as IDS_MAX, again_id, is_run_time, plan_of};
 use super::{FlowError, Site, log_check, status::is_of_other_host};
 use crate::steps::{self, Preparation, Prepared};
 use lowlat_host::{Reading, cmdline::CommandLine};
@@ -65,7 +65,8 @@ fn rounds(
     again: &mut Again,
 ) -> Result<(), FlowError> {
     log.expire()?;
-    log.close_where(|id, _| is_run_time(id))?;
+    // The plan is complete, but a proof over reboots may have been cut while it wrote the command line.
+    log.close_where(|id, _| is_run_time(id) || plan_of(id) == plan_id)?;
     let mut refusals = Vec::new();
     while again.rounds < ROUNDS_MAX {
         if again.rounds > 0 {

@@ -12,12 +12,14 @@
 //! ID/loader    the files that its program generates from the configuration
 //! ID/persist   systemd units that keep the plan in force
 //! ID/boot-B    the run-time part again, in the later boot B
+//! ID/prove     the unit of a proof over reboots
 //! ```
 //!
 //! A flow acts on a [`Site`]. Tests give it a directory, and replace service manager, programs and targets.
 
 mod apply;
 mod at_boot;
+mod boots;
 mod check;
 mod confirm;
 mod error;
@@ -36,6 +38,7 @@ mod status;
 mod tests;
 
 pub use at_boot::{Again, apply_again};
+pub use boots::BootBoard;
 pub use check::hindrances;
 pub use confirm::{Confirmed, confirm};
 pub use error::FlowError;

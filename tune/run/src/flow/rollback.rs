@@ -1,6 +1,7 @@
 //! Rolls plans back.
 
 use super::apply::{file_steps, put_back};
+use super::error::list;
 use super::log_check::{Doubt, add_stray_units, doubt, not_restored, remaining};
 use super::preview::three_ways;
 use super::preview::{Excuse, excuse, look, unrecorded};
@@ -231,6 +232,23 @@ fn take_back(
     rollback_with(site, log, &RollbackRequest { scope, ..RollbackRequest::default() }, doubt)
 }
 
+/// Restores the boot loader's configuration from before a plan, which stays in force otherwise.
+pub(super) fn restore_boot(site: &Site, log: &mut UndoLog, plan_id: &str) -> Result<(), FlowError> {
+    let report = log.rollback_where(|entry| plan_of(&entry.plan) == plan_id && is_of_boot(&entry.plan));
+    let mut outcome = empty();
+    settle_conflicts(site, log, &report, &mut outcome)?;
+    let failed = report.left.iter().filter(|left| matches!(left, Left::Failed { .. }));
+    let edited =
+        outcome.conflicts.iter().map(|conflict| format!("{}: edited by another tool", conflict.name));
+    let failures = outcome.failures.iter().map(|failure| format!("{}: {}", failure.name, failure.reason));
+    let left: Vec<String> = failed.map(ToString::to_string).chain(edited).chain(failures).collect();
+    if left.is_empty() {
+        Ok(())
+    } else {
+        Err(FlowError::Refused(format!("cannot restore the command line:\n{}", list(&left))))
+    }
+}
+
 pub(super) fn is_of_boot(log_id: &str) -> bool {
     ApplyStage::Boot.is_of(log_id) || ApplyStage::Loader.is_of(log_id)
 }
@@ -436,7 +454,7 @@ fn tell_units(site: &Site, outcome: &mut RollbackOutcome, untold: &BTreeSet<Stri
         manager.stop(name).err().map(|error| format!("{name} failed to stop: {error}"))
     };
     // Not the service of the dead-man switch, which may be the caller.
-    outcome.notes.extend([units::CONFIRM, units::WATCH].iter().filter_map(stop));
+    outcome.notes.extend([units::CONFIRM, units::WATCH, units::PROVE].iter().filter_map(stop));
     outcome.notes.extend(persist::tell_manager(site, restored.union(untold).map(String::as_str)));
     outcome.notes.extend([units::APPLY].iter().filter_map(stop));
     if let Err(error) = site.state.put_untold(&BTreeSet::new()) {

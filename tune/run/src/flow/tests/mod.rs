@@ -2,6 +2,7 @@
 
 mod basics;
 mod bench;
+mod boots;
 mod confirm;
 mod errors;
 mod faults;

@@ -1,0 +1,179 @@
+//! Proofs over reboots of a simulated host.
+
+use super::super::*;
+use super::bench::{Bench, differences, is_root};
+use lowlat_plan::proof::{BootProof, PlanProof, ProofFigure, ProofUnit, ProofVerdict};
+use lowlat_undo::Faults;
+use std::{collections::BTreeMap, time::Duration};
+
+/// A bench whose plan was applied and completed by a reboot, with its files before and then.
+fn applied() -> (Bench, BTreeMap<String, String>, BTreeMap<String, String>) {
+    let (bench, site, start) = Bench::applied(ApplyOptions::default());
+    reboot(&bench, &start, &site);
+    let now = bench.files();
+    (bench, start, now)
+}
+
+fn reboot(bench: &Bench, start: &BTreeMap<String, String>, site: &Site) {
+    bench.reboot(start);
+    apply_again(site).unwrap();
+}
+
+fn proof_of(board: &BootBoard<'_>) -> BootProof {
+    let figures = vec![ProofFigure { name: "number printed".into(), unit: ProofUnit::Number }];
+    let proof = PlanProof { plan_id: board.plan().id(), figures, ..PlanProof::default() };
+    BootProof::of(board.plan(), proof, Duration::from_secs(3600), 7).unwrap()
+}
+
+/// 10 if the host runs without ticks, and 50 if not.
+fn measure(bench: &Bench) -> Result<Vec<f64>, String> {
+    let is_tickless = bench.text("proc/cmdline").contains("nohz_full=");
+    Ok(vec![if is_tickless { 10.0 } else { 50.0 } + fastrand::f64()])
+}
+
+/// Files that a proof must leave as they are. Those of the command line are written again, with another time.
+fn without_times(files: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+    let lasting = files
+        .iter()
+        .filter(|(path, _)| !path.starts_with("proc/sys/kernel/random/") && !path.starts_with("run/"));
+    let timeless = |text: &String| match text.rsplit_once('|') {
+        Some((content, meta)) => {
+            format!("{content}|{}", meta.rsplit_once(' ').map_or(meta, |(rights, _)| rights))
+        }
+        None => text.clone(),
+    };
+    lasting.map(|(path, text)| (path.clone(), timeless(text))).collect()
+}
+
+fn start(bench: &Bench) {
+    let site = bench.site(Faults::none());
+    let board = BootBoard::open(&site).unwrap();
+    board.check().unwrap();
+    let mut boots = proof_of(&board);
+    boots.started_unix_ms = u64::MAX / 2;
+    board.start(&mut boots, &["tune".into(), "prove".into()], "/").unwrap();
+}
+
+/// What the unit does in a boot. True if the proof is over.
+fn unit(bench: &Bench, site: &Site) -> Result<bool, FlowError> {
+    let board = BootBoard::open(site)?;
+    let Some(mut boots) = board.proof()? else { return Ok(true) };
+    board.go_on(&mut boots, &mut || measure(bench))?;
+    if boots.ended_by.is_none() && boots.proof.rounds < boots.rounds_min() {
+        return Ok(false);
+    }
+    let is_whole = board.restore(&boots)?;
+    boots.proof.judge();
+    bench.put("run/verdicts.json", &serde_json::to_string(&boots.proof).unwrap());
+    board.close()?;
+    Ok(is_whole)
+}
+
+fn verdicts(bench: &Bench) -> BTreeMap<String, ProofVerdict> {
+    let proof: PlanProof = serde_json::from_str(&bench.text("run/verdicts.json")).unwrap();
+    proof.settings.into_iter().map(|mut proven| (proven.settings.remove(0), proven.verdict)).collect()
+}
+
+fn gains(bench: &Bench) -> Vec<String> {
+    verdicts(bench)
+        .into_iter()
+        .filter(|(_, verdict)| *verdict == ProofVerdict::Gain)
+        .map(|(id, _)| id)
+        .collect()
+}
+
+#[test]
+fn parameters_are_told_apart_by_their_boots() {
+    if !is_root() {
+        return;
+    }
+    let (bench, start_files, applied) = applied();
+    let site = bench.site(Faults::none());
+    start(&bench);
+    assert!(bench.files().keys().any(|path| path.ends_with("multi-user.target.wants/lowlat-prove.service")));
+    let mut boots = 0;
+    loop {
+        reboot(&bench, &start_files, &site);
+        boots += 1;
+        if unit(&bench, &site).unwrap() || site.state.boot_proof().unwrap().is_none() {
+            break;
+        }
+    }
+    reboot(&bench, &start_files, &site);
+    assert_eq!(gains(&bench), ["boot.nohz_full"]);
+    let measured =
+        verdicts(&bench).into_values().filter(|verdict| *verdict == ProofVerdict::NoDifferenceShown);
+    let groups = 1 + measured.count();
+    assert!(groups > 3 && boots % (groups + 1) == 0, "{boots} boots of {groups} settings");
+    let (before, now) = (without_times(&applied), without_times(&bench.files()));
+    assert_eq!(differences(&before, &now), Vec::<String>::new());
+    assert!(rollback(&site, &RollbackRequest::default()).unwrap().is_complete());
+}
+
+/// Power cuts at any operation cost boots, and nothing else.
+#[test]
+fn a_proof_goes_on_after_a_cut_at_any_moment() {
+    if !is_root() {
+        return;
+    }
+    let (bench, start_files, applied) = applied();
+    start(&bench);
+    let (mut cuts, mut at) = (0, 0);
+    loop {
+        let site = bench.site(Faults::none());
+        reboot(&bench, &start_files, &site);
+        let mut failing = bench.site(Faults::crash_at(at));
+        failing.state.faults = failing.faults.clone();
+        // Not at each boot, since three failures in a row give a setting up.
+        at = (at + 7) % 60;
+        if unit(&bench, &failing).is_err() {
+            cuts += 1;
+            reboot(&bench, &start_files, &site);
+            unit(&bench, &site).unwrap();
+        }
+        if site.state.boot_proof().unwrap().is_none() {
+            break;
+        }
+    }
+    assert!(cuts > 10, "{cuts}");
+    assert_eq!(gains(&bench), ["boot.nohz_full"]);
+    let site = bench.site(Faults::none());
+    reboot(&bench, &start_files, &site);
+    let (before, now) = (without_times(&applied), without_times(&bench.files()));
+    assert_eq!(differences(&before, &now), Vec::<String>::new());
+    assert!(rollback(&site, &RollbackRequest::default()).unwrap().is_complete());
+}
+
+#[test]
+fn a_rollback_of_the_plan_ends_the_proof() {
+    if !is_root() {
+        return;
+    }
+    let (bench, start_files, _) = applied();
+    let site = bench.site(Faults::none());
+    start(&bench);
+    reboot(&bench, &start_files, &site);
+    unit(&bench, &site).unwrap();
+    assert!(rollback(&site, &RollbackRequest::default()).unwrap().is_complete());
+    bench.reboot(&start_files);
+    let changed = differences(&start_files, &bench.files());
+    let left: Vec<&String> = changed.iter().filter(|line| !line.starts_with("proc/")).collect();
+    assert_eq!(left, Vec::<&String>::new());
+    assert!(site.state.boot_proof().unwrap().is_none());
+}
+
+#[test]
+fn a_plan_that_is_not_in_effect_at_boot_is_refused() {
+    if !is_root() {
+        return;
+    }
+    let refused = |options: ApplyOptions, why: &str| {
+        let (_bench, site, _) = Bench::applied(options);
+        let error = BootBoard::open(&site).unwrap().check().unwrap_err().to_string();
+        assert!(error.contains(why), "{error}");
+    };
+    refused(ApplyOptions::default(), "takes effect at a reboot first");
+    refused(ApplyOptions { persist: false, ..ApplyOptions::default() }, "does not keep the plan in force");
+    let confirm_within = Some(Duration::from_secs(600));
+    refused(ApplyOptions { confirm_within, ..ApplyOptions::default() }, "waits for `lowlat tune confirm`");
+}
