@@ -157,3 +157,17 @@ fn wait_for(what: &str, is_there: impl Fn() -> bool) {
         thread::sleep(Duration::from_millis(20));
     }
 }
+
+#[test]
+fn only_the_plan_in_force_of_the_running_host_is_proven_over_reboots() {
+    let Some(bench) = Bench::new() else { return };
+    let refused = |arguments: &[&str], why: &str| {
+        let root = bench.path("host").display().to_string();
+        let output = lowlat(&[&["tune", "prove", "--root", &root], arguments].concat());
+        let error = text(&output.stderr);
+        assert!(output.status.code() == Some(2) && error.contains(why), "{error}");
+    };
+    refused(&["--reboots"], "only the running host is proven over reboots");
+    refused(&["--cancel"], "cannot reboot");
+    refused(&["--settle", "1s"], "--reboots");
+}

@@ -28,6 +28,8 @@ pub struct BootProof {
     /// The figures of this round's boots, in their order.
     measured: Vec<(OffInBoot, Vec<f64>)>,
     failed_boots: u32,
+    /// [`PlanProof::measured`] by jitter: the length from which on interruptions count; none before the first boot.
+    pub threshold_ns: Option<u64>,
     /// The boot in which the next one was prepared.
     pub prepared_in: String,
     /// The reason for the end; none while boots are left.
@@ -68,6 +70,7 @@ impl BootProof {
             left: Vec::new(),
             measured: Vec::new(),
             failed_boots: 0,
+            threshold_ns: None,
             prepared_in: String::new(),
             ended_by: None,
         };

@@ -166,3 +166,98 @@ fn settings_that_share_a_change_are_one_group() {
     ];
     assert_eq!(groups, expected.map(|(ids, changes, fixed)| (ids.to_owned(), changes, fixed)));
 }
+
+/// A proof of a plan with two parameters, one sysctl and eight hours.
+fn boot_proof() -> (Plan, BootProof) {
+    let token = |setting: &str, name: &str, value: &str| {
+        format!(r#"{{"setting": "{setting}", "name": "{name}", "value": "{value}", "before": null}}"#)
+    };
+    let tokens =
+        [token("a", "skew_tick", "1"), token("b", "nohz_full", "1-3"), token("b", "rcu_nocbs", "1-3")]
+            .join(",");
+    let plan = plan(&[
+        (r#"["a", "b"]"#, &format!(r#"{{"kind": "command_line", "tokens": [{tokens}]}}"#)),
+        (r#"["c"]"#, r#"{"kind": "sysctl", "key": "vm.c"}"#),
+    ]);
+    let new = PlanProof { figures: vec![figures()[0].clone()], ..PlanProof::default() };
+    let boots = BootProof::of(&plan, new, std::time::Duration::from_secs(8 * 3600), 1_000).unwrap();
+    (plan, boots)
+}
+
+#[test]
+fn each_round_boots_without_each_setting_once() {
+    let (plan, mut boots) = boot_proof();
+    assert_eq!(boots.proof.settings[1].changes, ["absent -> nohz_full=1-3", "absent -> rcu_nocbs=1-3"]);
+    assert!(boots.proof.settings[2].unmeasured.is_some());
+    assert_eq!((boots.rounds_min(), boots.boots_min()), (7, 21));
+    let mut orders = std::collections::BTreeSet::new();
+    for round in 1..=10 {
+        let mut order = Vec::new();
+        for _ in 0..3 {
+            let off = boots.next();
+            order.push(off);
+            let line: Vec<String> = boots.tokens_on(&plan, off).iter().filter_map(crate::spell).collect();
+            let line = lowlat_host::cmdline::CommandLine::parse(&line.join(" "));
+            assert!(boots.is_line_of(&plan, &line, off));
+            assert!(
+                [None, Some(0), Some(1)]
+                    .iter()
+                    .all(|other| *other == off || !boots.is_line_of(&plan, &line, *other))
+            );
+            boots.record(vec![if off == Some(1) { 90.0 } else { f64::from(round) / 7.0 }]);
+        }
+        orders.insert(order.clone());
+        order.sort_unstable();
+        assert_eq!(order, [None, Some(0), Some(1)]);
+    }
+    assert!(orders.len() > 2, "{orders:?}");
+    assert_eq!((boots.proof.rounds, boots.proof.boots), (10, 30));
+    boots.end("enough".into());
+    boots.proof.judge();
+    let verdicts: Vec<_> = boots.proof.settings.iter().map(|proven| proven.verdict).collect();
+    assert_eq!(verdicts, [NoDifferenceShown, Gain, Unmeasured]);
+    assert!(!boots.proof.is_interrupted);
+}
+
+#[test]
+fn a_setting_whose_boots_fail_is_given_up_and_a_plan_whose_boots_fail_ends_the_proof() {
+    let (_, mut boots) = boot_proof();
+    while boots.next() != Some(0) {
+        boots.record(vec![1.0]);
+    }
+    (0..3).for_each(|_| boots.fail("the command failed"));
+    let why = boots.proof.settings[0].unmeasured.as_deref();
+    assert_eq!(why, Some("boots without it cannot be measured: the command failed"));
+    assert_eq!(boots.ended_by, None);
+    while boots.next().is_some() {
+        boots.record(vec![1.0]);
+    }
+    boots.fail("the command failed");
+    boots.record(vec![1.0]);
+    while boots.next().is_some() {
+        boots.record(vec![1.0]);
+    }
+    (0..3).for_each(|_| boots.fail("the command failed"));
+    assert_eq!(
+        boots.ended_by.as_deref(),
+        Some("boots with all settings cannot be measured: the command failed")
+    );
+    assert!(boots.proof.is_interrupted);
+}
+
+#[test]
+fn time_ends_a_proof_over_reboots() {
+    let (_, mut boots) = boot_proof();
+    boots.watch_time(u64::MAX);
+    assert_eq!(boots.ended_by, None, "nothing is known before the first boot");
+    boots.record(vec![1.0]);
+    boots.watch_time(1_000 + 7 * 3_600_000);
+    assert_eq!(boots.ended_by.as_deref(), Some("the budget is used up"), "a second boot does not fit");
+
+    let (_, mut boots) = boot_proof();
+    (0..3).for_each(|_| boots.record(vec![1.0]));
+    boots.watch_time(1_000 + 3 * 3_600_000 / 2);
+    let why = boots.ended_by.unwrap();
+    assert_eq!(why, "a boot takes 1800 s, and 21 boots are needed: --budget 630m");
+    assert!(boots.proof.is_interrupted);
+}

@@ -52,14 +52,21 @@ fn headline(proof: &PlanProof) -> String {
 }
 
 fn set_up(proof: &PlanProof) -> String {
+    let (rounds, slice) = (plural(proof.rounds, "round"), span(proof.slice_ms.saturating_mul(1_000_000)));
+    let how = match proof.boots {
+        0 => format!(
+            "{rounds} with the setting on and off for {slice} each, in random order, while all others were on."
+        ),
+        boots => format!(
+            "{rounds} of boots in random order, one with all settings on and one without each of them; {} in all.",
+            plural(boots, "boot")
+        ),
+    };
     format!(
-        "Plan {} of profile {}, by {}: {} with the setting on and off for {} each, in random order, while all others were \
-         on. {:.0} % of all gains and harms shown are expected to be false.",
+        "Plan {} of profile {}, by {}: {how} {:.0} % of all gains and harms shown are expected to be false.",
         proof.plan_id,
         proof.profile,
         proof.measured,
-        plural(proof.rounds, "round"),
-        span(proof.slice_ms.saturating_mul(1_000_000)),
         FALSE_DISCOVERY_RATE * 100.0
     )
 }

@@ -40,11 +40,15 @@ impl<'a> BootBoard<'a> {
         &self.plan
     }
 
-    /// The proof under way, if any.
+    /// The proof under way, if any. A record without the unit was left by a start or an end that was cut.
     ///
     /// # Errors
     /// Its record cannot be read.
     pub fn proof(&self) -> Result<Option<BootProof>, FlowError> {
+        let link = units::link_path(units::PROVE, "multi-user.target");
+        if self.site.real(&link).symlink_metadata().is_err() {
+            return Ok(None);
+        }
         Ok(self.site.state.boot_proof()?.filter(|boots| boots.proof.plan_id == self.plan_id))
     }
 
@@ -100,19 +104,21 @@ impl<'a> BootBoard<'a> {
         Ok(())
     }
 
-    /// Measures this boot if it is the one that was prepared, and prepares the next one or ends the proof.
+    /// Measures this boot if it is the one that was prepared, and prepares the next one or ends the proof. True if the
+    /// proof is over; none if the measurement was interrupted and nothing was recorded.
     ///
     /// # Errors
     /// The record or the next boot cannot be written.
     pub fn go_on(
         &self,
         boots: &mut BootProof,
-        measure: &mut dyn FnMut() -> Result<Vec<f64>, String>,
-    ) -> Result<(), FlowError> {
+        measure: &mut dyn FnMut() -> Result<Option<Vec<f64>>, String>,
+    ) -> Result<Option<bool>, FlowError> {
         if boots.ended_by.is_none() && boots.prepared_in != *self.site.boot_id().text() {
             if self.is_booted_with(boots, boots.next()) {
                 match measure() {
-                    Ok(figures) => boots.record(figures),
+                    Ok(Some(figures)) => boots.record(figures),
+                    Ok(None) => return Ok(None),
                     Err(why) => boots.fail(&why),
                 }
             } else {
@@ -121,7 +127,18 @@ impl<'a> BootBoard<'a> {
             boots.watch_time(Site::now_unix_ms());
         }
         self.prepare(boots)?;
-        if boots.ended_by.is_none() { self.write_line(boots.next()) } else { Ok(()) }
+        if boots.ended_by.is_none() {
+            self.write_line(boots.next())?;
+        }
+        Ok(Some(boots.ended_by.is_some()))
+    }
+
+    /// Records a change of the proof.
+    ///
+    /// # Errors
+    /// The record cannot be written.
+    pub fn keep(&self, boots: &BootProof) -> Result<(), FlowError> {
+        Ok(self.site.state.put_boot_proof(Some(boots))?)
     }
 
     /// Writes the whole command line again. True if this boot has it.
@@ -159,7 +176,7 @@ impl<'a> BootBoard<'a> {
     /// Records which boot comes next.
     fn prepare(&self, boots: &mut BootProof) -> Result<(), FlowError> {
         self.site.boot_id().text().clone_into(&mut boots.prepared_in);
-        Ok(self.site.state.put_boot_proof(Some(boots))?)
+        self.keep(boots)
     }
 
     fn is_booted_with(&self, boots: &BootProof, off: OffInBoot) -> bool {

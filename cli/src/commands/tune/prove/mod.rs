@@ -1,9 +1,15 @@
 //! `lowlat tune prove`: measures what each setting of a plan is worth on this host.
 
+mod boots;
+mod meter;
+
 use super::{ask, check_ids};
 use crate::{
     arguments, choose,
-    commands::{completions, help, outputs::OutputArgs},
+    commands::{
+        completions, help,
+        outputs::{OutputArgs, Outputs},
+    },
     documents,
     exit::Exit,
     host::HostArgs,
@@ -18,24 +24,21 @@ use jiff::Timestamp;
 use lowlat_catalogue::CATALOGUE;
 use lowlat_host::CpuSet;
 use lowlat_host_run::Root;
-use lowlat_jitter_run::jitter::{self, JitterOptions};
 use lowlat_plan::{
     Plan,
-    proof::{PlanProof, ProofFigure, ProofSchedule, ProofUnit, ProvenSettings, minimal_role, switch_groups},
+    proof::{PlanProof, ProofSchedule, ProvenSettings, minimal_role, switch_groups},
 };
 use lowlat_tune_report::{proof_html, proof_text};
 use lowlat_tune_run::flow::{
     self, ApplyOptions, Measuring, PlanFrom, Ready, RollbackRequest, Site, Switchboard,
 };
+use meter::ProofMeter;
 use std::{
     io::Read as _,
     os::unix::process::CommandExt as _,
     path::PathBuf,
     process::{Child, Command, Stdio},
-    sync::{
-        atomic::{AtomicBool, Ordering},
-        mpsc,
-    },
+    sync::{atomic::Ordering, mpsc},
     thread,
     time::{Duration, Instant},
 };
@@ -46,15 +49,20 @@ const GUARD_SLACK: Duration = Duration::from_secs(120);
 /// Measure what each run-time setting is worth here, by switching it off and on; the host is as before afterwards
 #[derive(Debug, Args)]
 #[command(after_help = help("The plan in force is proven, or else the run-time part of the plan that this command applies and rolls back. \
-    Settings that take effect at boot are not measured.\n\n\
+    Parameters of the kernel command line are proven by --reboots.\n\n\
     In each round, in another order, each setting is switched off while all others are on, through the undo log, and measured \
     in both positions in random order. A guard process restores the host if this one ends in any way or takes too long. Of \
     all gains and harms shown, 5 % are expected to be false.\n\n\
+    With --reboots, the command line of the plan in force is proven: in each round the host boots once with all of its \
+    parameters and once without those of each setting, in random order, until the budget is used up. lowlat-prove.service \
+    measures each boot, prepares the next one, and goes on after a reboot at any moment. At the end the files are written and \
+    the whole plan boots again.\n\n\
     A command is run once for each measurement. It prints JSON, of which --figure names the numbers, or the last line of its \
     output is a number; less is better.\n\n\
     Exit codes: 0 all rounds, and the host is as before; 1 interrupted, or something could not be restored; 2 error.", &[
     ("sudo lowlat tune prove --budget 1h --report proof.html", "Prove by the jitter of the isolated CPUs, and write the page."),
     ("sudo lowlat tune prove --minimal-role minimal.toml", "Write the settings that are worth it as a role for `lowlat tune apply --role`."),
+    ("sudo lowlat tune prove --reboots --budget 8h --result proof.json", "Prove the kernel command line over a night."),
     ("sudo lowlat tune prove --figure /stages/t2o/p50_ns -- lowlat pipeline run --duration 5s --json", "Prove by tick to order."),
 ]))]
 pub struct TuneProveArgs {
@@ -66,6 +74,15 @@ pub struct TuneProveArgs {
     /// Longest time of all measurements
     #[arg(long, value_name = "TIME", default_value = "30m", value_parser = arguments::duration)]
     budget: Duration,
+    /// Prove the parameters of the kernel command line of the plan in force, by rebooting between measurements
+    #[arg(long, group = "over_reboots")]
+    reboots: bool,
+    /// End a proof over reboots, and keep what it has shown
+    #[arg(long, conflicts_with_all = ["reboots", "command", "cpus"])]
+    cancel: bool,
+    /// Pause after each boot, before the measurement
+    #[arg(long, value_name = "TIME", default_value = "1m", value_parser = arguments::duration, requires = "over_reboots")]
+    settle: Duration,
     /// Measure these CPUs [default: the isolated ones of the plan]
     #[arg(long, value_name = "LIST", value_parser = arguments::cpus, conflicts_with = "command")]
     cpus: Option<CpuSet>,
@@ -89,6 +106,9 @@ pub struct TuneProveArgs {
     /// Restore the host when stdin ends, or after this time; the command starts itself so
     #[arg(long, value_name = "TIME", hide = true, value_parser = arguments::duration)]
     guard: Option<Duration>,
+    /// Go on with a proof over reboots; its unit starts the command so
+    #[arg(long, hide = true, group = "over_reboots")]
+    after_reboot: bool,
     /// The guard rolls the plan back instead of completing it
     #[arg(long, hide = true, requires = "guard")]
     guard_rolls_back: bool,
@@ -99,9 +119,11 @@ pub fn run(arguments: &TuneProveArgs) -> anyhow::Result<Exit> {
     if let Some(longest) = arguments.guard {
         return guard(&site, longest, arguments.guard_rolls_back);
     }
+    if arguments.reboots || arguments.after_reboot || arguments.cancel {
+        return boots::run(arguments, &site);
+    }
     check_ids(&arguments.accept_risk)?;
-    let outputs = arguments.outputs.prepare()?;
-    let role_file = PreparedFile::prepare_if(arguments.minimal_role.as_deref(), "--minimal-role")?;
+    let files = ProofFiles::prepare(arguments)?;
     let subject = ProofSubject::find(arguments, &site)?;
     let mut meter = ProofMeter::new(arguments, &subject.plan)?;
     let groups = switch_groups(&subject.plan).iter().filter(|group| group.fixed.is_none()).count();
@@ -117,18 +139,59 @@ pub fn run(arguments: &TuneProveArgs) -> anyhow::Result<Exit> {
         output::talk("Nothing was changed.");
         return Ok(Exit::Findings);
     }
-    let mut proof = arguments.outputs.label(subject.prove(&site, arguments, &schedule, &mut meter)?);
-    proof.judge();
-    let printed = outputs.write_as(&proof, &proof.labels, proof_text, proof_html, || Ok(String::new()));
-    let role = minimal_role(&proof, &subject.plan.role_in_force(), CATALOGUE);
-    printed?;
-    if let Some(file) = role_file {
-        let note = file.note();
-        file.write(role.as_bytes())?;
-        output::talk(&note);
+    let proof = subject.prove(&site, arguments, &schedule, &mut meter)?;
+    files.write(arguments.outputs.label(proof), &subject.plan)
+}
+
+/// The files of a proof, checked before it.
+struct ProofFiles {
+    outputs: Outputs,
+    role: Option<PreparedFile>,
+}
+
+impl ProofFiles {
+    fn prepare(arguments: &TuneProveArgs) -> anyhow::Result<Self> {
+        let outputs = arguments.outputs.prepare()?;
+        Ok(Self {
+            outputs,
+            role: PreparedFile::prepare_if(arguments.minimal_role.as_deref(), "--minimal-role")?,
+        })
     }
-    let is_whole = !proof.is_interrupted && proof.not_restored.is_empty();
-    Ok(if is_whole { Exit::Clean } else { Exit::Findings })
+
+    /// Judges and writes a proof of this plan.
+    fn write(self, mut proof: PlanProof, plan: &Plan) -> anyhow::Result<Exit> {
+        proof.judge();
+        let printed =
+            self.outputs.write_as(&proof, &proof.labels, proof_text, proof_html, || Ok(String::new()));
+        let role = minimal_role(&proof, &plan.role_in_force(), CATALOGUE);
+        printed?;
+        if let Some(file) = self.role {
+            let note = file.note();
+            file.write(role.as_bytes())?;
+            output::talk(&note);
+        }
+        let is_whole = !proof.is_interrupted && proof.not_restored.is_empty();
+        Ok(if is_whole { Exit::Clean } else { Exit::Findings })
+    }
+}
+
+/// A proof of a plan that starts now, without its settings.
+fn new_proof(plan: &Plan, meter: &ProofMeter<'_>, slice: Duration, settle: Duration) -> PlanProof {
+    let ms = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+    PlanProof {
+        document: PlanProof::DOCUMENT.to_owned(),
+        schema_version: PlanProof::SCHEMA_VERSION,
+        lowlat_version: env!("CARGO_PKG_VERSION").to_owned(),
+        started_at: documents::in_rfc3339(Timestamp::now()),
+        plan_id: plan.id(),
+        profile: plan.profile,
+        host: plan.host.clone(),
+        measured: meter.in_words(),
+        figures: meter.figures(),
+        slice_ms: ms(slice),
+        settle_ms: ms(settle),
+        ..PlanProof::default()
+    }
 }
 
 /// The plan to prove.
@@ -181,7 +244,8 @@ impl ProofSubject {
         if let ProofMeter::Jitter { options, .. } = meter {
             choose::step_aside(&options.cpus, &self.host.snapshot);
         }
-        let (began, started) = (Instant::now(), Timestamp::now());
+        let began = Instant::now();
+        let proof = new_proof(&self.plan, meter, schedule.slice, schedule.settle);
         let board = Switchboard::open(site)?;
         let mut tell = |done: u32, settings: &[String]| {
             let left = schedule.total.saturating_sub(began.elapsed());
@@ -206,25 +270,13 @@ impl ProofSubject {
             output::talk(&format!("not restored: {line}"));
         }
         let settings = proven?;
-        let ms = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         Ok(PlanProof {
-            document: PlanProof::DOCUMENT.to_owned(),
-            schema_version: PlanProof::SCHEMA_VERSION,
-            lowlat_version: env!("CARGO_PKG_VERSION").to_owned(),
-            started_at: documents::in_rfc3339(started),
-            plan_id: self.plan.id(),
-            profile: self.plan.profile,
-            host: self.plan.host.clone(),
-            measured: meter.in_words(),
-            figures: meter.figures(),
-            slice_ms: ms(schedule.slice),
-            settle_ms: ms(schedule.settle),
             rounds: settings.iter().map(ProvenSettings::rounds).max().unwrap_or(0),
             settings,
             // Relaxed: the flag orders nothing.
             is_interrupted: stop.load(Ordering::Relaxed),
             not_restored,
-            ..PlanProof::default()
+            ..proof
         })
     }
 }
@@ -235,118 +287,6 @@ fn span_of(time: Duration) -> String {
         s if s >= 120 => format!("{}m", s.div_ceil(60)),
         s => format!("{}s", s.max(1)),
     }
-}
-
-/// What is measured.
-enum ProofMeter<'a> {
-    Jitter { root: Root, options: Box<JitterOptions> },
-    Command { words: &'a [String], figures: &'a [String], takes: Duration },
-}
-
-impl<'a> ProofMeter<'a> {
-    fn new(arguments: &'a TuneProveArgs, plan: &Plan) -> anyhow::Result<Self> {
-        if arguments.command.is_empty() {
-            let cpus = arguments.cpus.clone().unwrap_or_else(|| plan.isolated.clone());
-            ensure!(
-                !cpus.is_empty(),
-                "cannot prove by jitter: the plan isolates no CPU\nhint: name CPUs with --cpus"
-            );
-            let root = Root::open(&arguments.host.root)?;
-            ensure!(
-                root.is_live(),
-                "cannot measure jitter of {}\nhint: a command can be measured: put it after `--`",
-                root.label()
-            );
-            let options = JitterOptions::new(cpus, Duration::from_secs(1));
-            options.check(&root)?;
-            return Ok(Self::Jitter { root, options: Box::new(options) });
-        }
-        let (words, figures) = (&arguments.command, &arguments.figure);
-        let mut took = Vec::new();
-        // How long it takes is not known before it has run, and the first run loads its files.
-        for _ in 0..2 {
-            let began = Instant::now();
-            of_command(words, figures)?;
-            took.push(began.elapsed());
-        }
-        Ok(Self::Command { words, figures, takes: took.into_iter().min().unwrap_or_default() })
-    }
-
-    fn schedule(&mut self, budget: Duration, groups: usize) -> anyhow::Result<ProofSchedule> {
-        let fixed = match self {
-            Self::Jitter { .. } => None,
-            Self::Command { takes, .. } => Some(*takes),
-        };
-        let schedule = ProofSchedule::within(budget, groups, self.figures().len(), fixed).map_err(|enough| {
-            let enough = span_of(enough);
-            anyhow::anyhow!("cannot show a difference of {groups} groups of settings in so little time\nhint: --budget {enough}")
-        })?;
-        if let Self::Jitter { options, .. } = self {
-            options.duration = schedule.slice;
-        }
-        Ok(schedule)
-    }
-
-    fn measure(&mut self, stop: &AtomicBool) -> anyhow::Result<Vec<f64>> {
-        match self {
-            Self::Jitter { root, options } => {
-                let record = jitter::run(root, options, stop, &|_| (), None)?;
-                // Later measurements count from the same length on.
-                options.threshold_ns = Some(record.threshold_ns);
-                let sum =
-                    |of: fn(&lowlat_jitter::JitterCpu) -> u64| record.cpus.iter().map(of).sum::<u64>() as f64;
-                let share = sum(|cpu| cpu.interruption_ns_total) / sum(|cpu| cpu.runtime_ns).max(1.0);
-                let longest = record.cpus.iter().map(|cpu| cpu.interruption_ns_max).max().unwrap_or(0);
-                Ok(vec![share * 1e9, longest as f64])
-            }
-            Self::Command { words, figures, .. } => of_command(words, figures),
-        }
-    }
-
-    fn figures(&self) -> Vec<ProofFigure> {
-        let figure = |name: &str, unit| ProofFigure { name: name.to_owned(), unit };
-        match self {
-            Self::Jitter { .. } => {
-                vec![figure("time taken", ProofUnit::NsPerS), figure("longest", ProofUnit::Ns)]
-            }
-            Self::Command { figures: [], .. } => vec![figure("number printed", ProofUnit::Number)],
-            Self::Command { figures, .. } => {
-                let unit = |name: &str| if name.ends_with("_ns") { ProofUnit::Ns } else { ProofUnit::Number };
-                figures.iter().map(|name| figure(name, unit(name))).collect()
-            }
-        }
-    }
-
-    fn in_words(&self) -> String {
-        match self {
-            Self::Jitter { options, .. } => format!("jitter of {:#}", options.cpus),
-            Self::Command { words, .. } => format!("`{}`", words.join(" ")),
-        }
-    }
-}
-
-/// Runs the user's command once.
-fn of_command(words: &[String], figures: &[String]) -> anyhow::Result<Vec<f64>> {
-    let (program, rest) = words.split_first().context("the command is empty")?;
-    let output = Command::new(program).args(rest).stdin(Stdio::null()).stderr(Stdio::inherit()).output();
-    let output = output.with_context(|| format!("cannot run {program}"))?;
-    ensure!(output.status.success(), "{program} failed: {}", output.status);
-    let text = String::from_utf8_lossy(&output.stdout);
-    if figures.is_empty() {
-        let last = text.trim_end().lines().last().unwrap_or_default();
-        let number = last.trim().parse().ok().filter(|number: &f64| number.is_finite());
-        return Ok(vec![number.with_context(|| {
-            format!("the last line that {program} printed is no number: {last:?}\nhint: if it prints JSON, name its numbers with --figure")
-        })?]);
-    }
-    let json: serde_json::Value = serde_json::from_str(&text)
-        .with_context(|| format!("cannot parse what {program} printed as JSON"))?;
-    let number = |pointer: &String| {
-        json.pointer(pointer)
-            .and_then(serde_json::Value::as_f64)
-            .with_context(|| format!("{program} printed no number at {pointer}"))
-    };
-    figures.iter().map(number).collect()
 }
 
 /// The process that restores the host when this one ends.

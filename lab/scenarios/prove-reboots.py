@@ -1,0 +1,70 @@
+"""`tune prove --reboots` with a real systemd, whose power fails at random moments: the verdicts are right, and the plan in force is
+as before."""
+
+import json
+import random
+import time
+
+from harness import facts, tune
+
+MACHINE = "container"
+IS_QUICK = False
+
+PROVEN = {"boot.rcu_nocbs": "gain", "boot.skew_tick": "harm", "boot.processor.max_cstate": "no_difference_shown"}
+# Less is better.
+METER = """
+t=$((100 + RANDOM % 20))
+grep -q rcu_nocbs= /proc/cmdline || t=$((t + 60))
+grep -q skew_tick= /proc/cmdline && t=$((t + 60))
+echo $t
+"""
+# A boot, its measurement and the next one's preparation take longer.
+SETTLE_S = 2
+CUT_EVERY = 4
+
+
+def run(lab):
+    guest = lab.guest
+    guest.boot()
+    (guest.share / "meter").write_text(METER)
+    changes = lab.lowlat("tune plan --json").json()["changes"]
+    others = sorted({id for change in changes for id in change["settings"]} - PROVEN.keys())
+    (guest.share / "role.toml").write_text(f"leave-out = {json.dumps(others)}\n")
+    tune.apply(lab, "--role /lab/role.toml")
+    guest.reboot()
+    before = lab.facts("before")
+    line = guest.cmdline
+    lab.check("the plan's parameters are on the command line", "rcu_nocbs=" in line and "skew_tick=" in line, line)
+    lab.expect(f"tune prove --reboots --yes --budget 8m --settle {SETTLE_S}s --result /root/proof.json -- bash /lab/meter", 0)
+    cuts = until_over(guest)
+    lab.check(f"the power failed {cuts} times", cuts > 3, cuts)
+    guest.reboot()
+    document = lab.lowlat("report render --json /root/proof.json").json()
+    lab.note(lab.lowlat("report render /root/proof.json").text)
+    verdicts = {proven["settings"][0]: proven["verdict"] for proven in document["settings"] if proven["pairs"]}
+    lab.check("the verdicts are right", verdicts == PROVEN, verdicts)
+    now = lab.facts("proven")
+    left = [*facts.file_differences(before, now), *facts.value_differences(before, now)]
+    lab.check("files and values of the plan in force are as before", all("/root/proof.json" in one for one in left), left[:5])
+    tune.rollback(lab)
+
+
+def until_over(guest):
+    """Boots until the record of the proof is gone, and returns how often the power failed meanwhile."""
+    record = guest.folder / "upper/var/lib/lowlat/proof.json"
+    boots = cuts = 0
+    while record.exists():
+        boots += 1
+        is_cut = boots % CUT_EVERY == 0
+        until = time.monotonic() + (random.uniform(0, 2 * SETTLE_S) if is_cut else 300)
+        while guest.qemu.is_running() and record.exists() and time.monotonic() < until:
+            time.sleep(0.05)
+        if guest.qemu.is_running() and record.exists():
+            guest.cut_power()
+            cuts += 1
+        if record.exists() or not guest.qemu.is_running():
+            guest.boot(settled=False)
+    time.sleep(5)
+    if not guest.qemu.is_running():
+        guest.boot()
+    return cuts
