@@ -2,6 +2,7 @@
 
 use crate::common::{self, lowlat, text};
 use lowlat_catalogue::CATALOGUE;
+use lowlat_plan::proof::{OnOffPair, PlanProof, ProofFigure, ProofUnit, ProvenSettings};
 use lowlat_settings::Want;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -93,6 +94,11 @@ fn pages_have_no_english_sentences_left() {
             pages.push(command.chain(named.clone()).collect());
         }
     }
+    for (at, boots) in [0, 70].into_iter().enumerate() {
+        let file = folder.path().join(format!("proof-{at}.json")).display().to_string();
+        std::fs::write(&file, serde_json::to_vec(&proof(boots)).expect("a document")).expect("a file");
+        pages.push(arguments(&["report", "render", &file, "--report", &page]));
+    }
     let results = ["assess.json", "assess-unmeasured.json", "jitter.json"].map(result).to_vec();
     for command in ["render", "fleet", "compare"] {
         pages.push(
@@ -129,6 +135,51 @@ fn pages_have_no_english_sentences_left() {
     }
     missing.retain(|text| is_english(text));
     assert!(missing.is_empty(), "no entry in frame/lang/zh for {} texts: {missing:#?}", missing.len());
+}
+
+/// A proof with each verdict, in which everything went wrong that a page tells.
+fn proof(boots: u32) -> PlanProof {
+    let pairs = |shift: f64, longest: f64| -> Vec<OnOffPair> {
+        let noise = |at: u32| f64::from(at * 7 % 12) - 5.5;
+        let pair = |at| OnOffPair {
+            on: vec![1e3, 50.0],
+            off: vec![1e3 + shift + noise(at), 50.0 + longest + noise(at + 5)],
+            is_on_first: at % 2 == 0,
+        };
+        (0..12).map(pair).collect()
+    };
+    let proven = |id: &str, pairs, unmeasured: Option<&str>| ProvenSettings {
+        settings: vec![id.to_owned()],
+        pairs,
+        disturbed_pairs: 1,
+        unmeasured: unmeasured.map(str::to_owned),
+        ..ProvenSettings::default()
+    };
+    let figure = |name: &str, unit| ProofFigure { name: name.to_owned(), unit };
+    let mut proof = PlanProof {
+        document: PlanProof::DOCUMENT.to_owned(),
+        schema_version: PlanProof::SCHEMA_VERSION,
+        started_at: "2026-11-30T12:00:00Z".to_owned(),
+        plan_id: "4ec8ff579983d6a9".to_owned(),
+        slice_ms: 1_000,
+        measured: "jitter of CPUs 1-3".to_owned(),
+        figures: vec![figure("time taken", ProofUnit::NsPerS), figure("longest", ProofUnit::Ns)],
+        settings: vec![
+            proven("sysctl.a", pairs(100.0, 0.0), None),
+            proven("b", pairs(0.0, -60.0), None),
+            proven("c", pairs(100.0, -60.0), None),
+            proven("d", pairs(0.0, 0.0), None),
+            proven("e", Vec::new(), Some("it takes effect at the next boot")),
+            proven("f", Vec::new(), None),
+            proven("g", Vec::new(), Some("`lowlat tune prove` without --reboots measures it")),
+        ],
+        rounds: 12,
+        boots,
+        is_interrupted: true,
+        ..PlanProof::default()
+    };
+    proof.judge();
+    proof
 }
 
 #[test]

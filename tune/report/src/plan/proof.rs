@@ -34,21 +34,19 @@ fn article(proof: &PlanProof) -> Article {
         .doubts("Not as before", proof.not_restored.clone())
 }
 
-/// "2 settings gain here, 1 harms, 14 show no difference, 9 were not measured." Settings that are switched together count
-/// as one.
+/// "Of 26 settings: gain 2, harm 1, trade 0, no difference shown 14, not measured 9." Settings that are switched together
+/// count as one.
 fn headline(proof: &PlanProof) -> String {
     let count = |verdict| proof.with(verdict).count();
-    let gain = count(ProofVerdict::Gain);
-    let others = [
-        (count(ProofVerdict::Harm), "harm", "harms"),
-        (count(ProofVerdict::Trade), "trade", "trades"),
-        (count(ProofVerdict::NoDifferenceShown), "show no difference", "shows no difference"),
-        (count(ProofVerdict::Unmeasured), "were not measured", "was not measured"),
-    ];
-    let first = format!("{} {} here", plural(gain, "setting"), if gain == 1 { "gains" } else { "gain" });
-    let others = others.into_iter().filter(|(count, ..)| *count > 0);
-    let others = others.map(|(count, many, one)| format!("{count} {}", if count == 1 { one } else { many }));
-    format!("{}.", [first].into_iter().chain(others).collect::<Vec<_>>().join(", "))
+    format!(
+        "Of {}: gain {}, harm {}, trade {}, no difference shown {}, not measured {}.",
+        plural(proof.settings.len(), "setting"),
+        count(ProofVerdict::Gain),
+        count(ProofVerdict::Harm),
+        count(ProofVerdict::Trade),
+        count(ProofVerdict::NoDifferenceShown),
+        count(ProofVerdict::Unmeasured)
+    )
 }
 
 fn set_up(proof: &PlanProof) -> String {
@@ -99,7 +97,7 @@ fn rows<'a>(rows: &'a [ShiftRow<'a>]) -> Table<'a, ShiftRow<'a>> {
         .words("figure", 0, |row| row.figure.to_owned())
         .figures("off minus on", 1, |row| amount(row.shift.shift, row.unit))
         .figures("95 % interval", 0, |row| {
-            format!("{} to {}", amount(row.shift.low, row.unit), amount(row.shift.high, row.unit))
+            format!("{} .. {}", amount(row.shift.low, row.unit), amount(row.shift.high, row.unit))
         })
         .figures("pairs", 2, |row| row.shift.pairs.to_string())
 }
