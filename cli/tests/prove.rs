@@ -88,7 +88,11 @@ fn a_proof_tells_gains_writes_its_files_and_restores_the_host() {
     assert!(bench.is_as_before(&before));
     assert!(fs::read_to_string(page).unwrap().contains("What each setting is worth here"));
     let shown = lowlat(&["report", "render", &path("proof.json")]);
-    assert!(text(&shown.stdout).starts_with("Of 2 settings: gain 1, harm 0, trade 0, no difference shown 1, not measured 0."), "{shown:?}");
+    assert!(
+        text(&shown.stdout)
+            .starts_with("Of 2 settings: gain 1, harm 0, trade 0, no difference shown 1, not measured 0."),
+        "{shown:?}"
+    );
 
     // Dirty pages stay limited: the setting acts only while files are written.
     let plan = lowlat(&["tune", "plan", "--json", "--root", &path("host"), "--role", &role]);

@@ -19,7 +19,7 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Bench {
-    /// Interruptions: beside sysjitter and oslat
+    /// Interruptions: beside sysjitter and oslat; wake-ups: beside cyclictest
     Jitter(jitter::Arguments),
     /// Trading processes over shared memory: beside a model of Kungfu, and transports beside other transports
     Ipc(ipc::Arguments),

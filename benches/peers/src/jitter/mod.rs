@@ -1,5 +1,6 @@
-//! Interruptions: lowlat beside sysjitter and oslat.
+//! Interruptions: lowlat beside sysjitter and oslat; wake-ups by a timer: beside cyclictest.
 
+mod cyclictest;
 mod oslat;
 mod summary_tool;
 
@@ -9,7 +10,7 @@ use crate::{
 };
 use summary_tool::SummaryTool;
 
-/// Interruptions beside sysjitter and oslat.
+/// Interruptions beside sysjitter and oslat, wake-ups beside cyclictest.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
     /// CPU to measure
@@ -32,7 +33,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     println!("lowlat     {}", lowlat.display());
     let sysjitter = tools::on_path("sysjitter");
     let oslat = tools::on_path("oslat");
-    for (name, found) in [("sysjitter", &sysjitter), ("oslat", &oslat)] {
+    let cyclictest = tools::on_path("cyclictest");
+    for (name, found) in [("sysjitter", &sysjitter), ("oslat", &oslat), ("cyclictest", &cyclictest)] {
         println!(
             "{name:<10} {}",
             found.as_ref().map_or("not on PATH: left out".into(), |path| path.display().to_string())
@@ -45,6 +47,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     }
     if let Some(program) = oslat {
         beside_oslat(arguments, &ours, &program)?;
+    }
+    if let Some(program) = cyclictest {
+        beside_cyclictest(arguments, &ours, &program)?;
     }
     Ok(())
 }
@@ -95,6 +100,41 @@ fn beside_oslat(arguments: &Arguments, ours: &SummaryTool, oslat: &std::path::Pa
     print_ratio("mean turn of the loop, lowlat / oslat", &turns);
     print_ratio("interruptions of 2 us and more, lowlat / oslat", &counts);
     Ok(())
+}
+
+fn beside_cyclictest(
+    arguments: &Arguments,
+    ours: &SummaryTool,
+    cyclictest: &std::path::Path,
+) -> anyhow::Result<()> {
+    let (mut means, mut longest) = (Vec::new(), Vec::new());
+    for round in 0..arguments.rounds {
+        let (our_run, their_run) = in_turn(
+            round,
+            || ours.wakes(arguments.seconds),
+            || cyclictest::run(cyclictest, arguments.cpu, arguments.seconds),
+        )?;
+        means.push((our_run.mean_ns, their_run.mean_ns));
+        longest.push((our_run.max_ns, their_run.max_ns));
+        println!(
+            "round {:>2}  mean wake-up {:>8.0} ns | {:>8.0} ns   longest {:>9.0} ns | {:>9.0} ns   (lowlat | cyclictest)",
+            round + 1,
+            our_run.mean_ns,
+            their_run.mean_ns,
+            our_run.max_ns,
+            their_run.max_ns
+        );
+    }
+    print_ratio("mean latency of a wake-up, lowlat / cyclictest", &means);
+    print_ratio("longest latency of a run, lowlat / cyclictest", &longest);
+    Ok(())
+}
+
+/// Latencies of a thread that a timer wakes, in one run of a program.
+#[derive(Debug, Clone, Copy)]
+pub struct Wakes {
+    pub mean_ns: f64,
+    pub max_ns: f64,
 }
 
 /// Figures of one run of a program.

@@ -1,9 +1,9 @@
 //! Tools that print sysjitter's summary: sysjitter itself, and lowlat in its format.
 
-use super::Run;
+use super::{Run, Wakes, cyclictest};
 use crate::tools;
 use anyhow::Context;
-use lowlat_jitter::sysjitter;
+use lowlat_jitter::{JitterCpu, sysjitter};
 use lowlat_results::ResultDocument;
 use std::path::PathBuf;
 
@@ -84,16 +84,40 @@ impl SummaryTool {
 
     /// A run of lowlat by its own document.
     pub fn document(&self, threshold_ns: u64, seconds: u32) -> anyhow::Result<Run> {
-        let output = tools::run(&self.program, &self.lowlat_arguments(threshold_ns, seconds, "json"), &[0])?;
-        let document: ResultDocument =
-            serde_json::from_slice(&output.stdout).context("lowlat's document cannot be read")?;
-        let record = &document.jitter().context("lowlat measured nothing")?.record;
-        let cpu = record.cpus.first().context("lowlat measured no CPU")?;
+        let cpu = self.measured(&self.lowlat_arguments(threshold_ns, seconds, "json"))?;
         anyhow::ensure!(cpu.loop_count > 0 && cpu.runtime_ns > 0, "a run of no length");
         Ok(Run {
             turn_ns: cpu.runtime_ns as f64 / cpu.loop_count as f64,
             rate: cpu.interruption_count as f64 * 1e9 / cpu.runtime_ns as f64,
         })
+    }
+
+    /// Wake-ups of lowlat's real-time thread by a timer, as cyclictest has them.
+    pub fn wakes(&self, seconds: u32) -> anyhow::Result<Wakes> {
+        let mut arguments = self.lowlat_arguments(1, seconds, "json");
+        // Each wake-up counts, however short.
+        arguments.truncate(arguments.len() - 4);
+        let wakes = [
+            format!("--fifo={}", cyclictest::PRIORITY),
+            format!("--wake-every={}us", cyclictest::PERIOD_US),
+            "--format=json".to_owned(),
+        ];
+        arguments.extend(wakes);
+        let cpu = self.measured(&arguments)?;
+        anyhow::ensure!(cpu.interruption_count > 0, "lowlat's thread was never woken");
+        Ok(Wakes {
+            mean_ns: cpu.interruption_ns_total as f64 / cpu.interruption_count as f64,
+            max_ns: cpu.interruption_ns_max as f64,
+        })
+    }
+
+    /// The CPU of a run of lowlat.
+    fn measured(&self, arguments: &[String]) -> anyhow::Result<JitterCpu> {
+        let output = tools::run(&self.program, arguments, &[0])?;
+        let document: ResultDocument =
+            serde_json::from_slice(&output.stdout).context("lowlat's document cannot be read")?;
+        let record = &document.jitter().context("lowlat measured nothing")?.record;
+        record.cpus.first().cloned().context("lowlat measured no CPU")
     }
 
     fn lowlat_arguments(&self, threshold_ns: u64, seconds: u32, format: &str) -> Vec<String> {
