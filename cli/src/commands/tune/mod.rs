@@ -37,7 +37,7 @@ enum Action {
     Plan(plan::TunePlanArgs),
     Apply(apply::TuneApplyArgs),
     Verify(verify::TuneVerifyArgs),
-    Prove(prove::TuneProveArgs),
+    Prove(Box<prove::TuneProveArgs>),
     Status(status::TuneStatusArgs),
     /// Keep the plan in force: disarm the switch of `lowlat tune apply --confirm-within`
     #[command(after_help = help(

@@ -133,11 +133,8 @@ fn go_on(
         }
         measured.map(Some).map_err(|error| format!("{error:#}"))
     };
-    let is_over = match board.go_on(&mut boots, &mut measure)? {
-        // The host shuts down, or someone stopped the unit: the next boot is measured instead.
-        None => return Ok(Exit::Interrupted),
-        Some(is_over) => is_over,
-    };
+    // The host shuts down, or someone stopped the unit: the next boot is measured instead.
+    let Some(is_over) = board.go_on(&mut boots, &mut measure)? else { return Ok(Exit::Interrupted) };
     if boots.threshold_ns.is_none() {
         boots.threshold_ns = meter.threshold_ns();
         board.keep(&boots)?;

@@ -16,7 +16,7 @@ use std::{
 
 /// What is measured.
 pub(super) enum ProofMeter<'a> {
-    Jitter { root: Root, options: Box<JitterOptions> },
+    Jitter { root: Box<Root>, options: Box<JitterOptions> },
     Command { words: &'a [String], figures: &'a [String] },
 }
 
@@ -36,7 +36,7 @@ impl<'a> ProofMeter<'a> {
             );
             let options = JitterOptions::new(cpus, Duration::from_secs(1));
             options.check(&root)?;
-            return Ok(Self::Jitter { root, options: Box::new(options) });
+            return Ok(Self::Jitter { root: Box::new(root), options: Box::new(options) });
         }
         Ok(Self::Command { words: &arguments.command, figures: &arguments.figure })
     }
