@@ -99,7 +99,7 @@ fn rows<'a>(rows: &'a [ShiftRow<'a>]) -> Table<'a, ShiftRow<'a>> {
         .figures("95 % interval", 0, |row| {
             format!("{} .. {}", amount(row.shift.low, row.unit), amount(row.shift.high, row.unit))
         })
-        .figures("pairs", 2, |row| row.shift.pairs.to_string())
+        .figures("rounds", 2, |row| row.shift.pairs.to_string())
 }
 
 /// "+12.3 us/s".
