@@ -5,7 +5,10 @@ use crate::{choose, documents, exit::Exit, output, signals};
 use anyhow::{Context as _, bail, ensure};
 use jiff::Timestamp;
 use lowlat_host_run::Root;
-use lowlat_plan::proof::{BootProof, PlanProof};
+use lowlat_plan::{
+    Plan,
+    proof::{BootProof, PlanProof},
+};
 use lowlat_tune_run::flow::{BootBoard, Site};
 use lowlat_tune_run::units;
 use std::{
@@ -33,7 +36,7 @@ pub fn run(arguments: &TuneProveArgs, site: &Site) -> anyhow::Result<Exit> {
     );
     let board = BootBoard::open(site)?;
     match board.proof()? {
-        Some(boots) if arguments.cancel => cancel(arguments, site, &board, boots),
+        Some(_) if arguments.cancel => cancel(arguments, site, &board),
         _ if arguments.cancel => bail!("cannot end a proof over reboots: none is under way"),
         Some(boots) if arguments.after_reboot => go_on(arguments, site, &board, boots),
         _ if arguments.after_reboot => Ok(Exit::Clean),
@@ -120,23 +123,18 @@ fn go_on(
 ) -> anyhow::Result<Exit> {
     let stop = signals::stop_flag()?;
     output::talk(&progress(&boots));
-    let mut meter = ProofMeter::new(arguments, board.plan())?;
-    meter.set_jitter(SLICE, boots.threshold_ns);
-    if let ProofMeter::Jitter { options, .. } = &meter {
-        choose::step_aside(&options.cpus, &site.snapshot());
-    }
+    let mut threshold_ns = boots.threshold_ns;
     let mut measure = || {
-        let measured = if settle(arguments.settle, &stop) { meter.measure(&stop) } else { Ok(Vec::new()) };
+        let measured = settle(arguments.settle, &stop)
+            .then(|| measure(arguments, site, board.plan(), &mut threshold_ns, &stop));
         // Relaxed: the flag orders nothing.
-        if stop.load(Ordering::Relaxed) {
-            return Ok(None);
-        }
-        measured.map(Some).map_err(|error| format!("{error:#}"))
+        let is_stopped = stop.load(Ordering::Relaxed);
+        measured.filter(|_| !is_stopped).transpose().map_err(|error| format!("{error:#}"))
     };
     // The host shuts down, or someone stopped the unit: the next boot is measured instead.
     let Some(is_over) = board.go_on(&mut boots, &mut measure)? else { return Ok(Exit::Interrupted) };
-    if boots.threshold_ns.is_none() {
-        boots.threshold_ns = meter.threshold_ns();
+    if boots.threshold_ns != threshold_ns {
+        boots.threshold_ns = threshold_ns;
         board.keep(&boots)?;
     }
     if is_over {
@@ -144,6 +142,24 @@ fn go_on(
     }
     reboot(site)?;
     Ok(Exit::Clean)
+}
+
+/// Measures this boot. Interruptions count from the same length on in all boots.
+fn measure(
+    arguments: &TuneProveArgs,
+    site: &Site,
+    plan: &Plan,
+    threshold_ns: &mut Option<u64>,
+    stop: &AtomicBool,
+) -> anyhow::Result<Vec<f64>> {
+    let mut meter = ProofMeter::new(arguments, plan)?;
+    meter.set_jitter(SLICE, *threshold_ns);
+    if let ProofMeter::Jitter { options, .. } = &meter {
+        choose::step_aside(&options.cpus, &site.snapshot());
+    }
+    let figures = meter.measure(stop)?;
+    *threshold_ns = meter.threshold_ns();
+    Ok(figures)
 }
 
 /// Waits until what starts with the host is at rest. False if it was interrupted.
@@ -156,15 +172,12 @@ fn settle(time: Duration, stop: &AtomicBool) -> bool {
     began.elapsed() >= time
 }
 
-fn cancel(
-    arguments: &TuneProveArgs,
-    site: &Site,
-    board: &BootBoard<'_>,
-    mut boots: BootProof,
-) -> anyhow::Result<Exit> {
+fn cancel(arguments: &TuneProveArgs, site: &Site, board: &BootBoard<'_>) -> anyhow::Result<Exit> {
     if let Some(manager) = &site.manager {
         manager.stop(units::PROVE).with_context(|| format!("cannot stop {}", units::PROVE))?;
     }
+    // The unit may have recorded a boot until then, or ended the proof.
+    let Some(mut boots) = board.proof()? else { return Ok(Exit::Clean) };
     boots.end("it was cancelled".to_owned());
     finish(arguments, site, board, boots, false)
 }
