@@ -2,6 +2,7 @@
 
 #[cfg(not(lowlat_loom))]
 pub mod cursor;
+mod line;
 mod look;
 mod payload;
 mod reader;

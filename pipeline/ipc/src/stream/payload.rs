@@ -1,9 +1,7 @@
 //! Copies payloads out of a ring.
 
-use crate::{
-    atomics::{AtomicU64, Ordering},
-    layout::record,
-};
+use super::line::{self, PlainLine};
+use crate::atomics::{AtomicU64, Ordering};
 
 /// Copies a payload of this many bytes from the words.
 #[inline]
@@ -26,19 +24,16 @@ fn make_as_long(payload: &mut Vec<u8>, bytes: usize) {
 }
 
 #[inline]
-fn copy_lines(mut bytes: &mut [u8], mut words: &[AtomicU64]) {
+fn copy_lines(bytes: &mut [u8], mut words: &[AtomicU64]) {
     // A whole line at once: most payloads have one or two.
-    while let Some((line, behind)) = words.split_first_chunk::<{ record::WORDS }>()
-        && bytes.len() >= size_of_val(line)
-    {
-        let (to, rest) = bytes.split_at_mut(size_of_val(line));
-        for (bytes, word) in to.as_chunks_mut::<8>().0.iter_mut().zip(line) {
-            *bytes = word.load(Ordering::Relaxed).to_ne_bytes();
-        }
-        (bytes, words) = (rest, behind);
+    let (lines, rest) = bytes.as_chunks_mut::<{ size_of::<PlainLine>() }>();
+    for to in lines {
+        let Some((from, behind)) = words.split_first_chunk() else { return };
+        line::load(from, to);
+        words = behind;
     }
-    if !bytes.is_empty() {
-        copy_words(bytes, words);
+    if !rest.is_empty() {
+        copy_words(rest, words);
     }
 }
 

@@ -1,6 +1,9 @@
 //! Appending records.
 
-use super::{Segment, Stamp};
+use super::{
+    Segment, Stamp,
+    line::{self, PlainLine},
+};
 use crate::{
     atomics::{AtomicU64, Ordering, fence},
     layout::{self, LINE_BYTES, header, record},
@@ -281,13 +284,12 @@ fn put(head: &[AtomicU64; record::WORDS], at: usize, value: u64) {
 
 #[inline]
 fn copy_in(mut words: &[AtomicU64], mut payload: &[u8]) {
+    let store = if payload.len() > size_of::<PlainLine>() { line::store } else { line::store_words };
     // A whole line at once: most payloads have one or two.
-    while let Some((line, behind)) = words.split_first_chunk::<{ record::WORDS }>()
-        && let Some((from, rest)) = payload.split_at_checked(size_of_val(line))
+    while let Some((line, behind)) = words.split_first_chunk()
+        && let Some((from, rest)) = payload.split_first_chunk()
     {
-        for (word, bytes) in line.iter().zip(from.as_chunks::<8>().0) {
-            word.store(u64::from_ne_bytes(*bytes), Ordering::Relaxed);
-        }
+        store(line, from);
         (words, payload) = (behind, rest);
     }
     if payload.is_empty() {
