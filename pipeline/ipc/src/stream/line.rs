@@ -1,6 +1,5 @@
-//! Whole lines of payloads. On x86-64 16 bytes move at a time: a store of each word fills the store buffer, which then
-//! holds few lines that are on their way from readers (1.75 times the rate of records of 256 bytes; see
-//! docs/decisions/pipeline/segments.md).
+//! Whole lines of payloads. On x86-64 16 bytes move at a time: stores of words fill the store buffer, which then holds few
+//! lines that are on their way from readers (figures: docs/decisions/pipeline/segments.md).
 
 use crate::{
     atomics::{AtomicU64, Ordering},
