@@ -121,6 +121,10 @@ impl<'a> BootBoard<'a> {
                     Ok(None) => return Ok(None),
                     Err(why) => boots.fail(&why),
                 }
+                // A rollback meanwhile has ended the proof.
+                if self.proof()?.is_none() {
+                    return Ok(None);
+                }
             } else {
                 boots.fail("the command line is not the one that was written");
             }
@@ -197,12 +201,14 @@ impl<'a> BootBoard<'a> {
 
     /// Writes the command line of a boot into the boot loader's configuration.
     fn write_line(&self, off: OffInBoot) -> Result<(), FlowError> {
+        let site = self.site;
+        let mut log = site.open_log()?;
+        log_check::refuse(site, &log)?;
+        // Read under the log's lock: a rollback may have held it.
         let Some(boots) = self.proof()? else {
             return Err(FlowError::obstacle("no proof over reboots is under way"));
         };
-        let (site, tokens) = (self.site, boots.tokens_on(&self.plan, off));
-        let mut log = site.open_log()?;
-        log_check::refuse(site, &log)?;
+        let tokens = boots.tokens_on(&self.plan, off);
         log.close_where(|id, _| plan_of(id) == self.plan_id && is_of_boot(id))?;
         let written = restore_boot(site, &mut log, &self.plan_id).and_then(|()| {
             let loader = (site.detect)(&site.root)?;

@@ -211,9 +211,13 @@ impl<'a> Switchboard<'a> {
         Ok(Ok(is_undisturbed.then_some(OnOffPair { on, off, is_on_first })))
     }
 
+    /// The undo log, as long as the plan is in force: what a rollback has restored stays so.
     fn log(&self) -> Result<UndoLog, FlowError> {
         let log = self.site.open_log()?;
         log_check::refuse(self.site, &log)?;
+        if self.site.state.note()?.is_none_or(|(now, _)| now.plan_id != self.plan_id) {
+            return Err(FlowError::obstacle(format!("plan {} is no longer in force", self.plan_id)));
+        }
         Ok(log)
     }
 

@@ -121,6 +121,30 @@ fn a_proof_that_ends_anywhere_can_be_completed_and_rolled_back() {
     }
 }
 
+/// As by the guard when its time is over, or by the user.
+#[test]
+fn a_rollback_meanwhile_ends_the_proof_and_stays() {
+    if !is_root() {
+        return;
+    }
+    for at in [1, 2, 5] {
+        let (bench, _) = ten();
+        let (site, start) = (bench.site(Faults::none()), bench.files());
+        bench.apply(&site, ApplyOptions { only_run_time: true, ..ApplyOptions::default() }).unwrap();
+        let mut count = 0;
+        let mut measure = || {
+            count += 1;
+            if count == at {
+                assert!(rollback(&site, &RollbackRequest::default()).unwrap().is_complete());
+            }
+            Ok(vec![0.0, 0.0])
+        };
+        let error = prove(&site, &mut measure).unwrap_err().to_string();
+        assert!(error.contains("is no longer in force"), "{error}");
+        assert_eq!(differences(&start, &bench.files()), Vec::<String>::new());
+    }
+}
+
 #[test]
 fn a_value_that_another_program_sets_is_not_measured() {
     if !is_root() {
