@@ -7,9 +7,11 @@ use crate::common::binary;
 use lowlat_ipc::{
     passing,
     region::{Access, Memfd, Region},
-    stream::Owner,
 };
-use lowlat_node::control::VERSION;
+use lowlat_node::{
+    Keys, Overrun, Wait, Writes,
+    control::{ToMaster, ToNode, VERSION, encode, parse},
+};
 use rustix::{
     event::{PollFd, PollFlags, poll},
     fs::{self, FallocateFlags, Mode, OFlags, SealFlags},
@@ -17,7 +19,7 @@ use rustix::{
     net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType},
     process::{Pid, Signal, kill_process},
 };
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::{
     os::fd::{AsRawFd, OwnedFd},
     path::{Path, PathBuf},
@@ -30,10 +32,6 @@ use tempfile::TempDir;
 
 /// Guards against a hang; not an expected duration.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// The oldest version of the control messages that the attacker speaks: that of the state in which the attack was found.
-const VERSION_MIN: u32 = 3;
-/// The first version with a message that a node has mapped its memory.
-const VERSION_WITH_MAPPED: u32 = 5;
 
 /// A pipeline, ended with the test.
 struct Pipeline(Option<Child>);
@@ -77,7 +75,7 @@ fn pipeline(runs: &Path) -> (Pipeline, PathBuf) {
 }
 
 /// A message of the master with its descriptors.
-type Message = (Value, Vec<OwnedFd>);
+type Message = (ToNode, Vec<OwnedFd>);
 
 /// The attacker's connection, and what came over it until it had joined.
 struct Attacker {
@@ -86,18 +84,12 @@ struct Attacker {
 }
 
 impl Attacker {
-    /// Joins in the newest version that the master speaks too. `on_welcome` is run with the first descriptors, before the
-    /// attacker says that it has mapped them. The error is the master's reason.
+    /// Joins. `on_welcome` is run with the first descriptors, before the attacker says that it has mapped them. The error is
+    /// the master's reason.
     fn join(path: &Path, stream: &str, on_welcome: impl Fn(&[OwnedFd])) -> Result<Self, String> {
-        let mut answers = (VERSION_MIN..=VERSION).rev().map(|version| {
-            let mut attacker = Self::connect(path);
-            attacker.hello(version, stream);
-            attacker.wait_until_joined(version, &on_welcome).map(|()| attacker)
-        });
-        let is_of_version = |answer: &Result<Self, String>| {
-            !answer.as_ref().is_err_and(|reason| reason.contains("of the control messages"))
-        };
-        answers.find(is_of_version).expect("a version that the master speaks")
+        let mut attacker = Self::connect(path);
+        attacker.hello(stream);
+        attacker.wait_until_joined(on_welcome).map(|()| attacker)
     }
 
     fn connect(path: &Path) -> Self {
@@ -109,30 +101,25 @@ impl Attacker {
         Self { socket, messages: Vec::new() }
     }
 
-    fn hello(&self, version: u32, stream: &str) {
-        let me = Owner::current().unwrap();
-        let writes = json!({"stream": stream, "capacity_bytes": 65536, "keys": 1, "gives_credit": true});
-        self.say(&json!({
-            "message": "hello", "version": version, "pid": me.pid, "start_ticks": me.start_ticks,
-            "name": "spy", "role": "spy", "writes": writes, "wait": "parked",
-        }));
-        for streams in ["md", "td", "orders.*"] {
-            self.say(&json!({"message": "reads", "streams": streams, "keys": "all", "overrun": "gap"}));
+    fn hello(&self, stream: &str) {
+        let (name, role) = ("spy".to_owned(), "spy".to_owned());
+        let writes = Some(Writes::new(stream, 65536, 1).giving_credit());
+        self.say(&ToMaster::Hello { version: VERSION, name, role, writes, wait: Wait::Parked });
+        for streams in ["md", "td", "orders.*"].map(str::to_owned) {
+            self.say(&ToMaster::Reads { streams, keys: Keys::All, overrun: Overrun::Gap });
         }
-        self.say(&json!({"message": "ready"}));
+        self.say(&ToMaster::Ready);
     }
 
-    fn wait_until_joined(&mut self, version: u32, on_welcome: impl Fn(&[OwnedFd])) -> Result<(), String> {
+    fn wait_until_joined(&mut self, on_welcome: impl Fn(&[OwnedFd])) -> Result<(), String> {
         loop {
             let (message, descriptors) = self.hear();
-            match message["message"].as_str() {
-                Some("refused") => return Err(message["reason"].to_string()),
-                Some("joined") => return Ok(()),
-                Some("welcome") => {
+            match &message {
+                ToNode::Refused { reason } => return Err(reason.clone()),
+                ToNode::Joined => return Ok(()),
+                ToNode::Welcome { .. } => {
                     on_welcome(&descriptors);
-                    if version >= VERSION_WITH_MAPPED {
-                        self.say(&json!({"message": "mapped"}));
-                    }
+                    self.say(&ToMaster::Mapped);
                 }
                 _ => {}
             }
@@ -142,15 +129,15 @@ impl Attacker {
 
     /// Listens until the run has begun: every node of it has joined.
     fn wait_for_begin(&mut self) {
-        while self.messages.iter().all(|(message, _)| message["message"] != "begin") {
+        while self.messages.iter().all(|(message, _)| *message != ToNode::Begin) {
             let message = self.hear();
             self.messages.push(message);
         }
     }
 
     /// A master that has refused does not listen, so nothing said is sure to arrive.
-    fn say(&self, message: &Value) {
-        passing::send(&self.socket, &serde_json::to_vec(message).unwrap(), &[]).ok();
+    fn say(&self, message: &ToMaster) {
+        passing::send(&self.socket, &encode(message).unwrap(), &[]).ok();
     }
 
     fn hear(&self) -> Message {
@@ -161,18 +148,18 @@ impl Attacker {
                 Err(Errno::CONNRESET) => {}
                 received => {
                     let received = received.unwrap().expect("the master talks");
-                    return (serde_json::from_slice(&received.bytes).unwrap(), received.descriptors);
+                    return (parse(&received.bytes).unwrap(), received.descriptors);
                 }
             }
         }
     }
 
     /// The descriptors of all messages of a kind at a place in them, each with a name for a report.
-    fn given(&self, kind: &str, place: usize) -> Vec<(String, &OwnedFd)> {
-        let of_kind = self.messages.iter().filter(|(message, _)| message["message"] == kind);
+    fn given(&self, is_kind: impl Fn(&ToNode) -> bool, place: usize) -> Vec<(String, &OwnedFd)> {
+        let of_kind = self.messages.iter().filter(|(message, _)| is_kind(message));
         let found = of_kind.filter_map(|(message, descriptors)| {
             let link = std::fs::read_link(path_of(descriptors.get(place)?)).unwrap();
-            Some((format!("{} {} {}", kind, message["stream"], link.display()), &descriptors[place]))
+            Some((format!("{message:?} {}", link.display()), &descriptors[place]))
         });
         found.collect()
     }
@@ -211,12 +198,15 @@ fn a_reader_cannot_write_what_it_reads_and_the_others_go_on() {
     let (pipeline, socket) = pipeline(runs.path());
     let mut attacker = Attacker::join(&socket, "orders.spy", |_| ()).unwrap();
     attacker.wait_for_begin();
-    let segments = attacker.given("in", 0);
+    let is_in = |message: &ToNode| matches!(message, ToNode::In { .. });
+    let is_welcome = |message: &ToNode| matches!(message, ToNode::Welcome { .. });
+    let is_area = |message: &ToNode| matches!(message, ToNode::Area { .. });
+    let segments = attacker.given(is_in, 0);
     assert!(segments.len() >= 4, "streams md, td and two of orders: {segments:?}");
-    let only_read = [segments, attacker.given("welcome", 2), attacker.given("welcome", 4)].concat();
+    let only_read = [segments, attacker.given(is_welcome, 2), attacker.given(is_welcome, 4)].concat();
     let mut possible: Vec<_> = only_read.iter().map(|(name, fd)| (name, ways_to_write(fd))).collect();
     // Its segment too: the mapping that its writer has is the only way to write it.
-    let own = attacker.given("welcome", 3);
+    let own = attacker.given(is_welcome, 3);
     let has_the_seal = Memfd::create_usual("probe", 4096).unwrap().seal_writes().unwrap();
     if has_the_seal {
         let sealed = only_read.iter().chain(&own);
@@ -227,16 +217,13 @@ fn a_reader_cannot_write_what_it_reads_and_the_others_go_on() {
     possible.retain(|(_, ways)| !ways.is_empty());
     assert!(possible.is_empty(), "a reader can write:\n{possible:#?}");
     // Of the areas it gets td's ledger alone, to read. That cannot be sealed, because td's successors write it.
-    let areas = attacker.given("area", 0);
-    let [(message, _)] =
-        attacker.messages.iter().filter(|(message, _)| message["message"] == "area").collect::<Vec<_>>()[..]
-    else {
-        panic!("{areas:?}")
-    };
-    assert_eq!((&message["name"], &message["is_writable"]), (&"ledger".into(), &false.into()));
+    let areas = attacker.given(is_area, 0);
+    let messages: Vec<_> =
+        attacker.messages.iter().map(|(message, _)| message).filter(|it| is_area(it)).collect();
+    assert_eq!(messages, [&ToNode::Area { name: "ledger".to_owned(), is_writable: false }]);
     assert_eq!(ways_to_write(areas[0].1), Vec::<&str>::new());
     // Whatever it writes into the memory that it shares with one publisher, no other process loses a record.
-    for (name, ring) in attacker.given("in", 1) {
+    for (name, ring) in attacker.given(is_in, 1) {
         assert!(fs::ftruncate(ring, 0).is_err(), "{name}");
         let memory = Memfd::open(ring.try_clone().unwrap(), Access::Write).unwrap();
         memory.words().iter().for_each(|word| word.store(u64::MAX, Ordering::Relaxed));

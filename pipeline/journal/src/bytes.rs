@@ -40,8 +40,8 @@ pub fn narrow(count: u64) -> usize {
     usize::try_from(count).unwrap_or(usize::MAX)
 }
 
-/// Returns true if all bytes are 0. Compares whole pages, which is fast even without optimization.
+/// Returns true if all bytes are 0. Compares many at once, which is fast even without optimization.
 pub fn is_zero(bytes: &[u8]) -> bool {
-    static ZEROS: [u8; 4096] = [0; 4096];
-    bytes.chunks(ZEROS.len()).all(|page| ZEROS.starts_with(page))
+    static ZEROS: [u8; 512] = [0; 512];
+    bytes.chunks(ZEROS.len()).all(|some| ZEROS.starts_with(some))
 }

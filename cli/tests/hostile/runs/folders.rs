@@ -3,6 +3,7 @@
 use super::pipeline::{PATIENCE, Pipeline, request, wait_for};
 use crate::common::binary;
 use lowlat_ipc::passing;
+use lowlat_node::control::{ToNode, encode};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, listen, socket_with},
@@ -252,8 +253,9 @@ fn attackers_master(socket: PathBuf) -> thread::JoinHandle<Vec<u8>> {
             return Vec::new();
         }
         let node = accept_with(&fd, SocketFlags::CLOEXEC).unwrap();
-        let refused = br#"{"message":"refused","reason":"the attacker was here"}"#;
-        passing::send(&node, refused, &[]).ok();
+        let reason = "the attacker was here".to_owned();
+        let refused = encode(&ToNode::Refused { reason }).unwrap();
+        passing::send(&node, &refused, &[]).ok();
         passing::receive(&node).ok().flatten().map(|received| received.bytes).unwrap_or_default()
     });
     is_ready.recv().unwrap();

@@ -2,10 +2,12 @@
 
 use super::pipeline::{Pipeline, role, wait_for, warnings};
 use crate::common::binary;
-use lowlat_ipc::{passing, stream::Owner};
-use lowlat_node::control;
+use lowlat_ipc::passing;
+use lowlat_node::{
+    Wait, Writes,
+    control::{ToMaster, ToNode, VERSION, encode, parse},
+};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
-use serde_json::{Value, json};
 use std::{fs, os::fd::OwnedFd, process::Command};
 
 /// Connects, and sends nothing.
@@ -22,27 +24,17 @@ fn limited(limit: &str) -> Command {
     command
 }
 
-/// Joins without the library, and returns the master's reason for refusing. Uses the version of any master.
-fn refusal(pipeline: &Pipeline, writes: &Value) -> Option<String> {
-    let me = Owner::current().unwrap();
-    for version in [control::VERSION, 3] {
-        let fd = knock(pipeline, SocketFlags::empty())?;
-        let hello = json!({
-            "message": "hello", "version": version, "pid": me.pid, "start_ticks": me.start_ticks,
-            "name": "greedy", "role": "test", "writes": writes, "wait": "parked",
-        });
-        for message in [hello, json!({"message": "ready"})] {
-            passing::send(&fd, &serde_json::to_vec(&message).unwrap(), &[]).ok();
-        }
-        // The first error may only report that the connection is closed; the reason is read next.
-        let mut received = (0..2).find_map(|_| passing::receive(&fd).ok())??;
-        let answer: Value = serde_json::from_slice(&std::mem::take(&mut received.bytes)).ok()?;
-        let reason = answer["reason"].as_str()?.to_owned();
-        if !reason.contains("version") {
-            return Some(reason);
-        }
+/// Joins without the library, and returns the master's reason for refusing.
+fn refusal(pipeline: &Pipeline, writes: Writes) -> Option<String> {
+    let fd = knock(pipeline, SocketFlags::empty())?;
+    let (name, role, writes) = ("greedy".to_owned(), "test".to_owned(), Some(writes));
+    let hello = ToMaster::Hello { version: VERSION, name, role, writes, wait: Wait::Parked };
+    for message in [hello, ToMaster::Ready] {
+        passing::send(&fd, &encode(&message).unwrap(), &[]).ok();
     }
-    None
+    // The first error may only report that the connection is closed; the reason is read next.
+    let received = (0..2).find_map(|_| passing::receive(&fd).ok())??;
+    if let ToNode::Refused { reason } = parse(&received.bytes).ok()? { Some(reason) } else { None }
 }
 
 /// Waits until the run has started and md's stream exists: a node that joins earlier waits for it.
@@ -84,8 +76,8 @@ fn silent_connections_do_not_end_a_run_with_few_files() {
 fn a_ring_of_64_gib_is_refused_before_it_is_made() {
     // A master that creates it is stopped by the limit, not by the host's lack of memory.
     let pipeline = Pipeline::start_by(limited("--fsize=1073741824"), &["--duration", "4s"]);
-    let writes = json!({"stream": "greedy", "capacity_bytes": 1_u64 << 36, "keys": 1, "gives_credit": false});
-    let reason = refusal(&pipeline, &writes).expect("the master answers");
+    let writes = Writes::new("greedy", 1 << 36, 1);
+    let reason = refusal(&pipeline, writes).expect("the master answers");
     assert!(reason.contains("cannot make greedy: it takes 6553"), "{reason}");
     assert!(reason.contains("hint: ") && reason.contains("--memory-max"), "{reason}");
     let document = pipeline.document();
@@ -96,8 +88,8 @@ fn a_ring_of_64_gib_is_refused_before_it_is_made() {
 #[test]
 fn a_run_stays_within_its_memory_limit() {
     let pipeline = Pipeline::start(&["--duration", "4s", "--memory-max", "64M"]);
-    let writes = json!({"stream": "greedy", "capacity_bytes": 1 << 25, "keys": 1, "gives_credit": false});
-    let reason = refusal(&pipeline, &writes).expect("the master answers");
+    let writes = Writes::new("greedy", 1 << 25, 1);
+    let reason = refusal(&pipeline, writes).expect("the master answers");
     assert!(reason.contains("may use 16 MiB of memory"), "{reason}");
     pipeline.document();
 }

@@ -1,4 +1,4 @@
-//! Messages between nodes and their master: JSON of at most 4 KiB per message over a SOCK_SEQPACKET unix
+//! Messages between nodes and their master: postcard of at most 4 KiB per message over a SOCK_SEQPACKET unix
 //! socket, with memory passed as file descriptors. A descriptor marked `r` is read-only.
 //!
 //! ```text
@@ -20,13 +20,13 @@ mod peer;
 mod wire;
 
 pub use peer::Peer;
-pub use wire::{Lent, ReceiveOutcome, Socket, parse};
+pub use wire::{Lent, ReceiveOutcome, Socket, encode, parse, version_of};
 
 use crate::{Keys, Overrun, Strategies, Wait, Writes};
 use serde::{Deserialize, Serialize};
 
 /// Version of the messages described here.
-pub const VERSION: u32 = 11;
+pub const VERSION: u32 = 12;
 /// Maximum number of strategies in a [`ToNode::Strategies`].
 pub const TURNS_MAX: usize = KEYS_MAX / 2;
 /// The inbox bit that announces messages on the socket.
@@ -39,7 +39,6 @@ pub const COMMAND_BYTES_MAX: usize = 600;
 
 /// Action of a node that loses its master.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
-#[serde(rename_all = "kebab-case")]
 pub enum WithoutMaster {
     Stop,
     /// It continues: publishing and reading do not need a master.
@@ -49,7 +48,6 @@ pub enum WithoutMaster {
 
 /// Request of a run's user to its master, sent from outside instead of joining.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "what", rename_all = "kebab-case")]
 pub enum Request {
     /// Lists the nodes of the run.
     List,
@@ -89,9 +87,8 @@ pub struct NodeRow {
     pub silent_ns: u64,
 }
 
-/// Messages from a node to its master.
+/// Messages from a node to its master. In all versions the first two are these, and their first field is the version.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "message", rename_all = "kebab-case")]
 pub enum ToMaster {
     /// Asks instead of joining: the only message then.
     Ask {
@@ -158,7 +155,6 @@ pub enum ToMaster {
 
 /// Messages from a master to a node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "message", rename_all = "kebab-case")]
 pub enum ToNode {
     /// One node of the run, for [`Request::List`].
     Listed(NodeRow),

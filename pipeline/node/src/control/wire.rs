@@ -25,9 +25,10 @@ fn too_long(bytes: usize) -> Refusal {
     ))
 }
 
-fn malformed(text: &str, cause: &serde_json::Error) -> Refusal {
+fn malformed(bytes: &[u8], cause: postcard::Error) -> Refusal {
     Refusal::new(format!(
-        "cannot parse control message {text:?}: {cause}\nhint: use one lowlat version for all processes"
+        "cannot parse a control message of {} bytes: {cause}\nhint: use one lowlat version for all processes",
+        bytes.len()
     ))
 }
 
@@ -102,7 +103,7 @@ impl Socket {
 
     /// Queues a message and sends as much as possible. Returns true if the queue is empty afterwards.
     pub fn send(&mut self, message: &impl Serialize, memory: Vec<Lent>) -> Result<bool, Refusal> {
-        let bytes = serde_json::to_vec(message).map_err(|error| malformed("", &error))?;
+        let bytes = encode(message)?;
         if bytes.len() > MESSAGE_BYTES_MAX {
             return Err(too_long(bytes.len()));
         }
@@ -181,8 +182,21 @@ pub enum ReceiveOutcome {
     Closed,
 }
 
+/// The bytes of a message.
+pub fn encode(message: &impl Serialize) -> Result<Vec<u8>, Refusal> {
+    postcard::to_allocvec(message).map_err(|error| malformed(&[], error))
+}
+
 pub fn parse<M: DeserializeOwned>(bytes: &[u8]) -> Result<M, Refusal> {
-    serde_json::from_slice(bytes).map_err(|error| {
-        malformed(&String::from_utf8_lossy(bytes).chars().take(200).collect::<String>(), &error)
-    })
+    match postcard::take_from_bytes(bytes) {
+        Ok((message, [])) => Ok(message),
+        Ok(_) => Err(malformed(bytes, postcard::Error::DeserializeBadEncoding)),
+        Err(error) => Err(malformed(bytes, error)),
+    }
+}
+
+/// The version of the messages in a first message of any version; `None` if it is none.
+pub fn version_of(bytes: &[u8]) -> Option<u32> {
+    let ((message, version), _) = postcard::take_from_bytes::<(u32, u32)>(bytes).ok()?;
+    (message < 2).then_some(version)
 }

@@ -17,7 +17,6 @@ use rustix::{
     net::{SocketFlags, accept_with},
     process::geteuid,
 };
-use serde::Deserialize;
 use std::os::fd::{AsFd, OwnedFd};
 
 /// Maximum number of connections that have not joined yet.
@@ -77,15 +76,6 @@ impl Connection {
     pub(super) fn is_greeting(&self) -> bool {
         matches!(self.phase, ConnectionPhase::Greeting { .. })
     }
-}
-
-/// Common to the first messages of all versions.
-#[derive(Debug, Deserialize)]
-struct FirstMessage {
-    message: String,
-    version: Option<u64>,
-    #[serde(default)]
-    name: String,
 }
 
 impl Master {
@@ -235,21 +225,15 @@ impl Master {
         let connection = self.connections.get_mut(&id).ok_or("gone")?;
         let ConnectionPhase::Greeting { hello, .. } = &mut connection.phase else { return Ok(()) };
         let Some(join) = hello else {
-            let head: FirstMessage = parse(bytes).map_err(|error| error.to_string())?;
-            connection.name = shown(&head.name).unwrap_or_else(|| connection.name.clone());
-            if head.message == "ask" {
-                return self.asked(id, bytes);
+            check_version(&connection.name, control::version_of(bytes))?;
+            match parse(bytes).map_err(|error| error.to_string())? {
+                ToMaster::Ask { request, .. } => return self.asked(id, request),
+                ToMaster::Hello { name, role, writes, wait, .. } => {
+                    connection.name = shown(&name).unwrap_or_else(|| connection.name.clone());
+                    *hello = Some(Join::new(&name, &role).writing(writes).waiting(wait));
+                }
+                other => return Err(format!("the first message must be hello or ask, found {other:?}")),
             }
-            check_version(&head)?;
-            let ToMaster::Hello { name, role, writes, wait, .. } =
-                parse(bytes).map_err(|error| error.to_string())?
-            else {
-                return Err(
-                    "the first message must be hello\nhint: use one lowlat version for all processes"
-                        .to_owned(),
-                );
-            };
-            *hello = Some(Join::new(&name, &role).writing(writes).waiting(wait));
             return Ok(());
         };
         match parse(bytes).map_err(|error| error.to_string())? {
@@ -284,13 +268,7 @@ impl Master {
     }
 
     /// Answers a request of the run's user. The error is a sentence.
-    fn asked(&mut self, id: u64, bytes: &[u8]) -> Result<(), String> {
-        let ToMaster::Ask { version, request } = parse(bytes).map_err(|error| error.to_string())? else {
-            return Err("the first message must be hello or ask".to_owned());
-        };
-        if version != control::VERSION {
-            return Err(other_version("the command", Some(version.into())));
-        }
+    fn asked(&mut self, id: u64, request: Request) -> Result<(), String> {
         let user = self.connections.get(&id).map_or(0, |connection| connection.peer.user);
         if request != Request::List && !is_trusted(user) {
             let own = geteuid().as_raw();
@@ -424,20 +402,14 @@ fn shown(name: &str) -> Option<String> {
     (!name.is_empty()).then(|| if is_valid { name.to_owned() } else { quoted() })
 }
 
-fn other_version(who: &str, version: Option<u64>) -> String {
-    let version = version.map_or_else(|| "none".to_owned(), |version| version.to_string());
-    format!(
-        "{who} uses version {version} of the control messages, this master version {}\nhint: use one lowlat version for all processes",
-        control::VERSION
-    )
-}
-
-fn check_version(head: &FirstMessage) -> Result<(), String> {
-    if head.message != "hello" {
-        return Err(format!("the first message must be hello, found {:?}", head.message));
-    }
-    match head.version {
-        Some(version) if version == u64::from(control::VERSION) => Ok(()),
-        version => Err(other_version(&format!("node {}", shown(&head.name).unwrap_or_default()), version)),
+fn check_version(who: &str, version: Option<u32>) -> Result<(), String> {
+    let ours = control::VERSION;
+    let hint = "hint: use one lowlat version for all processes";
+    match version {
+        Some(version) if version == ours => Ok(()),
+        Some(version) => Err(format!(
+            "{who} uses version {version} of the control messages, this master version {ours}\n{hint}"
+        )),
+        None => Err(format!("the first message must be hello or ask\n{hint}")),
     }
 }

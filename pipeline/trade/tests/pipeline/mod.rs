@@ -4,6 +4,7 @@ mod custom;
 mod exchange;
 mod md_threads;
 mod numbers;
+mod pairs;
 mod threads;
 
 use crate::master_thread::{LONG, MasterThread, until};

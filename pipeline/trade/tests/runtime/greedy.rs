@@ -3,8 +3,8 @@
 use crate::master_thread::{LONG, MasterThread, join, reads, until, writes};
 use lowlat_ipc::passing;
 use lowlat_node::{
-    Event, Join, Keys, Node, Overrun, Writes,
-    control::{ToNode, VERSION, parse},
+    Event, Join, Keys, Node, Overrun, Wait, Writes,
+    control::{ToMaster, ToNode, VERSION, encode, parse},
 };
 use lowlat_trade::master::Happened;
 use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
@@ -32,23 +32,21 @@ fn connect(master: &MasterThread) -> OwnedFd {
     fd
 }
 
-fn say(fd: &OwnedFd, message: &serde_json::Value) -> bool {
-    passing::send(fd, &serde_json::to_vec(message).unwrap(), &[]).is_ok()
+fn say(fd: &OwnedFd, message: &ToMaster) -> bool {
+    passing::send(fd, &encode(message).unwrap(), &[]).is_ok()
 }
 
 /// Joins without the library, which would not misbehave, and reads the stream `md`.
 fn join_by_hand(master: &MasterThread, name: &str) -> OwnedFd {
     let fd = connect(master);
-    let hello = serde_json::json!({
-        "message": "hello", "version": VERSION,
-        "name": name, "role": "test", "writes": null, "wait": "parked",
-    });
-    let wants = serde_json::json!({"message": "reads", "streams": "md", "keys": "all", "overrun": "gap"});
-    assert!(say(&fd, &hello) && say(&fd, &wants) && say(&fd, &serde_json::json!({"message": "ready"})));
+    let (name, role) = (name.to_owned(), "test".to_owned());
+    let hello = ToMaster::Hello { version: VERSION, name, role, writes: None, wait: Wait::Parked };
+    let wants = ToMaster::Reads { streams: "md".to_owned(), keys: Keys::All, overrun: Overrun::Gap };
+    assert!(say(&fd, &hello) && say(&fd, &wants) && say(&fd, &ToMaster::Ready));
     loop {
         let received = passing::receive(&fd).unwrap().expect("the master answers");
         match parse(&received.bytes).unwrap() {
-            ToNode::Welcome { .. } => assert!(say(&fd, &serde_json::json!({"message": "mapped"}))),
+            ToNode::Welcome { .. } => assert!(say(&fd, &ToMaster::Mapped)),
             ToNode::Joined => return fd,
             ToNode::Refused { reason } => panic!("{reason}"),
             _ => {}
@@ -99,12 +97,12 @@ fn a_reader_that_keeps_requesting_rings_gets_none() {
     let _md = master.join(&join("md", writes("md", 1), vec![]));
     let reader = join_by_hand(&master, "reader");
     let before = rings_of(ASKED);
-    let again = serde_json::json!({"message": "again", "writer": ASKED, "after": null, "first": 0});
+    let again = ToMaster::Again { writer: ASKED, after: None, first: 0 };
     for _ in 0..WORDS {
         assert!(say(&reader, &again));
     }
     // Messages are handled in order, so the earlier ones were handled too.
-    assert!(say(&reader, &serde_json::json!({"message": "say", "text": "done"})));
+    assert!(say(&reader, &ToMaster::Say { text: "done".to_owned() }));
     master.expect(
         "the master has handled all",
         |happened| matches!(happened, Happened::Said { text, .. } if text == "done"),

@@ -2,7 +2,10 @@
 
 use crate::master_thread::{MasterThread, join, writes};
 use lowlat_ipc::passing;
-use lowlat_node::control::{ToNode, VERSION, parse};
+use lowlat_node::{
+    Wait, Writes,
+    control::{ToMaster, ToNode, VERSION, encode, parse},
+};
 use rustix::{
     event::{PollFd, PollFlags, poll},
     io::Errno,
@@ -37,47 +40,38 @@ fn refusal(master: &MasterThread, messages: &[&[u8]]) -> String {
     }
 }
 
-fn hello(change: impl Fn(&mut serde_json::Value)) -> Vec<u8> {
-    let mut value = serde_json::json!({
-        "message": "hello", "version": VERSION,
-        "name": "x", "role": "test", "writes": null, "wait": "parked",
-    });
-    change(&mut value);
-    serde_json::to_vec(&value).unwrap()
+fn hello(version: u32, name: &str, writes: Option<Writes>) -> Vec<u8> {
+    let (name, role) = (name.to_owned(), "test".to_owned());
+    encode(&ToMaster::Hello { version, name, role, writes, wait: Wait::Parked }).unwrap()
 }
 
 #[test]
 fn malformed_messages_are_refused_with_a_reason_and_other_nodes_continue() {
     let master = MasterThread::start(|_| {});
     let good = master.join(&join("good", writes("a", 1), vec![]));
-    let ready: &[u8] = br#"{"message":"ready"}"#;
-    let cases: [(Vec<u8>, &str); 7] = [
+    let ready = encode(&ToMaster::Ready).unwrap();
+    let usual = hello(VERSION, "x", None);
+    let cases = [
         (b"\xff\x00garbage".to_vec(), "use one lowlat version"),
-        (b"[]".to_vec(), "use one lowlat version"),
-        (ready.to_vec(), "must be hello"),
-        (hello(|value| value["version"] = 4711.into()), "version 4711"),
-        (hello(|value| _ = value.as_object_mut().unwrap().remove("version")), "version none"),
-        (hello(|value| value["name"] = "../x".into()), "is not a valid name"),
-        (
-            hello(|value| {
-                value["writes"] = serde_json::json!({"stream": "s", "capacity_bytes": 5000, "keys": 1});
-            }),
-            "power of two",
-        ),
+        (b"{\"message\":\"hello\"}".to_vec(), "use one lowlat version"),
+        (ready.clone(), "must be hello"),
+        (hello(4711, "x", None), "version 4711"),
+        (usual[..usual.len() - 1].to_vec(), "control message of"),
+        ([&usual[..], b"more"].concat(), "control message of"),
+        (hello(VERSION, "../x", None), "is not a valid name"),
+        (hello(VERSION, "x", Some(Writes::new("s", 5000, 1))), "power of two"),
     ];
     for (message, expected) in cases {
-        let reason = refusal(&master, &[&message, ready]);
+        let reason = refusal(&master, &[&message, &ready]);
         assert!(reason.contains(expected), "{}: {reason}", String::from_utf8_lossy(&message));
     }
-    let huge = hello(|value| {
-        value["writes"] = serde_json::json!({"stream": "s", "capacity_bytes": 1_u64 << 60, "keys": 1});
-    });
-    assert!(refusal(&master, &[&huge, ready]).contains("a ring of"));
+    let huge = hello(VERSION, "x", Some(Writes::new("s", 1 << 60, 1)));
+    assert!(refusal(&master, &[&huge, &ready]).contains("a ring of"));
     // A node that has joined and then sends nonsense is expelled.
-    let reason = refusal(&master, &[&hello(|_| {}), ready, b"{}"]);
+    let reason = refusal(&master, &[&usual, &ready, b"{}"]);
     assert!(reason.contains("control message"), "{reason}");
     // A node that disconnects in the middle does no harm.
-    passing::send(connect(&master), &hello(|_| {}), &[]).unwrap();
+    passing::send(connect(&master), &usual, &[]).unwrap();
     drop(master.join(&join("other", None, vec![])));
     assert_eq!(good.ended(), None);
 }
