@@ -34,5 +34,7 @@ pub fn make(root: &Path, dist: &Path) -> anyhow::Result<()> {
         .current_dir(root.join("pipeline/python"))
         .env("PATH", path_before(programs)?)
         .args(["build", "--release", "--locked", "--strip", "--zig", "--compatibility", SYSTEMS, "--out"])
-        .arg(dist))
+        .arg(dist)
+        // It reads recordings at the full rate. The static binary has less room.
+        .args(["--config", "profile.release.package.lowlat-journal.opt-level=3"]))
 }

@@ -23,7 +23,10 @@ use crate::{
     records::{Price, Side},
 };
 use lowlat_ipc::{interest::SUBSCRIBERS_MAX, region::Region};
-use std::sync::atomic::{Ordering, fence};
+use std::{
+    collections::BinaryHeap,
+    sync::atomic::{Ordering, fence},
+};
 use thiserror::Error;
 
 /// Places in the ledger, for the process that writes it.
@@ -309,11 +312,9 @@ impl<R: Region> Ledger<R> {
                 let position = self.position_at(row);
                 (who >> 32 == u64::from(strategy) && position != 0).then_some((instrument, position))
             });
-            all.collect()
+            all.collect::<BinaryHeap<_>>()
         };
-        let mut positions: Vec<_> = self.between_changes(read)?;
-        positions.sort_unstable();
-        Ok(positions)
+        Ok(self.between_changes(read)?.into_sorted_vec())
     }
 
     /// What a function reads while td enters nothing.

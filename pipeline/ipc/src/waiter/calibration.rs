@@ -2,6 +2,7 @@
 
 use crate::doorbell::{Bell, Futex, Waited};
 use std::{
+    collections::BinaryHeap,
     sync::{
         Barrier,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -23,7 +24,7 @@ pub fn wake_ns(rounds: u32) -> Option<u64> {
     let started = Barrier::new(2);
     let start = Instant::now();
     let now_ns = || u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
-    let mut wakes = thread::scope(|scope| {
+    let wakes = thread::scope(|scope| {
         let sleeper = scope.spawn(|| {
             started.wait();
             let mut wakes = Vec::new();
@@ -50,6 +51,7 @@ pub fn wake_ns(rounds: u32) -> Option<u64> {
         bell.ring(&Futex);
         sleeper.join().unwrap_or_default()
     });
-    wakes.sort_unstable();
+    // A heap's code is a tenth of a sort's.
+    let wakes = BinaryHeap::from(wakes).into_sorted_vec();
     wakes.get(wakes.len() / 2).copied()
 }

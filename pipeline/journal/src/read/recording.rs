@@ -12,7 +12,7 @@ use crate::{
     record::FolderLock,
 };
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BinaryHeap},
     fs, io,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, OnceLock, PoisonError, Weak},
@@ -57,6 +57,7 @@ pub struct Recording {
     /// `None` if no file was deleted on purpose.
     pub(super) start: Option<Start>,
     is_live: bool,
+    is_read_ahead: bool,
 }
 
 impl Recording {
@@ -66,6 +67,12 @@ impl Recording {
         // Before anything is read: without a recorder, a file without an end that is read later will never get
         // one.
         Self::open_as(folder, FolderLock::is_taken(folder))
+    }
+
+    /// The same, with a second thread that decompresses what will be read next.
+    #[must_use]
+    pub fn reading_ahead(self) -> Self {
+        Self { is_read_ahead: true, ..self }
     }
 
     /// Like [`Recording::open`], for a caller that knows whether a recorder is running.
@@ -87,6 +94,7 @@ impl Recording {
             last_index,
             start: None,
             is_live,
+            is_read_ahead: false,
         };
         let (mut first_damage, mut is_any_open) = (None, false);
         for number in &numbers {
@@ -259,6 +267,9 @@ impl Recording {
         // A panic of another reader leaves the list consistent.
         let mut frames = self.frames.lock().unwrap_or_else(PoisonError::into_inner);
         file.share(frames.entry(number).or_default());
+        if self.is_read_ahead {
+            file.read_ahead();
+        }
         Ok(file)
     }
 
@@ -322,7 +333,8 @@ pub fn list(folder: &Path) -> io::Result<Listing> {
             return Err(io::Error::other(format!("found more than {FILES_MAX} data files")));
         }
     }
-    data.sort_unstable();
+    // In order. A heap's code is a tenth of a sort's.
+    let mut data = BinaryHeap::from(data).into_sorted_vec();
     // A file is there in both forms while one replaces the other.
     data.dedup();
     Ok(Listing { data, last_index })

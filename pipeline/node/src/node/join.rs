@@ -65,7 +65,8 @@ pub enum JoinError {
     Refused { path: String, name: String, reason: String },
     /// The master did not answer.
     #[error(
-        "cannot join the master at {path}: it did not {what} within {within:?}\nhint: check whether the master or a publisher hangs"
+        "cannot join the master at {path}: it did not {what} within {} ms\nhint: check whether the master or a publisher hangs",
+        within.as_millis()
     )]
     Silent {
         path: String,
@@ -133,7 +134,7 @@ pub(super) fn join_within(path: &Path, join: &Join, within: Duration) -> Result<
     let mut talk = JoinDialog::new(path, &join.name, within);
     let (message, memory) = talk.next(&mut socket, "answer")?;
     let ToNode::Welcome { number, epoch, without_master, markers, .. } = message else {
-        return Err(talk.unusable(format!("{message:?} before a welcome")));
+        return Err(talk.unusable("another message before a welcome".to_owned()));
     };
     let mut socket = Some(socket);
     let welcome = talk.welcome(&mut socket, join, mark, memory, (number, epoch, markers), without_master);
@@ -156,7 +157,7 @@ pub fn ask(path: &Path, request: Request) -> Result<Vec<NodeRow>, JoinError> {
         match talk.next(&mut socket, "answer") {
             Ok((ToNode::Listed(row), _)) => rows.push(row),
             Ok((ToNode::Done, _)) => return Ok(rows),
-            Ok((other, _)) => return Err(talk.unusable(format!("{other:?} as an answer"))),
+            Ok(_) => return Err(talk.unusable("a message that answers nothing".to_owned())),
             Err(JoinError::Refused { path, reason, .. }) => {
                 return Err(Refusal::new(format!("the master at {path} refuses: {reason}")).into());
             }

@@ -194,16 +194,18 @@ impl Node {
         }
         let mut streams = mem::take(&mut self.by_name);
         streams.clear();
-        for (number, bits) in (0_u32..).zip(&mut self.pending) {
-            let bits = mem::take(bits);
-            streams.extend((0..64).filter(|bit| bits >> bit & 1 != 0).map(|bit| number * 64 + bit));
-        }
         // The master's messages have no name, and come first.
         let name = |stream: &u32| {
             let sources = usize::try_from(*stream).ok().and_then(|at| self.incoming.get(at));
             sources.and_then(Option::as_ref).map(|sources| sources.name.as_str())
         };
-        streams.sort_unstable_by(|one, other| name(one).cmp(&name(other)));
+        for (number, bits) in (0_u32..).zip(&mut self.pending) {
+            let bits = mem::take(bits);
+            for stream in (0..64).filter(|bit| bits >> bit & 1 != 0).map(|bit| number * 64 + bit) {
+                let at = streams.partition_point(|other| name(other) <= name(&stream));
+                streams.insert(at, stream);
+            }
+        }
         for stream in &streams {
             events += if *stream == crate::control::CONTROL_STREAM {
                 self.control(take)
