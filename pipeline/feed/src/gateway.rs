@@ -2,7 +2,7 @@
 
 use crate::{DecodeError, array, put};
 
-pub const VERSION: u8 = 1;
+pub const VERSION: u8 = 2;
 pub const MESSAGE_BYTES: usize = 48;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -15,18 +15,40 @@ pub enum Kind {
     Start = 2,
     /// To the exchange: an order.
     Order = 3,
+    /// To the exchange: what is left of an order is to be cancelled.
+    Cancel = 4,
+    /// To the exchange: an order is to have this price and this whole quantity.
+    Replace = 5,
     /// From the exchange: the logon is accepted.
     LoggedOn = 16,
     /// From the exchange: an order is accepted; fills follow.
     Accepted = 17,
     /// From the exchange: part of an order is filled, with its quantity and price.
     Filled = 18,
-    /// From the exchange: an order is rejected for [`Message::reason`].
+    /// From the exchange: an order is rejected for the reason [`Message::code`].
     Rejected = 19,
+    /// From the exchange: a request to cancel is done, or what is left of an order that does not rest is cancelled.
+    Cancelled = 20,
+    /// From the exchange: a request to replace is done; fills of the order may follow.
+    Replaced = 21,
+    /// From the exchange: a request to cancel or replace changed nothing, for the reason [`Message::code`].
+    NotChanged = 22,
 }
 
-const KINDS: [Kind; 7] =
-    [Kind::Logon, Kind::Start, Kind::Order, Kind::LoggedOn, Kind::Accepted, Kind::Filled, Kind::Rejected];
+const KINDS: [Kind; 12] = [
+    Kind::Logon,
+    Kind::Start,
+    Kind::Order,
+    Kind::Cancel,
+    Kind::Replace,
+    Kind::LoggedOn,
+    Kind::Accepted,
+    Kind::Filled,
+    Kind::Rejected,
+    Kind::Cancelled,
+    Kind::Replaced,
+    Kind::NotChanged,
+];
 
 /// A message. Fields that a kind does not use are 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -34,10 +56,11 @@ pub struct Message {
     pub kind: Kind,
     /// The order sells; otherwise it buys.
     pub is_sell: bool,
-    /// Reason of a rejection, as a code of `docs/feed.md`.
-    pub reason: u8,
+    /// Type of an order, or reason why one is rejected or not changed, as codes of `docs/feed.md`.
+    pub code: u8,
     pub strategy: u32,
-    /// Number of the order on this connection, from 1 without gaps; answers come in this order.
+    /// Number of the request on this connection, from 1 without gaps; answers come in this order. Fills have that of
+    /// their order.
     pub id: u64,
     /// The strategy's number of the order.
     pub number: u64,
@@ -46,7 +69,7 @@ pub struct Message {
     /// Quantity of the order, or of the fill.
     pub quantity: u32,
     pub instrument: u32,
-    /// Sequence number of the quote in the feed that caused the order; 0: none.
+    /// Sequence number of the quote in the feed that caused the order; 0: none. Of a cancel or a replace, the order's id.
     pub quote: u64,
 }
 
@@ -58,7 +81,7 @@ impl Message {
 
     pub fn encode(&self) -> [u8; MESSAGE_BYTES] {
         let mut bytes = [0; MESSAGE_BYTES];
-        put(&mut bytes, 0, &[self.kind as u8, VERSION, u8::from(self.is_sell), self.reason]);
+        put(&mut bytes, 0, &[self.kind as u8, VERSION, u8::from(self.is_sell), self.code]);
         put(&mut bytes, 4, &self.strategy.to_le_bytes());
         put(&mut bytes, 8, &self.id.to_le_bytes());
         put(&mut bytes, 16, &self.number.to_le_bytes());
@@ -71,7 +94,7 @@ impl Message {
 
     /// Decodes the bytes of one message.
     pub fn decode(bytes: &[u8; MESSAGE_BYTES]) -> Result<Self, DecodeError> {
-        let [kind, version, side, reason] = array(bytes, 0);
+        let [kind, version, side, code] = array(bytes, 0);
         let wrong = |field, found: u8, expected: u8| DecodeError::Value {
             field,
             found: u64::from(found),
@@ -88,7 +111,7 @@ impl Message {
                 1 => true,
                 found => return Err(wrong("side", found, 1)),
             },
-            reason,
+            code,
             strategy: u32::from_le_bytes(array(bytes, 4)),
             id: u64::from_le_bytes(array(bytes, 8)),
             number: u64::from_le_bytes(array(bytes, 16)),
@@ -116,9 +139,10 @@ mod tests {
             quantity: 6,
             instrument: 7,
             quote: 8,
+            code: 2,
             ..Message::of(Kind::Order)
         };
-        let mut expected = b"\x03\x01\x01\0\x02\0\0\0\x03\0\0\0\0\0\0\0\x04\0\0\0\0\0\0\0".to_vec();
+        let mut expected = b"\x03\x02\x01\x02\x02\0\0\0\x03\0\0\0\0\0\0\0\x04\0\0\0\0\0\0\0".to_vec();
         expected.extend(b"\x05\0\0\0\0\0\0\0\x06\0\0\0\x07\0\0\0\x08\0\0\0\0\0\0\0");
         assert_eq!(order.encode().to_vec(), expected);
         assert_eq!(Message::decode(&order.encode()), Ok(order));

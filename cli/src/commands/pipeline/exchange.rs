@@ -68,6 +68,10 @@ pub struct PipelineExchangeArgs {
     /// Publish ticks or messages this many times as fast as recorded
     #[arg(long, value_name = "TIMES", default_value = "x1", value_parser = speed)]
     speed: Speed,
+    /// Leave limit orders open, for strategies that cancel and replace them; without, orders are filled
+    /// at once
+    #[arg(long, requires = "gateway")]
+    no_fills: bool,
     /// Spin until a quote is due, so that each one has its datagram; without, quotes that are due
     /// together share one
     #[arg(long)]
@@ -91,6 +95,7 @@ pub fn run(arguments: &PipelineExchangeArgs) -> anyhow::Result<Exit> {
         gateway: arguments.gateway,
         content,
         speed: arguments.speed,
+        has_no_fills: arguments.no_fills,
         is_spinning: arguments.spin,
     };
     let done = exchange::run(options, &stop, &|event| match event {

@@ -12,7 +12,7 @@ use lowlat_ipc::interest::SUBSCRIBERS_MAX;
 use lowlat_node::{
     Memory, Publisher, Refusal,
     clock::now_ns,
-    records::{Origin, Outcome, Reject, Side},
+    records::{OrderAction, Origin, Outcome, Reject, Side},
 };
 use lowlat_pipeline::GatewayFigures;
 
@@ -72,11 +72,17 @@ impl Remote {
         missing
     }
 
-    /// Sends an order. Returns false if that is impossible.
+    /// Sends a request; `changes` is the order that it changes, by its number on the connection. Returns false if that is
+    /// impossible.
     #[inline]
-    fn send(&mut self, taken: &ReadOrder, read_ns: u64) -> bool {
+    fn send(&mut self, taken: &ReadOrder, changes: u64, read_ns: u64) -> bool {
         let Some(id) = self.flights.next() else { return false };
         let ReadOrder { stamp, order, .. } = taken;
+        let kind = match order.action {
+            OrderAction::New => Kind::Order,
+            OrderAction::Cancel => Kind::Cancel,
+            OrderAction::Replace => Kind::Replace,
+        };
         let message = Message {
             is_sell: order.side == Side::Sell,
             strategy: stamp.source,
@@ -85,8 +91,9 @@ impl Remote {
             price: order.price,
             quantity: order.quantity,
             instrument: stamp.instrument,
-            quote: order.origin.sequence,
-            ..Message::of(Kind::Order)
+            quote: if changes > 0 { changes } else { order.origin.sequence },
+            code: order.order_type as u8,
+            ..Message::of(kind)
         };
         let trip = Trip {
             origin: order.origin,
@@ -100,9 +107,9 @@ impl Remote {
         };
         let is_sent = self.connection.send(&message, Some(trip));
         if is_sent {
-            let flight = Flight { taken: *taken, read_ns, is_accepted: false, left: order.quantity };
-            self.flights.push(flight);
-            self.figures.sent += 1;
+            let left = order.quantity;
+            self.flights.push(Flight { taken: *taken, read_ns, is_accepted: false, left, changes });
+            self.figures.sent += u64::from(changes == 0);
         }
         is_sent
     }
@@ -112,6 +119,8 @@ impl Remote {
 enum Answered {
     Settled(Flight, Result<(), Reject>),
     Filled(Flight, u32, i64, bool),
+    /// What is left of an order that does not rest is cancelled.
+    Lapsed(Flight),
 }
 
 impl Remote {
@@ -120,6 +129,11 @@ impl Remote {
         let Message { id, quantity, price, .. } = *message;
         let flight =
             self.flights.get(id).ok_or_else(|| format!("it answered order {id}, which is not in flight"))?;
+        if flight.changes > 0 {
+            let flight = *flight;
+            self.flights.remove(id);
+            return Ok(Answered::Settled(flight, self.changed(&flight, message)?));
+        }
         match message.kind {
             Kind::Accepted if !flight.is_accepted => {
                 flight.is_accepted = true;
@@ -131,11 +145,12 @@ impl Remote {
                 let flight = *flight;
                 self.flights.remove(id);
                 self.figures.rejected += 1;
-                let reject = match Outcome::of(u64::from(message.reason)) {
-                    Ok(Outcome::Rejected(reject)) => reject,
-                    _ => Reject::NoExchange,
-                };
-                Ok(Answered::Settled(flight, Err(reject)))
+                Ok(Answered::Settled(flight, Err(reason_of(message))))
+            }
+            Kind::Cancelled if flight.is_accepted => {
+                let flight = *flight;
+                self.flights.remove(id);
+                Ok(Answered::Lapsed(flight))
             }
             Kind::Filled if flight.is_accepted && (1..=flight.left).contains(&quantity) => {
                 flight.left -= quantity;
@@ -146,8 +161,35 @@ impl Remote {
                 self.figures.fills += 1;
                 Ok(Answered::Filled(flight, quantity, price, flight.left == 0))
             }
-            kind => Err(format!("it sent {kind:?} for order {id}, which does not fit what it sent before")),
+            kind => Err(unfitting(kind, id)),
         }
+    }
+
+    /// Interprets the answer to a request to change an order.
+    fn changed(&mut self, request: &Flight, message: &Message) -> Result<Result<(), Reject>, String> {
+        let wanted = request.taken.order;
+        let order = self.flights.get(request.changes).filter(|order| order.is_accepted);
+        match (message.kind, wanted.action, order) {
+            (Kind::NotChanged, ..) => return Ok(Err(reason_of(message))),
+            (Kind::Cancelled, OrderAction::Cancel, Some(_)) => _ = self.flights.remove(request.changes),
+            (Kind::Replaced, OrderAction::Replace, Some(order)) if wanted.quantity > order.filled() => {
+                order.left = wanted.quantity - order.filled();
+                (order.taken.order.price, order.taken.order.quantity) = (wanted.price, wanted.quantity);
+            }
+            (kind, ..) => return Err(unfitting(kind, message.id)),
+        }
+        Ok(Ok(()))
+    }
+}
+
+fn unfitting(kind: Kind, id: u64) -> String {
+    format!("it sent {kind:?} for order {id}, which does not fit what it sent before")
+}
+
+fn reason_of(message: &Message) -> Reject {
+    match Outcome::of(u64::from(message.code)) {
+        Ok(Outcome::Rejected(reject) | Outcome::NotChanged(reject)) => reject,
+        _ => Reject::NoExchange,
     }
 }
 
@@ -168,8 +210,13 @@ impl Gateway {
         let ReadOrder { stamp, order, .. } = taken;
         let in_flight =
             if self.is_limited { remote.flights.exposure(stamp.source, stamp.instrument) } else { (0, 0) };
-        let verdict = self.exchange.check(taken, in_flight, read_ns);
-        let is_sent = verdict.is_ok() && remote.send(taken, read_ns);
+        let changed = match order.action {
+            OrderAction::New => None,
+            OrderAction::Cancel | OrderAction::Replace => remote.flights.find(stamp.source, order.number),
+        };
+        let before = changed.map(|(_, order)| (order.taken.order.side, order.filled(), order.left));
+        let verdict = self.exchange.check(taken, in_flight, before, read_ns);
+        let is_sent = verdict.is_ok() && remote.send(taken, changed.map_or(0, |(id, _)| id), read_ns);
         // From here on the order is on its way.
         self.done.missing += remote.missing(taken.writer, taken.sequence);
         remote.figures.unsent += u64::from(verdict.is_ok() && !is_sent);
@@ -208,6 +255,13 @@ impl Gateway {
                 Ok(Answered::Filled(Flight { taken, read_ns, .. }, quantity, price, is_last)) => {
                     let (td, next) = (self.td, publisher.published());
                     match self.exchange.fill(td, &taken, (quantity, price), is_last, read_ns, next) {
+                        Decision::Answers(pending) => self.publish(publisher, &pending)?,
+                        _ => return Err(taken_over()),
+                    }
+                }
+                Ok(Answered::Lapsed(Flight { taken, read_ns, left, .. })) => {
+                    let (td, next) = (self.td, publisher.published());
+                    match self.exchange.lapse(td, &taken, left, read_ns, next) {
                         Decision::Answers(pending) => self.publish(publisher, &pending)?,
                         _ => return Err(taken_over()),
                     }

@@ -8,7 +8,7 @@ use lowlat_ipc::{interest::SUBSCRIBERS_MAX, region::Region, stream::Stamp};
 use lowlat_node::{
     Refusal, STRATEGIES_MAX,
     ledger::{Ledger, OPEN_WORDS, OpenOrder},
-    records::{Answer, Order, OrderAction, OrderType, Outcome, Price, Quote, Reject, SCHEMA, kind},
+    records::{Answer, Order, OrderAction, OrderType, Outcome, Price, Quote, Reject, SCHEMA, Side, kind},
 };
 
 /// Maximum number of fills per order.
@@ -229,16 +229,33 @@ impl<R: Region> Exchange<R> {
         Ok(Some(Pending { decided, first, td }))
     }
 
-    /// Checks an order that the exchange of another process decides. `in_flight` are the strategy's unanswered orders,
-    /// and the position that all of its orders in flight add up to.
-    pub fn check(&mut self, taken: &ReadOrder, in_flight: (u64, i64), now_ns: u64) -> Result<(), Reject> {
+    /// Checks a request that the exchange of another process decides. `in_flight` are the strategy's unanswered orders,
+    /// and the position that all of its orders in flight add up to. `changed` are the side, the filled quantity and what is
+    /// left of the order that it changes.
+    pub fn check(
+        &mut self,
+        taken: &ReadOrder,
+        in_flight: (u64, i64),
+        changed: Option<(Side, u32, u32)>,
+        now_ns: u64,
+    ) -> Result<(), Reject> {
         let ReadOrder { stamp, order, .. } = taken;
-        if order.action != OrderAction::New {
-            return Err(Reject::NoExchange);
+        if order.action == OrderAction::New {
+            let open = self.ledger().open_count(stamp.source) + in_flight.0 + 1;
+            self.judge_new(stamp, order, now_ns)?;
+            return self.judge_exposure(stamp, order, order.quantity, open, in_flight.1);
         }
-        let open = self.ledger().open_count(stamp.source) + in_flight.0 + 1;
-        self.judge_new(stamp, order, now_ns)?;
-        self.judge_exposure(stamp, order, order.quantity, open, in_flight.1)
+        let (side, filled, left) = changed.ok_or(Reject::UnknownOrder)?;
+        if order.action == OrderAction::Cancel {
+            return Ok(());
+        }
+        let order = Order { side, order_type: OrderType::Limit, ..*order };
+        self.judge_order(stamp, &order, now_ns)?;
+        if order.quantity <= filled {
+            return Err(Reject::BadQuantity);
+        }
+        let others = in_flight.1.saturating_sub(side.signed(left));
+        self.judge_exposure(stamp, &order, order.quantity - filled, 0, others)
     }
 
     /// Writes the answer of another process's exchange to the ledger, as [`Exchange::begin`] writes a decision. An
@@ -252,14 +269,38 @@ impl<R: Region> Exchange<R> {
         published: u64,
     ) -> Decision {
         let mut decided = self.in_hand(taken, read_ns, published);
-        match verdict {
-            Ok(()) => {
+        let done = verdict.and_then(|()| match taken.order.action {
+            OrderAction::New => {
                 decided.decide(Outcome::Accepted);
                 if let Some(row) = self.open.free_row() {
                     self.rest(&mut decided, row, opened(taken, read_ns, published));
                 }
+                Ok(())
             }
-            Err(reject) => decided.decide(refused(&taken.order, reject)),
+            OrderAction::Cancel => self.decide_cancel(&mut decided),
+            OrderAction::Replace => self.settle_replace(&mut decided),
+        });
+        if let Err(reject) = done {
+            decided.decide(refused(&taken.order, reject));
+        }
+        self.write(&decided, td)
+    }
+
+    fn settle_replace(&self, decided: &mut InHand) -> Result<(), Reject> {
+        let ReadOrder { stamp, order, .. } = decided.taken;
+        let (row, open) = self.find(&stamp, order.number).ok_or(Reject::UnknownOrder)?;
+        decided.taken.order.side = open.side;
+        decided.decide(Outcome::Replaced);
+        self.rest(decided, row, OpenOrder { price: order.price, quantity: order.quantity, ..open });
+        Ok(())
+    }
+
+    /// Writes to the ledger that another process's exchange has cancelled what is left of an order that does not rest.
+    pub fn lapse(&mut self, td: u32, taken: &ReadOrder, left: u32, read_ns: u64, published: u64) -> Decision {
+        let mut decided = self.in_hand(taken, read_ns, published);
+        decided.cancel(left);
+        if let Some((row, _)) = self.find(&taken.stamp, taken.order.number) {
+            self.close(&mut decided, row);
         }
         self.write(&decided, td)
     }

@@ -10,6 +10,7 @@ use super::{FeedAddress, GatewayAddress, refused};
 use crate::{
     md::Feed,
     scenario::{Speed, not_itch, open, read_all, unreadable},
+    td::{Limits, Matching, Rules},
 };
 use lowlat_feed::itch::{FileError, Messages, parse};
 use lowlat_node::Refusal;
@@ -35,6 +36,8 @@ pub struct ExchangeOptions {
     pub content: ExchangeFeed,
     /// Speed of messages of ITCH, as a multiple of the recorded one.
     pub speed: Speed,
+    /// Limit orders stay open, so that clients can change them; else orders are filled at once.
+    pub has_no_fills: bool,
     /// Spins until a quote is due; else it sleeps, and sends what is due together.
     pub is_spinning: bool,
 }
@@ -128,7 +131,7 @@ pub fn run(
     stop: &AtomicBool,
     on_event: &(dyn Fn(&ExchangeEvent) + Sync),
 ) -> Result<ExchangeDocument, Refusal> {
-    let ExchangeOptions { feed, interface, gateway, content, speed, is_spinning } = options;
+    let ExchangeOptions { feed, interface, gateway, content, speed, has_no_fills, is_spinning } = options;
     let shared = Shared {
         sent: (0..SENT_MAX).map(|_| AtomicU64::new(0)).collect(),
         has_started: AtomicBool::new(gateway.is_none()),
@@ -141,6 +144,8 @@ pub fn run(
         }
     };
     let instruments = if messages.is_some() { ITCH_INSTRUMENTS } else { quotes.instruments() };
+    let matching = Matching::AtOnce(if has_no_fills { 0 } else { 1 });
+    let rules = Rules { instruments, matching, limits: Limits::default() };
     let listener = gateway.map(server::listen).transpose()?;
     if let Some(address) = listener.as_ref().and_then(|listener| listener.local_addr().ok()?.as_socket()) {
         on_event(&ExchangeEvent::Listens(address));
@@ -149,7 +154,7 @@ pub fn run(
     thread::scope(|scope| {
         let serving = thread::Builder::new()
             .name("lowlat-orders".to_owned())
-            .spawn_scoped(scope, || server::serve(listener, instruments, &shared, stop))
+            .spawn_scoped(scope, || server::serve(listener, &rules, &shared, stop))
             .map_err(refused("start a thread".to_owned(), "end other processes"))?;
         let ExchangeDocument { published, datagrams, published_s, behind, late_ns_max, .. } =
             publisher.run(quotes, &shared, is_spinning, stop, on_event);

@@ -5,7 +5,7 @@ use crate::td::ReadOrder;
 /// Most orders in flight: accepted and not filled, or not yet answered.
 const FLIGHTS_MAX: usize = 1 << 14;
 
-/// An order at the exchange.
+/// An order at the exchange, or a request to change one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Flight {
     /// The order as td read it.
@@ -16,6 +16,15 @@ pub(crate) struct Flight {
     pub(crate) is_accepted: bool,
     /// Quantity that is not filled.
     pub(crate) left: u32,
+    /// The order that it changes, by its number on the connection; 0: it is a new one.
+    pub(crate) changes: u64,
+}
+
+impl Flight {
+    /// Quantity of an order that is filled.
+    pub(crate) fn filled(&self) -> u32 {
+        self.taken.order.quantity.saturating_sub(self.left)
+    }
 }
 
 /// Orders in flight by their number on the connection. Allocates only when it is made.
@@ -72,13 +81,23 @@ impl Flights {
         self.places.iter_mut().find_map(Option::take)
     }
 
+    /// The latest order of a strategy with its own number, and its number on the connection.
+    pub(crate) fn find(&self, strategy: u32, number: u64) -> Option<(u64, Flight)> {
+        let oldest = self.next.saturating_sub(FLIGHTS_MAX as u64).max(1);
+        let flights = (oldest..self.next).rev().filter_map(|id| Some((id, (*self.places.get(place(id))?)?)));
+        let mut orders = flights.filter(|(_, flight)| flight.changes == 0);
+        orders
+            .find(|(_, Flight { taken, .. })| (taken.stamp.source, taken.order.number) == (strategy, number))
+    }
+
     /// Number of unanswered orders of a strategy, and its position in an instrument if all of its orders in flight are
     /// filled.
     pub(crate) fn exposure(&self, strategy: u32, instrument: u32) -> (u64, i64) {
         let oldest = self.next.saturating_sub(FLIGHTS_MAX as u64).max(1);
         let open = if self.count == 0 { 0..0 } else { oldest..self.next };
         let flights = open.filter_map(|id| self.places.get(place(id))?.as_ref());
-        flights.filter(|flight| flight.taken.stamp.source == strategy).fold((0, 0), |(count, sum), flight| {
+        let its = flights.filter(|flight| flight.changes == 0 && flight.taken.stamp.source == strategy);
+        its.fold((0, 0), |(count, sum), flight| {
             let signed = flight.taken.order.side.signed(flight.left);
             let is_same = flight.taken.stamp.instrument == instrument;
             (count + u64::from(!flight.is_accepted), sum + if is_same { signed } else { 0 })
@@ -108,7 +127,7 @@ mod tests {
         };
         let order = Order { quantity, side, ..Order::default() };
         let taken = ReadOrder { writer: 0, sequence: 0, stamp, order };
-        Flight { taken, read_ns: 0, is_accepted: false, left: quantity }
+        Flight { taken, read_ns: 0, is_accepted: false, left: quantity, changes: 0 }
     }
 
     #[test]
@@ -127,6 +146,8 @@ mod tests {
         let next = flights.next().unwrap();
         flights.push(flight(5, Side::Sell, 7));
         assert_eq!(flights.exposure(5, 3), (1, -7));
+        assert_eq!(flights.find(5, 0).map(|(id, _)| id), Some(next));
+        assert_eq!(flights.find(6, 0), None);
         assert!(flights.get(1).is_none(), "its place has another order");
         assert_eq!(flights.remove(next).unwrap().left, 7);
         while flights.pop().is_some() {}

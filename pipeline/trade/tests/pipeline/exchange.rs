@@ -1,11 +1,25 @@
 //! A simulated exchange survives what clients do.
 
+use super::{area, master};
+use crate::master_thread::{LONG, MasterThread};
 use lowlat_feed::gateway::{Kind, MESSAGE_BYTES, Message};
+use lowlat_node::{
+    Event, Node, Strategies, Wait,
+    clock::now_ns,
+    ledger::{AREA, Ledger},
+    records::{Answer, OrderType, Outcome, Reject, Side, kind},
+    strategy::{self, Numbers, OrderCause, OrderStream, Orders},
+};
 use lowlat_pipeline::ExchangeDocument;
 use lowlat_trade::{
     md::Feed,
+    roles::{self, td::TdOptions},
     scenario::{Scenario, Speed},
-    wire::exchange::{ExchangeEvent, ExchangeFeed, ExchangeOptions, run},
+    td::{Limits, Matching, Rules},
+    wire::{
+        GatewayAddress,
+        exchange::{ExchangeEvent, ExchangeFeed, ExchangeOptions, run},
+    },
 };
 use std::{
     io::{Read, Write},
@@ -16,10 +30,10 @@ use std::{
         mpsc,
     },
     thread::{self, JoinHandle},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
-fn start() -> (SocketAddr, Arc<AtomicBool>, JoinHandle<ExchangeDocument>) {
+fn start(has_no_fills: bool) -> (SocketAddr, Arc<AtomicBool>, JoinHandle<ExchangeDocument>) {
     let stop = Arc::new(AtomicBool::new(false));
     let (tell, told) = mpsc::channel();
     let flag = Arc::clone(&stop);
@@ -30,6 +44,7 @@ fn start() -> (SocketAddr, Arc<AtomicBool>, JoinHandle<ExchangeDocument>) {
             gateway: Some("tcp:127.0.0.1:0".parse().unwrap()),
             content: ExchangeFeed::Quotes(Feed::simulated(&Scenario::at_rate(4, 100.0, 100.0).unwrap(), 1)),
             speed: Speed::parse("x1").unwrap(),
+            has_no_fills,
             is_spinning: false,
         };
         let listens = |event: &ExchangeEvent| {
@@ -88,7 +103,7 @@ fn is_closed(mut stream: TcpStream) -> bool {
 
 #[test]
 fn garbage_aborts_and_floods_end_their_connection_and_no_other() {
-    let (address, stop, thread) = start();
+    let (address, stop, thread) = start(false);
     let mut good = log_on(address);
     let half_open = connect(address);
     let mut garbage = connect(address);
@@ -135,4 +150,80 @@ fn garbage_aborts_and_floods_end_their_connection_and_no_other() {
         assert!(reasons.contains(said), "{said}: {reasons}");
     }
     assert!(done.refused.len() <= 20 && done.refused_total > 60, "{reasons}");
+}
+
+/// The answers to what a strategy asks for: outcome, price and quantity of each.
+fn answers(
+    node: &mut Node,
+    numbers: &mut Numbers,
+    count: usize,
+    ask: &mut dyn FnMut(&mut Orders<'_>),
+) -> Vec<(Outcome, i64, u32)> {
+    let mut sink = OrderStream::new(node.publisher(), numbers, |error| panic!("{error}"));
+    ask(&mut Orders::new(&mut sink, 0, OrderCause::at(now_ns())));
+    let (mut answers, start) = (Vec::new(), Instant::now());
+    while answers.len() < count {
+        assert!(start.elapsed() < LONG, "{answers:?}");
+        node.wait(Some(now_ns() + 10_000_000));
+        node.poll(&mut |_, event| {
+            if let Event::Record { record, payload, .. } = event
+                && record.stamp.kind == kind::ANSWER
+            {
+                let Answer { outcome, price, quantity, .. } = Answer::decode(payload).unwrap();
+                answers.push((outcome, price, quantity));
+            }
+        });
+    }
+    answers
+}
+
+/// Changes of orders reach the exchange, and their answers the strategy and the ledger.
+#[test]
+fn orders_are_changed_over_a_gateway() {
+    let (address, stop, exchange) = start(true);
+    let master: MasterThread = master();
+    let rules = Rules { instruments: 4, matching: Matching::AtOnce(1), limits: Limits::default() };
+    let node = master.join(&roles::td::join(1 << 16, &rules, Wait::Parked));
+    let gateway = Some(GatewayAddress(address));
+    let td = thread::spawn(move || roles::td::run(node, &TdOptions { rules, gateway }).unwrap());
+    let join = strategy::join("s0", "strategy", Strategies::Only(vec![0]), &[1], 1 << 16, Wait::Parked);
+    let mut node = master.join(&join);
+    master.begin();
+    let unknown = Outcome::NotChanged(Reject::UnknownOrder);
+    let (mut first, mut last) = (0, 0);
+    let mut numbers = strategy::numbers_of(&node, 0);
+    let mut ask = |count, ask: &mut dyn FnMut(&mut Orders<'_>)| answers(&mut node, &mut numbers, count, ask);
+    let accepted = ask(1, &mut |orders| first = orders.send(1, Side::Buy, 10_000, 100).unwrap());
+    assert_eq!(accepted, [(Outcome::Accepted, 10_000, 100)]);
+    let replaced = ask(1, &mut |orders| orders.replace(1, first, 11_000, 150).unwrap());
+    assert_eq!(replaced, [(Outcome::Replaced, 11_000, 150)]);
+    let cancelled = ask(1, &mut |orders| orders.cancel(1, first).unwrap());
+    assert_eq!(cancelled, [(Outcome::Cancelled, 11_000, 150)]);
+    assert_eq!(ask(1, &mut |orders| orders.cancel(1, first).unwrap())[0].0, unknown);
+    let at_once = OrderType::ImmediateOrCancel;
+    let lapsed = ask(2, &mut |orders| _ = orders.send_as(at_once, 1, Side::Sell, 9_000, 7).unwrap());
+    assert_eq!(lapsed, [(Outcome::Accepted, 9_000, 7), (Outcome::Cancelled, 9_000, 7)]);
+    // Both at once: the exchange answers in order.
+    let both = ask(2, &mut |orders| {
+        last = orders.send(1, Side::Sell, 12_000, 5).unwrap();
+        orders.replace(1, last, 12_000, 3).unwrap();
+    });
+    assert_eq!(both, [(Outcome::Accepted, 12_000, 5), (Outcome::Replaced, 12_000, 3)]);
+    let refused = ask(1, &mut |orders| orders.replace(1, last, 12_000, 0).unwrap());
+    assert_eq!(refused[0].0, Outcome::NotChanged(Reject::BadQuantity));
+    let open = Ledger::look(area(&master, AREA)).unwrap().open_orders(0).unwrap();
+    let open: Vec<_> = open.iter().map(|order| (order.number, order.price, order.quantity)).collect();
+    assert_eq!(open, [(last, 12_000, 3)]);
+    drop(node);
+    master.with(|master, _| master.stop());
+    let td = td.join().unwrap();
+    assert_eq!((td.orders, td.rejected, td.lost, td.foreign), (8, 0, 0, 0));
+    stop.store(true, Ordering::Relaxed);
+    let done = exchange.join().unwrap();
+    assert_eq!(
+        (done.orders, done.accepted, done.rejected, done.refused_total),
+        (3, 3, 0, 0),
+        "{:?}",
+        done.refused
+    );
 }

@@ -6,7 +6,7 @@
 
 use super::Shared;
 use crate::{
-    td::{Decision, Exchange, Limits, Matching, ReadOrder, Rules},
+    td::{Decision, Exchange, ReadOrder, Rules},
     wire::{GatewayAddress, logged_on, refused},
 };
 use hdrhistogram::Histogram;
@@ -16,7 +16,7 @@ use lowlat_node::{
     Refusal,
     clock::now_ns,
     ledger,
-    records::{Order, Outcome, SCHEMA, Side, kind},
+    records::{Order, OrderAction, OrderType, Outcome, SCHEMA, Side, kind},
 };
 use lowlat_pipeline::{ExchangeDocument, StageFigures};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -87,7 +87,7 @@ pub(super) fn listen(address: GatewayAddress) -> Result<Socket, Refusal> {
 /// Serves until everything is published and all clients have left, or `stop` is raised.
 pub(super) fn serve(
     listener: Option<Socket>,
-    instruments: u32,
+    rules: &Rules,
     shared: &Shared,
     stop: &AtomicBool,
 ) -> ExchangeDocument {
@@ -105,7 +105,7 @@ pub(super) fn serve(
             return served.document();
         }
         wait(&listener, &clients);
-        accept(&listener, &mut clients, instruments, &mut served);
+        accept(&listener, &mut clients, rules, &mut served);
         let now_ns = now_ns();
         clients.retain_mut(|client| match client.turn(now_ns, shared, &mut served) {
             Ok(is_open) => is_open,
@@ -128,7 +128,7 @@ fn wait(listener: &Socket, clients: &[ExchangeClient]) {
     poll(&mut polled, Some(&Timespec { tv_sec: 0, tv_nsec: TURN_NS })).ok();
 }
 
-fn accept(listener: &Socket, clients: &mut Vec<ExchangeClient>, instruments: u32, served: &mut Served) {
+fn accept(listener: &Socket, clients: &mut Vec<ExchangeClient>, rules: &Rules, served: &mut Served) {
     for _ in 0..CLIENTS_MAX {
         let Ok((socket, peer)) = listener.accept() else { return };
         served.counts.connections += 1;
@@ -137,7 +137,7 @@ fn accept(listener: &Socket, clients: &mut Vec<ExchangeClient>, instruments: u32
             served.refuse(&peer, &format!("{CLIENTS_MAX} clients are connected already"));
             continue;
         }
-        match ExchangeClient::new(socket, &peer, instruments) {
+        match ExchangeClient::new(socket, &peer, rules.clone()) {
             Ok(client) => clients.push(client),
             Err(error) => served.refuse(&peer, &error.to_string()),
         }
@@ -158,10 +158,9 @@ struct ExchangeClient {
 }
 
 impl ExchangeClient {
-    fn new(socket: Socket, peer: &str, instruments: u32) -> io::Result<Self> {
+    fn new(socket: Socket, peer: &str, rules: Rules) -> io::Result<Self> {
         socket.set_nonblocking(true)?;
         socket.set_tcp_nodelay(true)?;
-        let rules = Rules { instruments, matching: Matching::AtOnce(1), limits: Limits::default() };
         let exchange = Exchange::new(Heap::zeroed(ledger::BYTES), 1, rules).map_err(io::Error::other)?;
         Ok(Self {
             socket,
@@ -226,11 +225,13 @@ impl ExchangeClient {
                 self.answer(&logged_on());
             }
             Kind::Start if self.has_logged_on => Shared::raise(&shared.has_started),
-            Kind::Order if self.has_logged_on && message.id == self.last_id + 1 => {
+            Kind::Order | Kind::Cancel | Kind::Replace
+                if self.has_logged_on && message.id == self.last_id + 1 =>
+            {
                 self.last_id = message.id;
-                self.order(message, read_ns, shared, served);
+                self.order(message, read_ns, shared, served)?;
             }
-            Kind::Order if self.has_logged_on => {
+            Kind::Order | Kind::Cancel | Kind::Replace if self.has_logged_on => {
                 return Err(format!("found order {}, expected {}", message.id, self.last_id + 1));
             }
             kind => return Err(format!("{kind:?} is unexpected")),
@@ -238,11 +239,23 @@ impl ExchangeClient {
         Ok(())
     }
 
-    fn order(&mut self, message: &Message, read_ns: u64, shared: &Shared, served: &mut Served) {
-        served.counts.orders += 1;
+    fn order(
+        &mut self,
+        message: &Message,
+        read_ns: u64,
+        shared: &Shared,
+        served: &mut Served,
+    ) -> Result<(), String> {
+        let (action, refusal, of) = match message.kind {
+            Kind::Cancel => (OrderAction::Cancel, Kind::NotChanged, message.quote),
+            Kind::Replace => (OrderAction::Replace, Kind::NotChanged, message.quote),
+            _ => (OrderAction::New, Kind::Rejected, message.id),
+        };
+        let order_type = OrderType::of(message.code.into()).map_err(|error| error.to_string())?;
+        served.counts.orders += u64::from(action == OrderAction::New);
         // Pairs with the release of the publisher.
         let sent_ns = shared.place(message.quote).map_or(0, |place| place.load(Ordering::Acquire));
-        if message.quote > 0 && sent_ns > 0 {
+        if action == OrderAction::New && message.quote > 0 && sent_ns > 0 {
             served.quote_to_order.saturating_record(read_ns.saturating_sub(sent_ns));
         }
         let side = if message.is_sell { Side::Sell } else { Side::Buy };
@@ -256,25 +269,31 @@ impl ExchangeClient {
             cause: 0,
         };
         let Message { number, price, quantity, id, .. } = *message;
-        let order = Order { number, price, quantity, side, ..Order::default() };
+        let order = Order { number, price, quantity, side, action, order_type, ..Order::default() };
         let taken = ReadOrder { writer: 0, sequence: id, stamp, order };
         let Decision::Answers(pending) = self.exchange.begin(0, &taken, read_ns, 0) else {
             served.counts.rejected += 1;
-            let reason = code(Outcome::Rejected(lowlat_node::records::Reject::UnknownInstrument));
-            return self.answer(&Message { kind: Kind::Rejected, reason, ..*message });
+            let code = code(Outcome::Rejected(lowlat_node::records::Reject::UnknownInstrument));
+            self.answer(&Message { kind: refusal, code, ..*message });
+            return Ok(());
         };
         for (_, answer) in pending.answers() {
-            let (kind, counted, reason) = match answer.outcome {
-                Outcome::Accepted => (Kind::Accepted, &mut served.counts.accepted, 0),
-                Outcome::Filled => (Kind::Filled, &mut served.counts.fills, 0),
-                // Its clients send neither changes nor orders that are filled in part.
-                _ => (Kind::Rejected, &mut served.counts.rejected, code(answer.outcome)),
+            let counts = &mut served.counts;
+            let (kind, counted, id) = match answer.outcome {
+                Outcome::Accepted => (Kind::Accepted, Some(&mut counts.accepted), message.id),
+                Outcome::Filled => (Kind::Filled, Some(&mut counts.fills), of),
+                Outcome::Cancelled => (Kind::Cancelled, None, message.id),
+                Outcome::Replaced => (Kind::Replaced, None, message.id),
+                Outcome::Rejected(_) => (Kind::Rejected, Some(&mut counts.rejected), message.id),
+                Outcome::NotChanged(_) => (Kind::NotChanged, None, message.id),
             };
-            *counted += 1;
+            counted.into_iter().for_each(|count| *count += 1);
+            let code = if kind == refusal { code(answer.outcome) } else { 0 };
             let (price, quantity) = (answer.price, answer.quantity);
-            self.answer(&Message { kind, reason, price, quantity, ..*message });
+            self.answer(&Message { kind, id, code, price, quantity, ..*message });
         }
         self.exchange.finish(&pending);
+        Ok(())
     }
 
     fn answer(&mut self, message: &Message) {
