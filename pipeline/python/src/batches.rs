@@ -12,13 +12,22 @@ use arrow_array::{
 };
 use arrow_buffer::{NullBuffer, OffsetBuffer};
 use arrow_schema::{ArrowError, SchemaRef};
-use lowlat_journal::read::{Gap, JournalRead, Record, Recording};
-use lowlat_node::records::{Answer, Order, Origin, Outcome, Quote, SCHEMA, kind};
+use lowlat_journal::read::{Gap, JournalRead, Merge, Record, Recording};
+use lowlat_node::records::{Answer, Order, Origin, Outcome, Quote, SCHEMA, Side, kind};
 use pyo3::{IntoPyObjectExt, exceptions::PyValueError, prelude::*, types::PyCapsule};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::{
+    io,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        mpsc::{Receiver, sync_channel},
+    },
+    thread,
+};
 
 /// Rows of a batch: columns are made of them while they are in a CPU's cache.
 const ROWS: usize = 16 << 10;
+/// Batches that are read before they are asked for.
+const AHEAD: usize = 1;
 /// Payload bytes that end a batch early. With the longest payload, offsets still fit into 31 bits.
 const PAYLOADS_BYTES: usize = 32 << 20;
 /// Largest number of events in `missing`.
@@ -36,9 +45,9 @@ impl Payloads {
     /// Without rows; for a record's kind by its name, or for all kinds.
     fn of(kind: Option<&str>) -> PyResult<Self> {
         Ok(match kind {
-            Some("quote") => Self::Quotes(Vec::new()),
-            Some("order") => Self::Orders(Vec::new()),
-            Some("answer") => Self::Answers(Vec::new()),
+            Some("quote") => Self::Quotes(Vec::with_capacity(ROWS)),
+            Some("order") => Self::Orders(Vec::with_capacity(ROWS)),
+            Some("answer") => Self::Answers(Vec::with_capacity(ROWS)),
             None => Self::Bytes { ends: vec![0], bytes: Vec::new() },
             Some(other) => {
                 let text = format!("kind {other:?}: expected \"quote\", \"order\", \"answer\" or None");
@@ -69,15 +78,18 @@ impl Payloads {
         }
     }
 
-    /// Their columns; no rows are left.
-    fn take_columns(&mut self) -> Vec<Column> {
+    fn is_full(&self) -> bool {
+        matches!(self, Self::Bytes { bytes, .. } if bytes.len() >= PAYLOADS_BYTES)
+    }
+
+    fn into_columns(self) -> Vec<Column> {
         match self {
-            Self::Quotes(rows) => quote_columns(&std::mem::take(rows)),
-            Self::Orders(rows) => order_columns(&std::mem::take(rows)),
-            Self::Answers(rows) => answer_columns(&std::mem::take(rows)),
+            Self::Quotes(rows) => quote_columns(&rows),
+            Self::Orders(rows) => order_columns(&rows),
+            Self::Answers(rows) => answer_columns(&rows),
             Self::Bytes { ends, bytes } => {
-                let ends = OffsetBuffer::new(std::mem::replace(ends, vec![0]).into());
-                vec![("payload", Arc::new(BinaryArray::new(ends, std::mem::take(bytes).into(), None)), false)]
+                let ends = OffsetBuffer::new(ends.into());
+                vec![("payload", Arc::new(BinaryArray::new(ends, bytes.into(), None)), false)]
             }
         }
     }
@@ -109,29 +121,44 @@ fn prices<T>(name: &'static str, rows: &[T], value: impl Fn(&T) -> i64) -> Colum
 }
 
 /// Texts, each once, and per row its place among them.
-fn words<T, K: PartialEq + Copy>(
+fn words<T, K: Copy>(
     name: &'static str,
     rows: &[T],
     key: impl Fn(&T) -> K,
+    number: impl Fn(K) -> u64,
     word: impl Fn(K) -> String,
 ) -> Column {
-    let mut seen: Vec<K> = Vec::new();
+    // By number, as many streams and few others have one.
+    let (mut seen, mut places): (Vec<K>, Vec<Option<i32>>) = (Vec::new(), Vec::new());
     let place = |row: &T| {
         let key = key(row);
-        let at = seen.iter().position(|seen| *seen == key).unwrap_or_else(|| {
+        let at = usize::try_from(number(key)).unwrap_or(0);
+        if at >= places.len() {
+            places.resize(at + 1, None);
+        }
+        *places[at].get_or_insert_with(|| {
             seen.push(key);
-            seen.len() - 1
-        });
-        i32::try_from(at).unwrap_or(i32::MAX)
+            i32::try_from(seen.len() - 1).unwrap_or(i32::MAX)
+        })
     };
     let places: Int32Array = rows.iter().map(place).collect::<Vec<_>>().into();
     let words: StringArray = seen.into_iter().map(|key| Some(word(key))).collect();
     (name, Arc::new(DictionaryArray::new(places, Arc::new(words))), false)
 }
 
+fn sides<T>(rows: &[T], side: impl Fn(&T) -> Side) -> Column {
+    words("side", rows, side, |side| side as u64, |side| side.word().to_owned())
+}
+
 fn record_columns(rows: &[Record], recording: &Recording) -> Vec<Column> {
     vec![
-        words("stream", rows, |row| row.stream, |stream| stream_name(recording, stream).to_owned()),
+        words(
+            "stream",
+            rows,
+            |row| row.stream,
+            u64::from,
+            |stream| stream_name(recording, stream).to_owned(),
+        ),
         whole::<UInt64Type, _>("epoch", rows, |row| row.epoch),
         whole::<UInt64Type, _>("position_bytes", rows, |row| row.record.position),
         whole::<UInt64Type, _>("sequence", rows, |row| row.record.sequence),
@@ -171,11 +198,11 @@ fn order_columns(rows: &[Order]) -> Vec<Column> {
         whole::<UInt64Type, _>("scheduled_ns", rows, |row| row.scheduled_ns),
         whole::<UInt64Type, _>("received_ns", rows, |row| row.received_ns),
         whole::<UInt64Type, _>("order_number", rows, |row| row.number),
-        words("side", rows, |row| row.side, |side| side.word().to_owned()),
+        sides(rows, |row| row.side),
         prices("price", rows, |row| row.price),
         whole::<UInt32Type, _>("quantity", rows, |row| row.quantity),
-        words("action", rows, |row| row.action, |action| action.word().to_owned()),
-        words("order_type", rows, |row| row.order_type, |order_type| order_type.word().to_owned()),
+        words("action", rows, |row| row.action, |action| action as u64, |action| action.word().to_owned()),
+        words("order_type", rows, |row| row.order_type, |of| of as u64, |of| of.word().to_owned()),
     ];
     [columns, origin_columns(rows, |row| row.origin)].concat()
 }
@@ -184,10 +211,10 @@ fn answer_columns(rows: &[Answer]) -> Vec<Column> {
     vec![
         whole::<UInt64Type, _>("received_ns", rows, |row| row.received_ns),
         whole::<UInt64Type, _>("order_number", rows, |row| row.order_number),
-        words("side", rows, |row| row.side, |side| side.word().to_owned()),
+        sides(rows, |row| row.side),
         prices("price", rows, |row| row.price),
         whole::<UInt32Type, _>("quantity", rows, |row| row.quantity),
-        words("outcome", rows, |row| row.outcome, Outcome::text),
+        words("outcome", rows, |row| row.outcome, Outcome::code, Outcome::text),
         whole::<UInt32Type, _>("order_instrument", rows, |row| row.instrument),
     ]
 }
@@ -207,53 +234,74 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Reads batch after batch.
-struct BatchReader {
-    reading: Reading,
-    payload: Vec<u8>,
-    rows: Vec<Record>,
+/// Rows of a batch before they are columns.
+struct Rows {
+    records: Vec<Record>,
     payloads: Payloads,
-    missing: Missing,
+}
+
+impl Rows {
+    /// Without rows, of records of this kind.
+    fn of(kind: Option<&str>) -> PyResult<Self> {
+        Ok(Self { records: Vec::with_capacity(ROWS), payloads: Payloads::of(kind)? })
+    }
+
+    /// Reads rows until they are a batch, or the recording has no more.
+    fn fill(&mut self, merge: &mut Merge<'_>, payload: &mut Vec<u8>, missing: &Missing) {
+        while self.records.len() < ROWS && !self.payloads.is_full() {
+            match merge.next(payload) {
+                JournalRead::Record(record) => {
+                    if self.payloads.push(&record, payload) {
+                        self.records.push(record);
+                    }
+                }
+                JournalRead::Nothing | JournalRead::Ended => break,
+                read => {
+                    let mut missing = locked(missing);
+                    if missing.len() < MISSING_MAX {
+                        missing.push(read);
+                    }
+                }
+            }
+        }
+    }
+
+    fn into_batch(self, recording: &Recording) -> Result<RecordBatch, ArrowError> {
+        let records = record_columns(&self.records, recording);
+        RecordBatch::try_from_iter_with_nullable(records.into_iter().chain(self.payloads.into_columns()))
+    }
+}
+
+/// Makes batch after batch of the rows that a second thread reads.
+struct BatchReader {
+    rows: Receiver<Rows>,
+    recording: Arc<Recording>,
     schema: SchemaRef,
 }
 
-/// The batch of these rows, of which none are left.
-fn batch(
-    rows: &mut Vec<Record>,
-    payloads: &mut Payloads,
-    recording: &Recording,
-) -> Result<RecordBatch, ArrowError> {
-    let columns = record_columns(rows, recording).into_iter().chain(payloads.take_columns());
-    rows.clear();
-    RecordBatch::try_from_iter_with_nullable(columns)
+/// Reads rows of this kind in a thread that ends with them, or when they are not wanted any more.
+fn read(mut reading: Reading, kind: Option<String>, missing: Missing) -> io::Result<Receiver<Rows>> {
+    let (to, rows) = sync_channel(AHEAD);
+    let run = move || {
+        let mut payload = Vec::new();
+        reading.with_dependent_mut(|_, merge| {
+            while let Ok(mut rows) = Rows::of(kind.as_deref()) {
+                rows.fill(merge, &mut payload, &missing);
+                if rows.records.is_empty() || to.send(rows).is_err() {
+                    break;
+                }
+            }
+        });
+    };
+    thread::Builder::new().name("lowlat-batches".to_owned()).spawn(run)?;
+    Ok(rows)
 }
 
 impl Iterator for BatchReader {
     type Item = Result<RecordBatch, ArrowError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let Self { reading, payload, rows, payloads, missing, .. } = self;
-        reading.with_dependent_mut(|recording, merge| {
-            while rows.len() < ROWS
-                && !matches!(payloads, Payloads::Bytes { bytes, .. } if bytes.len() >= PAYLOADS_BYTES)
-            {
-                match merge.next(payload) {
-                    JournalRead::Record(record) => {
-                        if payloads.push(&record, payload) {
-                            rows.push(record);
-                        }
-                    }
-                    JournalRead::Nothing | JournalRead::Ended => break,
-                    read => {
-                        let mut missing = locked(missing);
-                        if missing.len() < MISSING_MAX {
-                            missing.push(read);
-                        }
-                    }
-                }
-            }
-            (!rows.is_empty()).then(|| batch(rows, payloads, recording))
-        })
+        self.rows.recv().ok().map(|rows| rows.into_batch(&self.recording))
     }
 }
 
@@ -291,14 +339,13 @@ impl Batches {
     ) -> PyResult<Bound<'py, PyCapsule>> {
         // The interface asks for best effort, and the columns are what they are.
         let _ = requested_schema;
-        let reading = self.selection.read();
         let missing = Missing::default();
         *locked(&self.missing) = Arc::clone(&missing);
-        let (mut rows, mut payloads) = (Vec::new(), Payloads::of(self.kind.as_deref())?);
-        let schema = batch(&mut rows, &mut payloads, &self.selection.recording)
-            .map_err(|error| PyValueError::new_err(error.to_string()))?
-            .schema();
-        let reader = BatchReader { reading, payload: Vec::new(), rows, payloads, missing, schema };
+        let recording = Arc::clone(&self.selection.recording);
+        let none = Rows::of(self.kind.as_deref())?.into_batch(&recording);
+        let schema = none.map_err(|error| PyValueError::new_err(error.to_string()))?.schema();
+        let rows = read(self.selection.read(), self.kind.clone(), missing)?;
+        let reader = BatchReader { rows, recording, schema };
         PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(Box::new(reader)), c"arrow_array_stream")
     }
 

@@ -113,7 +113,7 @@ impl Journal {
 
 impl Journal {
     fn open(folder: &Path, pattern: &str, from_ns: Option<u64>) -> Result<Self, OpenError> {
-        let recording = Arc::new(Recording::open(folder)?);
+        let recording = Arc::new(Recording::open(folder)?.reading_ahead());
         let streams = recording.streams().iter().map(|stream| stream.name.clone()).collect();
         let selection = Selection { streams: recording.choose(&[pattern])?, recording, from_ns };
         let (names, payload, events) = (Names::default(), Vec::new(), VecDeque::with_capacity(EVENTS));

@@ -93,8 +93,18 @@ impl DataFile {
     pub fn share(&mut self, shared: &mut Weak<PackedFile>) {
         let Source::Packed(frames) = &mut self.source else { return };
         match shared.upgrade() {
-            Some(others) => *frames = others,
+            Some(others) => {
+                others.share();
+                *frames = others;
+            }
             None => *shared = Arc::downgrade(frames),
+        }
+    }
+
+    /// Decompresses in a second thread what will be read next.
+    pub fn read_ahead(&self) {
+        if let Source::Packed(frames) = &self.source {
+            frames.read_ahead();
         }
     }
 

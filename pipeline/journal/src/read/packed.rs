@@ -9,7 +9,11 @@ use std::{
     fs::File,
     io,
     os::unix::fs::FileExt,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        mpsc::{Sender, channel},
+    },
+    thread,
 };
 use zstd_safe::DCtx;
 
@@ -17,8 +21,13 @@ use zstd_safe::DCtx;
 pub const FRAME_BYTES: usize = 256 << 10;
 /// Largest frame that is read, decompressed and compressed.
 const FRAME_BYTES_MAX: usize = 4 << 20;
-/// Decompressed frames that are kept: blocks of many streams, which are read in turn, share frames.
-const KEPT: usize = 8;
+/// Decompressed frames that are kept for one reader. Each further one has one more: their blocks, which are read in turn,
+/// share frames.
+const KEPT: usize = 16;
+/// Largest number of frames that are kept: 64 MiB.
+const KEPT_MAX: usize = 256;
+/// Frames that a second thread decompresses before they are read.
+const AHEAD: usize = 8;
 const TABLE_MAGIC: u32 = 0x184d_2a5e;
 const FOOTER_MAGIC: u32 = 0x8f92_eab1;
 const SKIPPABLE_HEAD_BYTES: usize = 8;
@@ -34,13 +43,30 @@ struct Frame {
     start: u64,
 }
 
+/// A frame's bytes, once one of the threads has decompressed it.
+type Decompressed = Arc<OnceLock<io::Result<Vec<u8>>>>;
+
 /// A compressed data file, open for reading.
 #[derive(Debug)]
 pub struct PackedFile {
+    frames: Arc<Frames>,
+    /// The thread that decompresses ahead gets the frames that are read.
+    ahead: OnceLock<Sender<usize>>,
+}
+
+#[derive(Debug)]
+struct Frames {
     file: File,
     /// The frames, and one that starts at the end of the last.
-    frames: Vec<Frame>,
-    kept: Mutex<VecDeque<(usize, Arc<Vec<u8>>)>>,
+    all: Vec<Frame>,
+    kept: Mutex<Kept>,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    frames: VecDeque<(usize, Decompressed)>,
+    /// Readers that have shared the file so far.
+    readers: usize,
 }
 
 impl PackedFile {
@@ -50,21 +76,57 @@ impl PackedFile {
             Some(frames) => frames,
             None => find_frames(&file, bytes)?,
         };
-        Ok(Self { file, frames, kept: Mutex::default() })
+        let frames = Arc::new(Frames { file, all: frames, kept: Mutex::default() });
+        Ok(Self { frames, ahead: OnceLock::new() })
+    }
+
+    /// Another reader uses it.
+    pub fn share(&self) {
+        self.frames.kept().readers += 1;
+    }
+
+    /// Decompresses what follows in a second thread from now on.
+    pub fn read_ahead(&self) {
+        self.ahead.get_or_init(|| {
+            let (read, taken) = channel::<usize>();
+            let frames = Arc::clone(&self.frames);
+            let run = move || {
+                let mut newest = None;
+                for at in taken {
+                    // A reader that is a little behind another finds what that has needed.
+                    if newest.is_some_and(|newest| (at..at + KEPT).contains(&newest)) {
+                        continue;
+                    }
+                    newest = Some(at);
+                    for at in at + 1..=at + AHEAD {
+                        _ = frames.frame(at).get_or_init(|| frames.decompress(at));
+                    }
+                }
+            };
+            // Without the thread, reading is only slower.
+            thread::Builder::new().name("lowlat-ahead".to_owned()).spawn(run).ok();
+            read
+        });
     }
 
     /// Bytes of the data file.
     pub fn bytes(&self) -> u64 {
-        self.frames.last().map_or(0, |end| end.start)
+        self.frames.all.last().map_or(0, |end| end.start)
     }
 
     /// Reads bytes of the data file; fewer only at its end.
     pub fn read(&self, mut bytes: &mut [u8], mut offset: u64) -> io::Result<usize> {
         let mut total = 0;
         while !bytes.is_empty() && offset < self.bytes() {
-            let at = self.frames.partition_point(|frame| frame.start <= offset) - 1;
-            let data = self.frame(at)?;
-            let begin = narrow(offset - self.frames.get(at).map_or(0, |frame| frame.start));
+            let frames = &*self.frames;
+            let at = frames.all.partition_point(|frame| frame.start <= offset) - 1;
+            if let Some(ahead) = self.ahead.get() {
+                ahead.send(at).ok();
+            }
+            let frame = frames.frame(at);
+            let data = frame.get_or_init(|| frames.decompress(at)).as_ref();
+            let data = data.map_err(|error| io::Error::new(error.kind(), error.to_string()))?;
+            let begin = narrow(offset - frames.all.get(at).map_or(0, |frame| frame.start));
             let data = data.get(begin..).unwrap_or_default();
             let (now, rest) = bytes.split_at_mut(data.len().min(bytes.len()));
             now.copy_from_slice(data.get(..now.len()).unwrap_or_default());
@@ -73,21 +135,28 @@ impl PackedFile {
         }
         Ok(total)
     }
+}
 
-    fn frame(&self, at: usize) -> io::Result<Arc<Vec<u8>>> {
+impl Frames {
+    fn kept(&self) -> MutexGuard<'_, Kept> {
         // A panic of another reader leaves the list consistent.
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, data)) = kept.iter().find(|(of, _)| *of == at) {
-            return Ok(Arc::clone(data));
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A frame, which the caller decompresses unless another thread does.
+    fn frame(&self, at: usize) -> Decompressed {
+        let Kept { frames, readers } = &mut *self.kept();
+        if let Some((_, data)) = frames.iter().find(|(of, _)| *of == at) {
+            return Arc::clone(data);
         }
-        let data = Arc::new(self.decompress(at)?);
-        kept.truncate(KEPT - 1);
-        kept.push_front((at, Arc::clone(&data)));
-        Ok(data)
+        let data = Decompressed::default();
+        frames.truncate((KEPT + *readers).min(KEPT_MAX) - 1);
+        frames.push_front((at, Arc::clone(&data)));
+        data
     }
 
     fn decompress(&self, at: usize) -> io::Result<Vec<u8>> {
-        let Some([frame, next]) = self.frames.get(at..at + 2) else { return Ok(Vec::new()) };
+        let Some([frame, next]) = self.all.get(at..at + 2) else { return Ok(Vec::new()) };
         let mut packed = vec![0; narrow(next.at - frame.at)];
         self.file.read_exact_at(&mut packed, frame.at)?;
         let mut data = vec![0; narrow(next.start - frame.start)];

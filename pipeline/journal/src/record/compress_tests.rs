@@ -45,6 +45,7 @@ fn a_compressed_recording_reads_as_before_also_by_time_and_from_its_end() {
     assert!((1..=files).all(|number| !folder.path().join(data_name(number)).exists()));
     let recording = Recording::open(folder.path()).unwrap();
     assert_eq!((read_all(&recording), report(folder.path())), (all.clone(), before));
+    assert_eq!(read_all(&Recording::open(folder.path()).unwrap().reading_ahead()), all);
     let known = sequences(&all);
     for at in [1, 777, known.len() / 2, known.len() - 1] {
         let (mut merge, mut bytes) = (Merge::of_all(&recording), Vec::new());
