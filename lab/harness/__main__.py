@@ -11,7 +11,7 @@ import sys
 import time
 
 from . import scenario, story
-from .machine import LAB, arch_of
+from .machine import LAB, arch, arch_of
 
 TOP = LAB.parent
 
@@ -57,7 +57,7 @@ def build():
 def disk(kind):
     """The disk of a scenario's guests, or the folder of its containers."""
     print(f"lab/run: the disk with {' '.join(kind)} (takes some minutes if it does not exist yet)", flush=True)
-    return subprocess.run([LAB / ("disk" if len(kind) == 4 else "tree"), *kind], check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
+    return subprocess.run([LAB / ("disk" if len(kind) > 2 else "tree"), *kind], check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
 
 
 def main():
@@ -79,7 +79,7 @@ def main():
         sys.exit(f"lab/run: {binary} is not a program; expected lowlat's binary")
     runs = TOP / "target/lab/runs"
     processor = arch_of(binary)
-    able = [one for one in stories if one.carrier.disk[-1] == processor]
+    able = [one for one in stories if arch(one.carrier.machine) == processor]
     clock = story.Clock()
     for one in able:
         for part in (one.carrier, *one.riders):
@@ -96,7 +96,7 @@ def main():
     results = story.tell_all(able, chosen.jobs, tell)
     for one in stories:
         if one not in able:
-            results += story.skipped(one, f"needs a binary for {one.carrier.disk[-1]}, and {binary} is for {processor}")
+            results += story.skipped(one, f"needs a binary for {arch(one.carrier.machine)}, and {binary} is for {processor}")
     print(story.table(results, clock))
     sys.exit(1 if any(result.outcome == "failed" for result in results) else 0)
 

@@ -8,6 +8,7 @@ A scenario is a module:
     SUITE = "trixie"            # the release of Debian on the disk; without it bookworm
     KERNEL = "backports"        # the kernel of lab/disk; without it the release's own
     LOADER = "grub-efi"         # the boot loader of lab/disk; without it GRUB for BIOS
+    PACKAGES = ("dracut",)      # further packages on the disk
     IS_QUICK = True             # part of the quick set
     def run(lab): ...           # a Lab
 """
@@ -69,9 +70,10 @@ def load(path):
 
 
 def disk(module, machine):
-    """The arguments of lab/disk, or of lab/tree for a container; the last is the processor."""
+    """The arguments of lab/disk, or of lab/tree for a container."""
     kind = [("KERNEL", "stock"), ("LOADER", "grub-pc")] if machine != CONTAINER else []
-    return (*(getattr(module, name, default) for name, default in [("SUITE", "bookworm"), *kind]), machine and arch(machine))
+    named = (getattr(module, name, default) for name, default in [("SUITE", "bookworm"), *kind])
+    return (*named, machine and arch(machine), *getattr(module, "PACKAGES", ()))
 
 
 class Lab:
