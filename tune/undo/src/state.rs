@@ -4,8 +4,8 @@ use lowlat_host::CpuSet;
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, fmt};
 
-/// Maximum size of a stored file in bytes.
-pub const FILE_BYTES_MAX: u64 = 16 << 20;
+/// Maximum size of a stored file in bytes. The largest are kernel images with their initial RAM disk.
+pub const FILE_BYTES_MAX: u64 = 128 << 20;
 /// Maximum size of a value in bytes; the kernel's own attributes are at most a page.
 pub const VALUE_BYTES_MAX: u64 = 64 << 10;
 

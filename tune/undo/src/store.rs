@@ -6,7 +6,7 @@ use sha2::{Digest, Sha256};
 use std::fmt::Write;
 
 /// Maximum size of all contents together.
-const STORE_BYTES_MAX: u64 = 256 << 20;
+const STORE_BYTES_MAX: u64 = 512 << 20;
 
 /// The directory of contents, [`CONTENTS`] in the log's directory.
 #[derive(Debug)]

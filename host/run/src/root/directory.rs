@@ -18,9 +18,8 @@ pub(super) fn open_file(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Reads a regular file up to the limit.
-pub(super) fn read_file(path: &Path) -> io::Result<Vec<u8>> {
-    let file = open_file(path)?;
+/// Reads a file up to the limit.
+pub(super) fn read_file(file: &File) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     file.take(FILE_BYTES_MAX).read_to_end(&mut bytes)?;
     Ok(bytes)

@@ -182,7 +182,16 @@ impl Root {
 
     /// Reads the bytes of a regular file, at most [`FILE_BYTES_MAX`].
     pub fn read_bytes(&self, path: &str) -> Reading<Vec<u8>> {
-        let result = self.access(path, directory::read_file, Tree::read);
+        self.read_part(path, directory::read_file)
+    }
+
+    /// Reads the part of a regular file that `part` returns. A capture keeps that part in place of the file.
+    pub fn read_part(
+        &self,
+        path: &str,
+        part: impl FnOnce(&std::fs::File) -> io::Result<Vec<u8>>,
+    ) -> Reading<Vec<u8>> {
+        let result = self.access(path, |path| part(&directory::open_file(path)?), Tree::read);
         let reading = reading_of(path, result.and_then(|bytes| self.within_budget(bytes)));
         self.record(path, |recording, path, exists| recording.note_read(path, &reading, exists));
         reading

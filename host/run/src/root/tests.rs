@@ -36,6 +36,20 @@ fn an_interface_is_called_live_and_read_from_a_tree() {
 }
 
 #[test]
+fn a_part_of_a_file_is_read_and_recorded_in_place_of_the_file() {
+    let (_dir, root) = host();
+    root.start_recording();
+    let part = root.read_part("/sys/b/list", |mut file| {
+        let mut bytes = vec![0; 3];
+        io::Read::read_exact(&mut file, &mut bytes)?;
+        Ok(bytes)
+    });
+    assert_eq!(part, Reading::Known(b"0-3".to_vec()));
+    assert_eq!(root.take_recording().reads["/sys/a/list"], Outcome::Value(b"0-3".to_vec()));
+    assert!(root.read_part("/sys/a/none", |_| Ok(Vec::new())).is_absent());
+}
+
+#[test]
 fn absent_unparsable_and_directories_are_distinguished() {
     let (_dir, root) = host();
     assert!(root.read("/sys/a/none").is_absent());

@@ -61,7 +61,8 @@ fn is_uefi(root: &Root) -> Reading<bool> {
     }
 }
 
-fn secure_boot(root: &Root) -> Reading<bool> {
+/// True if the firmware starts only signed programs.
+pub fn secure_boot(root: &Root) -> Reading<bool> {
     root.read_bytes(SECURE_BOOT).and_then(|bytes| match bytes[..] {
         [_, _, _, _, 0] => Reading::Known(false),
         [_, _, _, _, 1] => Reading::Known(true),

@@ -21,8 +21,9 @@ mod tasks;
 mod topology;
 mod virtualization;
 
+pub use firmware::secure_boot;
 pub use interrupts::read as interrupts_now;
-pub use kernel::{load_average, machine_id_digest, sysctl_conf};
+pub use kernel::{BuiltInLine, built_in_line, load_average, machine_id_digest, sysctl_conf};
 pub use memory::memory_total;
 pub use memory_nodes::memory_nodes;
 pub use nics::{NapiInstance, napi_instance, nic_drops};

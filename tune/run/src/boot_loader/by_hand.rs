@@ -1,9 +1,9 @@
 //! Boot loaders that lowlat detects but does not configure, and hosts without a known one. The error names
 //! the parameters to set manually, and where.
 
-use super::{BootLoader, BootLoaderError, FileChange, efi_variable, error, files};
+use super::{BootLoader, BootLoaderError, FileChange, error, files};
 use lowlat_host::Reading;
-use lowlat_host_run::Root;
+use lowlat_host_run::{Root, snapshot::BuiltInLine};
 use lowlat_settings::change::BootToken;
 
 /// A host whose command line must be set manually.
@@ -12,8 +12,8 @@ pub(super) enum ByHand {
     /// Another boot loader, and the file that shows it.
     /// - `reader`: reads the entries that another program writes.
     Other { row: &'static Other, file: String, reader: Option<Box<dyn BootLoader>> },
-    /// The firmware boots an image that contains the command line.
-    Image { image: String },
+    /// The kernel has a line of its own and ignores the boot loader's.
+    BuiltIn(BuiltInLine),
     /// No boot loader was found.
     Unknown { looked_at: String },
 }
@@ -128,20 +128,13 @@ impl ByHand {
         let (row, file) = first(root, rows).or(any)?;
         Some(Self::Other { row, file, reader: None })
     }
-
-    pub(super) fn image(root: &Root) -> Self {
-        let image = efi_variable(root, "StubImageIdentifier");
-        Self::Image {
-            image: image.map_or_else(|| "on the EFI partition".to_owned(), |i| i.replace('\\', "/")),
-        }
-    }
 }
 
 impl BootLoader for ByHand {
     fn name(&self) -> &'static str {
         match self {
             Self::Other { row, .. } => row.name,
-            Self::Image { .. } => "unified kernel image",
+            Self::BuiltIn(_) => "none: the kernel ignores the boot loader's command line",
             Self::Unknown { .. } => "unknown",
         }
     }
@@ -159,7 +152,12 @@ impl BootLoader for ByHand {
                     error::by_hand(tokens)
                 ))
             }
-            Self::Image { image } => BootLoaderError::image(image, tokens),
+            Self::BuiltIn(BuiltInLine { path, line, .. }) => BootLoaderError::Refused(format!(
+                "this kernel ignores the boot loader's command line and uses the one it was built with ({path}:{line}); boot a \
+                 kernel without CONFIG_CMDLINE_OVERRIDE or CONFIG_CMDLINE_FORCE, or build this one with these \
+                 parameters in CONFIG_CMDLINE: {}",
+                error::by_hand(tokens)
+            )),
             Self::Unknown { looked_at } => BootLoaderError::unknown(looked_at, tokens),
         })
     }
@@ -170,6 +168,7 @@ impl BootLoader for ByHand {
             Self::Other { file, .. } if file.ends_with("/cmdline.txt") => {
                 files::as_reading(files::text(root, file)).map(|text| text.trim().to_owned())
             }
+            Self::BuiltIn(line) => Reading::Known(line.parameters.clone()),
             _ => Reading::Absent,
         }
     }

@@ -1,14 +1,27 @@
 //! Finds the boot loader of a host.
 
 use super::{
-    BootLoader, BootLoaderError, bls::GrubBls, by_hand::ByHand, efi_variable, files,
-    grub_generated::GeneratedGrub, grub_menu_file::MenuFile, ostree::Ostree, systemd_boot::SystemdBoot,
+    BootLoader, BootLoaderError,
+    bls::GrubBls,
+    by_hand::ByHand,
+    efi_variable, files,
+    grub_generated::GeneratedGrub,
+    grub_menu_file::MenuFile,
+    ostree::Ostree,
+    systemd_boot::{self, SystemdBoot},
+    unified_image::UnifiedImage,
 };
 use lowlat_host::Reading;
-use lowlat_host_run::Root;
+use lowlat_host_run::{Root, snapshot::built_in_line};
 
 /// Files that only containers have.
-const CONTAINER_FILES: [&str; 3] = ["/run/systemd/container", "/run/.containerenv", "/.dockerenv"];
+const CONTAINER_FILES: [&str; 5] = [
+    "/run/systemd/container",
+    "/run/host/container-manager",
+    "/run/.containerenv",
+    "/.dockerenv",
+    "/run/secrets/kubernetes.io",
+];
 
 /// Directories of boot loader configurations. If one cannot be read, the boot loader is unknown.
 const LOOKED_AT: [&str; 8] = [
@@ -31,6 +44,11 @@ pub fn detect(root: &Root) -> Result<Box<dyn BootLoader>, BootLoaderError> {
     if let Some(found) = container(root) {
         return Err(BootLoaderError::Container { found });
     }
+    if let Reading::Known(built_in) = built_in_line(root)
+        && built_in.is_only_line
+    {
+        return Ok(Box::new(ByHand::BuiltIn(built_in)));
+    }
     if root.exists("/run/ostree-booted") || root.exists("/ostree/deploy") {
         return Ok(Box::new(Ostree));
     }
@@ -44,10 +62,13 @@ pub fn detect(root: &Root) -> Result<Box<dyn BootLoader>, BootLoaderError> {
 fn configured(root: &Root) -> Result<Box<dyn BootLoader>, BootLoaderError> {
     let loader = efi_variable(root, "LoaderInfo").unwrap_or_default();
     if loader.starts_with("systemd-boot") {
-        return Ok(Box::new(SystemdBoot { name: "systemd-boot" }));
+        return Ok(match systemd_boot::next_image(root)? {
+            Some(path) => Box::new(UnifiedImage { path }),
+            None => Box::new(SystemdBoot { name: "systemd-boot" }),
+        });
     }
     if efi_variable(root, "StubInfo").is_some() {
-        return Ok(Box::new(ByHand::image(root)));
+        return Ok(Box::new(UnifiedImage::of_firmware(root)));
     }
     if let Some(other) = ByHand::of_loader_info(root, &loader) {
         return Ok(Box::new(other));

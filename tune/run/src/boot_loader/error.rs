@@ -8,6 +8,9 @@ use lowlat_settings::change::BootToken;
 use std::fmt;
 use thiserror::Error;
 
+/// Longest quote of a program's output in an error, in characters.
+const SAID_MAX: usize = 400;
+
 /// Reason why the command line cannot be set.
 #[derive(Debug, Error)]
 pub enum BootLoaderError {
@@ -65,12 +68,12 @@ impl BootLoaderError {
         ))
     }
 
-    /// The command line is inside a signed or measured image.
-    pub(super) fn image(image: &str, tokens: &[BootToken]) -> Self {
+    /// The command line is inside an image that lowlat does not build again.
+    pub(super) fn image(image: &str, why: &str, tokens: &[BootToken]) -> Self {
         Self::Refused(format!(
-            "this host boots the unified kernel image {image}, which contains the command line; set it manually in \
-             /etc/kernel/cmdline ({}), rebuild the image (mkinitcpio -P, dracut --regenerate-all, or kernel-install add), \
-             reboot, and run `lowlat tune verify`",
+            "this host boots the unified kernel image {image}, which contains the command line, and {why}; set it \
+             manually in /etc/kernel/cmdline ({}), rebuild the image (mkinitcpio -P, dracut --regenerate-all, or \
+             kernel-install add), reboot, and run `lowlat tune verify`",
             by_hand(tokens)
         ))
     }
@@ -97,4 +100,12 @@ pub(super) fn by_hand(tokens: &[BootToken]) -> String {
         text += &[and, "remove ", &off.join(" ")].concat();
     }
     text
+}
+
+/// The end of a program's output.
+pub(super) fn end_of(said: &str) -> String {
+    let said = said.trim();
+    let skip = said.chars().count().saturating_sub(SAID_MAX);
+    let end: String = said.chars().skip(skip).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    if end.is_empty() { "no reason given".to_owned() } else { end }
 }

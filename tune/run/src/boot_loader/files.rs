@@ -3,10 +3,10 @@
 use super::{BootLoaderError, FileChange};
 use lowlat_host::Reading;
 use lowlat_host::cmdline::LINE_BYTES_MAX;
-use lowlat_host_run::Root;
+use lowlat_host_run::{Root, root::FILE_BYTES_MAX};
 use lowlat_plan::boot_files::{self, entry_order::EntryFile};
 use lowlat_settings::change::BootToken;
-use lowlat_undo::{FILE_BYTES_MAX, FileState, State};
+use lowlat_undo::{FileState, State};
 
 /// Maximum number of entries in a directory; boot menus have a few.
 const ENTRIES_MAX: usize = 512;

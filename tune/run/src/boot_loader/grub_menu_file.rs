@@ -1,6 +1,6 @@
 //! GRUB's menu as a file of the host: its path, the entry that boots, and a new menu from GRUB's own generator.
 
-use super::{BootLoaderError, FileChange, files, is_efi};
+use super::{BootLoaderError, FileChange, error::end_of, files, is_efi};
 use crate::Programs;
 use lowlat_host::{Reading, cmdline::Repeat, snapshot::KNOWN_BEFORE_BOOT};
 use lowlat_host_run::Root;
@@ -15,8 +15,6 @@ use std::io;
 
 /// Maximum number of a generated menu's faults in an error.
 const FAULTS_MAX: usize = 3;
-/// Longest quote of a program's output in an error, in characters.
-const SAID_MAX: usize = 400;
 
 /// The menu that GRUB reads on this host.
 #[derive(Debug)]
@@ -211,14 +209,6 @@ fn beside_grub(root: &Root) -> Option<String> {
         .find(|path| path.split('/').nth(4).is_some_and(|name| name.eq_ignore_ascii_case(directory)))
         .cloned();
     own.or_else(|| if let [only] = paths.as_slice() { Some(only.clone()) } else { None })
-}
-
-/// The end of a program's output.
-fn end_of(said: &str) -> String {
-    let said = said.trim();
-    let skip = said.chars().count().saturating_sub(SAID_MAX);
-    let end: String = said.chars().skip(skip).map(|c| if c.is_control() { ' ' } else { c }).collect();
-    if end.is_empty() { "no reason given".to_owned() } else { end }
 }
 
 /// The note on parameters of the plan that TuneD also sets in GRUB's variable `tuned_params`, which follows

@@ -17,13 +17,18 @@ mod grub_generated;
 mod grub_menu_file;
 mod grub_variable;
 mod ostree;
+mod pe;
 mod systemd_boot;
 #[cfg(test)]
 mod tests;
+mod unified_image;
 
 use crate::Programs;
-use lowlat_host::Reading;
-use lowlat_host_run::Root;
+use lowlat_host::{
+    Reading,
+    cmdline::{CommandLine, Repeat},
+};
+use lowlat_host_run::{Root, snapshot::built_in_line};
 use lowlat_settings::change::BootToken;
 use lowlat_undo::{State, TargetSpec};
 
@@ -42,6 +47,25 @@ pub fn default_line(root: &Root) -> Reading<String> {
         Err(BootLoaderError::Denied { .. }) => Reading::Denied,
         Err(_) => Reading::Absent,
     }
+}
+
+/// The note on parameters of the plan that the kernel was also built with, which come before the boot loader's.
+pub(crate) fn built_in_note(root: &Root, tokens: &[BootToken]) -> Option<String> {
+    let built_in = built_in_line(root).into_known()?;
+    let line = CommandLine::parse(&built_in.parameters);
+    let standing =
+        tokens.iter().filter_map(|token| Some((lowlat_plan::standing(&line, &token.name)?, token)));
+    let found: Vec<String> =
+        standing.map(|(words, token)| format!("{words} ({})", Repeat::of(&token.name).rule())).collect();
+    (!found.is_empty()).then(|| {
+        format!(
+            "The kernel was built with a command line (CONFIG_CMDLINE, {}:{}), which comes before the boot loader's and \
+             stays: {}.",
+            built_in.path,
+            built_in.line,
+            found.join(", ")
+        )
+    })
 }
 
 /// A change of a boot loader's file.

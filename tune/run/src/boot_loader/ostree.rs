@@ -25,8 +25,8 @@ impl BootLoader for Ostree {
             return Err(bootc(tokens));
         }
         Err(BootLoaderError::Refused(format!(
-            "ostree manages the command line of this host; run `{}`, then reboot",
-            command(tokens)
+            "ostree manages the command line of this host; run {}, then reboot",
+            if has_rpm_ostree { command(tokens) } else { plain_command(tokens) }
         )))
     }
 
@@ -45,7 +45,23 @@ fn command(tokens: &[BootToken]) -> String {
         before.map(|word| format!(" --delete={}", shell::word(word)))
     });
     let set = tokens.iter().filter_map(spell).map(|word| format!(" --append={}", shell::word(&word)));
-    format!("rpm-ostree kargs{}", off.chain(set).collect::<String>())
+    format!("`rpm-ostree kargs{}`", off.chain(set).collect::<String>())
+}
+
+/// The same on hosts with ostree alone, whose tool replaces a parameter but removes none.
+fn plain_command(tokens: &[BootToken]) -> String {
+    let set = tokens.iter().filter_map(spell).map(|word| format!(" --replace={}", shell::word(&word)));
+    let off: Vec<&str> = tokens
+        .iter()
+        .filter(|token| token.value.is_none())
+        .filter_map(|token| token.before.as_deref())
+        .collect();
+    let and = if off.is_empty() {
+        String::new()
+    } else {
+        format!(", then remove {} from the new entry", off.join(" "))
+    };
+    format!("`ostree admin instutil set-kargs --merge{}`{and}", set.collect::<String>())
 }
 
 fn bootc(tokens: &[BootToken]) -> BootLoaderError {

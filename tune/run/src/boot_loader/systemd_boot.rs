@@ -1,6 +1,6 @@
 //! systemd-boot, and others that read the same entries: the files of loader/entries, and /etc/kernel/cmdline for
-//! kernels that are installed later. Images that contain their command line (type 2) are reported, not
-//! changed.
+//! kernels that are installed later. Images that contain their command line (type 2) are another boot loader
+//! ([`super::unified_image`]).
 
 use super::{
     BootLoader, BootLoaderError, EntryLine, FileChange, efi_variable,
@@ -15,7 +15,7 @@ use lowlat_plan::boot_files::{
 use lowlat_settings::change::BootToken;
 
 /// Mount points of the EFI partition and of the partition for kernels.
-const PARTITIONS: [&str; 3] = ["/efi", "/boot", "/boot/efi"];
+pub(super) const PARTITIONS: [&str; 3] = ["/efi", "/boot", "/boot/efi"];
 
 #[derive(Debug)]
 pub(super) struct SystemdBoot {
@@ -64,7 +64,7 @@ fn is_image(id: &str) -> bool {
 }
 
 /// The images that contain their command line.
-fn images(root: &Root) -> Vec<String> {
+pub(super) fn images(root: &Root) -> Vec<String> {
     PARTITIONS.iter().flat_map(|partition| root.glob(&format!("{partition}/EFI/Linux/*.efi"))).collect()
 }
 
@@ -81,6 +81,11 @@ fn next(root: &Root) -> Result<Option<Placed>, BootLoaderError> {
     let files: Vec<EntryFile> = all.iter().map(|placed| placed.file.clone()).collect();
     let chosen = of_systemd_boot(&files, &wanted(root)).map(|file| file.id.clone());
     Ok(all.into_iter().find(|placed| Some(&placed.file.id) == chosen.as_ref()))
+}
+
+/// The image that boots next, if it is one.
+pub(super) fn next_image(root: &Root) -> Result<Option<String>, BootLoaderError> {
+    Ok(next(root)?.filter(|placed| is_image(&placed.file.id)).map(|placed| placed.path))
 }
 
 /// Names of the entry to boot; the first that exists counts.
@@ -108,7 +113,7 @@ fn image_that_boots(root: &Root, usual: usize) -> Result<Option<String>, BootLoa
     if usual == 0 {
         return Ok(images.first().cloned());
     }
-    Ok(next(root)?.filter(|placed| is_image(&placed.file.id)).map(|placed| placed.path))
+    next_image(root)
 }
 
 impl BootLoader for SystemdBoot {
@@ -122,7 +127,7 @@ impl BootLoader for SystemdBoot {
         let usual: Vec<&Placed> =
             entries.iter().filter(|placed| entry::is_usual(&placed.file.id, &placed.file.text)).collect();
         if let Some(image) = image_that_boots(root, usual.len())? {
-            return Err(BootLoaderError::image(&image, tokens));
+            return Err(BootLoaderError::image(&image, "the next boot is another entry's", tokens));
         }
         if usual.is_empty() {
             let looked_at = PARTITIONS.map(|partition| format!("{partition}/loader/entries")).join(", ");

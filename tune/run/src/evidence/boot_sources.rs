@@ -1,8 +1,9 @@
 //! The files that boot entries are generated from. Those that name a parameter's origin come last, because
 //! generated entries contain every parameter, whatever its origin.
 
-use lowlat_host_run::Root;
+use lowlat_host::Reading;
 use lowlat_host_run::environment::{lines, text};
+use lowlat_host_run::{Root, snapshot::built_in_line};
 use lowlat_plan::verify::BootSource;
 
 /// Entries of the Boot Loader Specification.
@@ -44,6 +45,15 @@ pub(super) fn read(root: &Root) -> Vec<BootSource> {
         assignments(root, &path, '=', is_grub, &mut sources);
     }
     assignments(root, TUNED, '=', |name| name == "TUNED_BOOT_CMDLINE", &mut sources);
+    if let Reading::Known(built_in) = built_in_line(root) {
+        push(
+            &mut sources,
+            &built_in.path,
+            built_in.line,
+            "CONFIG_CMDLINE, which the kernel was built with",
+            &built_in.parameters,
+        );
+    }
     sources
 }
 

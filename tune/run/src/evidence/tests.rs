@@ -99,7 +99,9 @@ fn boot_parameters_are_found_with_file_line_and_variable() {
             "/boot/grub2/grubenv",
             "# GRUB Environment Block\nkernelopts=root=x ro\ntuned_params=nohz=on\n####",
         )
-        .file("/etc/tuned/bootcmdline", "TUNED_BOOT_CMDLINE=\"skew_tick=1\"\n");
+        .file("/etc/tuned/bootcmdline", "TUNED_BOOT_CMDLINE=\"skew_tick=1\"\n")
+        .file("/proc/sys/kernel/osrelease", "6.1\n")
+        .file("/boot/config-6.1", "CONFIG_CMDLINE_BOOL=y\nCONFIG_CMDLINE=\"nohz_full=1\"\n");
     let shown: Vec<String> = boot_sources::read(&tree.root())
         .iter()
         .map(|s| format!("{}:{} {} {}", s.path, s.line, s.variable, s.parameters))
@@ -114,6 +116,7 @@ fn boot_parameters_are_found_with_file_line_and_variable() {
             "/etc/default/grub:2 GRUB_CMDLINE_LINUX nohz_full=1-3 dyndbg='x'",
             "/etc/default/grub.d/50-x.cfg:1 GRUB_CMDLINE_LINUX_DEFAULT quiet splash",
             "/etc/tuned/bootcmdline:1 TUNED_BOOT_CMDLINE skew_tick=1",
+            "/boot/config-6.1:2 CONFIG_CMDLINE, which the kernel was built with nohz_full=1",
         ]
     );
 }

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     InForce,
-    boot_loader::BootLoader,
+    boot_loader::{self, BootLoader},
     units::{self, Unit, Watch},
 };
 use lowlat_host::HostSnapshot;
@@ -156,8 +156,8 @@ impl Ready {
             (site.detect)(&site.root).and_then(|loader| loader.sources(&site.root, tokens).map(|_| loader));
         match found {
             Ok(loader) => {
-                let notes = loader.notes(&site.root, tokens);
-                self.notes.extend(notes);
+                self.notes.extend(loader.notes(&site.root, tokens));
+                self.notes.extend(boot_loader::built_in_note(&site.root, tokens));
                 self.loader = Some(loader);
             }
             Err(error) => self.left.extend(place.map(|at| (at, error.to_string()))),

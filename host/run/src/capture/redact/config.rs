@@ -70,6 +70,11 @@ pub(super) fn redact(path: &str, bytes: &mut Vec<u8>, known: &KnownParameters) {
         *bytes = unit(path, &String::from_utf8_lossy(bytes)).into_bytes();
     } else if path == "/proc/cmdline" || path.ends_with("/kernel/cmdline") {
         tokens::redact(bytes, known);
+    } else if path.ends_with(".efi") {
+        // Of a kernel image its command line is kept, then its release and size.
+        if let Some(line) = bytes.split_mut(|byte| *byte == b'\n').next() {
+            tokens::redact(line, known);
+        }
     } else if WORD_FILES.contains(&path) {
         let is_names = bytes.split(u8::is_ascii_whitespace).all(is_word);
         if !is_names {
@@ -310,6 +315,11 @@ mod tests {
                 "/boot/loader/entries/a.conf",
                 "title Jo\noptions root=LABEL=jo quiet\n",
                 "XXXXX XX\noptions root=LABEL=XX quiet\n",
+            ),
+            (
+                "/boot/efi/EFI/Linux/a.efi",
+                "root=LABEL=jo quiet psk=jo\n6.12.1-amd64\n23239168\n",
+                "root=LABEL=XX quiet psk=XX\n6.12.1-amd64\n23239168\n",
             ),
             ("/run/sysctl.d/a.conf", "my.password = 5\n", "my.password = X\n"),
             (

@@ -9,6 +9,7 @@ use crate::Root;
 use lowlat_host::{Reading, cmdline::CommandLine, snapshot::KernelFacts};
 use std::collections::BTreeSet;
 
+pub use config::{BuiltInLine, built_in_line};
 pub use sysctl_files::of_classic as sysctl_conf;
 
 /// Place of the kernel's configuration in [`lowlat_host::HostSnapshot::unread`].

@@ -9,6 +9,7 @@ mod shell;
 mod suse;
 mod systemd_boot;
 mod undo;
+mod unified_image;
 
 use super::{BootLoader, FileChange, detect};
 use crate::{Outcome, Programs};

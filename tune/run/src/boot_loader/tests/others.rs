@@ -43,6 +43,20 @@ fn silverblue_is_told_the_whole_command() {
 }
 
 #[test]
+fn ostree_alone_has_another_command() {
+    let host = silverblue();
+    std::fs::remove_file(host.place("/usr/bin/rpm-ostree")).unwrap();
+    let mut tokens = plan();
+    tokens[2].before = Some("nohz=off".into());
+    assert_eq!(
+        host.refusal(&tokens),
+        "ostree manages the command line of this host; run `ostree admin instutil set-kargs --merge \
+         --replace=isolcpus=managed_irq,domain,1-7,9-15 --replace=nohz_full=1-7,9-15 --replace=rcu_nocb_poll`, then remove \
+         nohz=off from the new entry, then reboot"
+    );
+}
+
+#[test]
 fn bootc_without_rpm_ostree_is_told_the_file_of_the_image() {
     let host = silverblue();
     std::fs::remove_file(host.place("/usr/bin/rpm-ostree")).unwrap();
@@ -191,6 +205,9 @@ fn a_container_is_sent_to_its_host() {
         "this is a container (/run/.containerenv), and the command line belongs to the host's kernel; run lowlat on the host"
     );
     assert!(
+        told("/run/secrets/kubernetes.io/serviceaccount/token", "").contains("(/run/secrets/kubernetes.io)")
+    );
+    assert!(
         told("/proc/1/environ", "PATH=/bin\0container=lxc\0")
             .contains("/proc/1/environ contains container=lxc")
     );
@@ -214,4 +231,27 @@ fn files_of_any_bytes_are_refused_and_nothing_panics() {
     host.put("/boot/loader/entries/x.conf", [b'l', 0xff]);
     let error = detect(&host.root()).unwrap_err().to_string();
     assert!(error.starts_with("/boot/loader/entries/x.conf: byte 1 is not UTF-8"), "{error}");
+}
+
+#[test]
+fn a_kernel_that_ignores_the_boot_loader_s_line_is_refused_with_the_reason() {
+    let host = super::systemd_boot::arch();
+    host.put("/proc/sys/kernel/osrelease", "6.1\n");
+    let config = "CONFIG_CMDLINE_BOOL=y\nCONFIG_CMDLINE=\"root=/dev/vda nohz_full=1\"\n";
+    host.put("/boot/config-6.1", config);
+    assert_eq!(host.loader().name(), "systemd-boot", "the boot loader's words follow");
+    assert_eq!(
+        super::super::built_in_note(&host.root(), &plan()).unwrap(),
+        "The kernel was built with a command line (CONFIG_CMDLINE, /boot/config-6.1:2), which comes before the boot \
+         loader's and stays: nohz_full=1 (the kernel uses the first and ignores the others)."
+    );
+    assert_eq!(super::super::built_in_note(&host.root(), &plan()[..1]), None);
+    host.put("/boot/config-6.1", format!("{config}CONFIG_CMDLINE_OVERRIDE=y\n"));
+    let text = host.refusal(&plan());
+    assert!(
+        text.starts_with("this kernel ignores the boot loader's command line") && text.contains(NEW),
+        "{text}"
+    );
+    assert!(text.contains("/boot/config-6.1:2"), "{text}");
+    assert_eq!(host.next(), "root=/dev/vda nohz_full=1");
 }

@@ -6,7 +6,7 @@ use lowlat_host::Reading;
 const ARCH: &str = "title   Arch Linux\nlinux   /vmlinuz-linux\ninitrd  /amd-ucode.img\ninitrd  /initramfs-linux.img\n\
     options root=PARTUUID=14420948-2cea rw  quiet\n";
 
-fn arch() -> Host {
+pub(super) fn arch() -> Host {
     let host = Host::new(&[
         ("/boot/loader/loader.conf", "# timeout 3\ndefault arch.conf\ntimeout 3\n"),
         ("/boot/loader/entries/arch.conf", ARCH),
