@@ -124,6 +124,20 @@ fn every_target_has_one_change() {
     }
 }
 
+/// Hosts of ostree and other images mount it read-only.
+#[test]
+fn nothing_below_usr_is_planned() {
+    for desk in desks() {
+        for change in desk.plan().changes {
+            let path = match change.target {
+                Target::File { path } | Target::FileKey { path, .. } | Target::OwnedFile { path } => path,
+                _ => continue,
+            };
+            assert!(!path.starts_with("/usr/"), "{}: {path}", desk.name);
+        }
+    }
+}
+
 #[test]
 fn plans_read_as_they_did() {
     for (name, profile) in [

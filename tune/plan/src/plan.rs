@@ -86,6 +86,18 @@ impl Plan {
         }
     }
 
+    /// Leaves every change out: none can be made here, because of `why`.
+    pub fn leave_all_out(&mut self, why: &str) {
+        for change in std::mem::take(&mut self.changes) {
+            self.left_out.extend(change.settings.into_iter().map(|setting| LeftOut {
+                setting,
+                layer: change.layer.clone(),
+                why: WhyLeftOut::Hardware,
+                text: why.to_owned(),
+            }));
+        }
+    }
+
     /// The parameters of the plan's command line; none if it does not change it.
     pub fn boot_tokens(&self) -> Option<&[BootToken]> {
         self.changes.iter().find_map(|change| match &change.target {

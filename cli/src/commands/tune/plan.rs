@@ -10,7 +10,7 @@ use crate::{
 use clap::Args;
 use lowlat_host::IsolateBy;
 use lowlat_plan::Plan;
-use lowlat_tune_run::flow::hindrances;
+use lowlat_tune_run::flow::{container, hindrances};
 use std::path::{Path, PathBuf};
 
 /// Show every change that a profile plans as one diff; write nothing to the host
@@ -55,7 +55,11 @@ pub fn run(arguments: &TunePlanArgs) -> anyhow::Result<Exit> {
     let mut plan = Plan::of(&host.context(), env!("CARGO_PKG_VERSION"));
     plan.warnings.append(&mut host.role_warnings);
     if host.root.is_live() {
-        plan.hindrances = hindrances(&super::open(Path::new("/"), None)?, &plan);
+        let site = super::open(Path::new("/"), None)?;
+        plan.hindrances = hindrances(&site, &plan);
+        if let Some(why) = container(&site) {
+            plan.leave_all_out(&why);
+        }
     }
     let file = PreparedFile::prepare_if(arguments.out.as_deref(), "--out")?;
     if arguments.json {

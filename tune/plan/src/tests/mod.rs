@@ -402,3 +402,18 @@ fn targets_are_written_as_ever() {
         assert!(error.starts_with("found a target of an unknown kind"), "{error}");
     }
 }
+
+#[test]
+fn where_nothing_can_be_changed_every_change_is_left_out_with_the_reason() {
+    let mut plan = plan(&Bench::guide());
+    let changed: Vec<String> = plan.changes.iter().flat_map(|change| change.settings.clone()).collect();
+    plan.leave_all_out("this is a container");
+    assert!(plan.changes.is_empty() && !changed.is_empty());
+    for setting in changed {
+        let reasons = plan.left_out.iter().filter(|left| left.setting == setting);
+        assert!(
+            reasons.clone().any(|left| left.text == "this is a container" && left.why.is_of_fault()),
+            "{setting}"
+        );
+    }
+}

@@ -69,8 +69,8 @@ fn privilege(site: &Site) -> Option<String> {
     (!is_able).then(|| "root privileges (CAP_SYS_ADMIN) are required; run it with sudo".to_owned())
 }
 
-/// A container shares the kernel, interrupts, threads and boot loader of its host.
-fn container(site: &Site) -> Option<String> {
+/// A container shares the kernel, interrupts, threads and boot loader of its host. The reason why nothing is changed.
+pub fn container(site: &Site) -> Option<String> {
     let found = boot_loader::container(&site.root)?;
     Some(format!("this is a container ({found}); run lowlat on its host"))
 }

@@ -40,6 +40,7 @@ mod tests;
 pub use at_boot::{Again, apply_again};
 pub use boots::BootBoard;
 pub use check::hindrances;
+pub use check::{container, hindrances};
 pub use confirm::{Confirmed, confirm};
 pub use error::FlowError;
 pub use log_check::log_doubt;
