@@ -1,11 +1,15 @@
 //! Errors of the kernel's trace, with the next step.
 
+use lowlat_host_run::Root;
 use lowlat_trace::FormatError;
 use std::{fmt, io};
 use thiserror::Error;
 
 /// Remedy that always works, as the end of a sentence.
 pub(super) const WITHOUT: &str = "use --no-causes to measure without causes";
+
+/// File with the modes of lockdown, the present one in brackets.
+const LOCKDOWN: &str = "/sys/kernel/security/lockdown";
 
 /// Reason why a trace cannot be started, read or removed. Every message ends with the next step.
 #[derive(Debug, Error)]
@@ -20,15 +24,24 @@ impl TraceError {
     /// The error of an access: "read", "write "1" to".
     pub(super) fn cannot(doing: &str, path: &str, source: &io::Error) -> Self {
         match source.kind() {
-            io::ErrorKind::PermissionDenied => Self(format!(
-                "cannot use the kernel's trace at {path}: {source}; run as root (a kernel locked down for \
-                 confidentiality denies root too), or {WITHOUT}"
-            )),
+            io::ErrorKind::PermissionDenied => {
+                Self::denied(path, source, Root::live().read_lossy(LOCKDOWN).text())
+            }
             io::ErrorKind::ReadOnlyFilesystem => Self(format!(
                 "{path} is read-only; run outside of the container or mount it writable, or {WITHOUT}"
             )),
             _ => Self::new(format!("cannot {doing} {path}: {source}")),
         }
+    }
+
+    /// A denied access under this mode of lockdown, as the kernel shows it: "none integrity [confidentiality]".
+    fn denied(path: &str, source: &io::Error, lockdown: &str) -> Self {
+        let advice = if lockdown.contains("[confidentiality]") {
+            "denied by lockdown (confidentiality), also to root; boot without lockdown=confidentiality"
+        } else {
+            "run as root"
+        };
+        Self(format!("cannot use the kernel's trace at {path}: {source}; {advice}, or {WITHOUT}"))
     }
 
     pub(super) fn not_in_kernel() -> Self {
@@ -49,5 +62,19 @@ impl TraceError {
 impl From<FormatError> for TraceError {
     fn from(error: FormatError) -> Self {
         Self::new(error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lockdown_is_named_where_it_denies_the_trace() {
+        let said = |mode| TraceError::denied("/t", &io::ErrorKind::PermissionDenied.into(), mode).to_string();
+        assert!(said("none integrity [confidentiality]").contains("denied by lockdown (confidentiality)"));
+        for mode in ["none [integrity] confidentiality", "[none] integrity confidentiality", ""] {
+            assert!(said(mode).contains("run as root, or use --no-causes"), "{mode}");
+        }
     }
 }

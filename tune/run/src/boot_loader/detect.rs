@@ -15,13 +15,8 @@ use lowlat_host::Reading;
 use lowlat_host_run::{Root, snapshot::built_in_line};
 
 /// Files that only containers have.
-const CONTAINER_FILES: [&str; 5] = [
-    "/run/systemd/container",
-    "/run/host/container-manager",
-    "/run/.containerenv",
-    "/.dockerenv",
-    "/run/secrets/kubernetes.io",
-];
+const CONTAINER_FILES: [&str; 4] =
+    ["/run/systemd/container", "/run/.containerenv", "/.dockerenv", "/run/secrets/kubernetes.io"];
 
 /// Directories of boot loader configurations. If one cannot be read, the boot loader is unknown.
 const LOOKED_AT: [&str; 8] = [
