@@ -39,7 +39,6 @@ mod tests;
 
 pub use at_boot::{Again, apply_again};
 pub use boots::BootBoard;
-pub use check::hindrances;
 pub use check::{container, hindrances};
 pub use confirm::{Confirmed, confirm};
 pub use error::FlowError;
