@@ -90,7 +90,7 @@ pub fn numbers(options: &Options) -> anyhow::Result<()> {
         Number {
             what: "lines of product Rust, without comments and blank ones",
             value: product,
-            limit: 143_000,
+            limit: 144_600,
             goal: 125_000,
         },
         Number { what: "lines of other text", value: text, limit: 64_900, goal: 65_000 },
