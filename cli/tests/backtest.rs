@@ -26,6 +26,11 @@ const NIGHT_NS: u64 = 16 * 3_600_000_000_000;
 /// The recorded instruments, of which lower numbers had no quote.
 const INSTRUMENTS: [u32; 2] = [3, 7];
 
+/// Names of the instruments up to the last recorded one.
+fn symbols() -> Vec<String> {
+    (0..=INSTRUMENTS[1]).map(|number| format!("S{number}")).collect()
+}
+
 fn recorded_ns(number: u64) -> u64 {
     6_000_000_000 + number * INTERVAL_NS + if number < QUOTES / 2 { 0 } else { NIGHT_NS }
 }
@@ -72,6 +77,7 @@ impl Desk {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         record(&folder.path().join("day"));
+        Recorder::keep_symbols(&folder.path().join("day"), &symbols()).unwrap();
         Self { folder }
     }
 
@@ -180,8 +186,10 @@ fn at_full_speed_every_run_has_the_same_records_and_the_recorded_time() {
     // The simulated exchange has the run's time too.
     let fills = desk.records("one", "td");
     assert!(fills.iter().all(|(stamp, _)| stamp.generated >= stamp.trigger + 3_000_000_000));
-    let moment = Recording::open(&desk.path("one")).unwrap().moment_ns();
-    assert_eq!(moment, Some(MOMENT_NS));
+    let one = Recording::open(&desk.path("one")).unwrap();
+    assert_eq!((one.moment_ns(), one.symbols()), (Some(MOMENT_NS), symbols()));
+    let table = desk.lowlat(&["journal", "export", "one", "--stream", "md"]).output().unwrap();
+    assert!(common::text(&table.stdout).lines().nth(1).unwrap().contains(",S3,"), "{table:?}");
 }
 
 /// The example of a market maker, as it is, by the example of a backtest.

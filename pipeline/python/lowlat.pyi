@@ -510,6 +510,9 @@ class Journal:
     @property
     def realtime_offset_ns(self) -> Optional[int]:
         """What to add to a record's times for the time of day, ns since 1970 in UTC; None if the recording has no clock."""
+    @property
+    def symbols(self) -> list[str]:
+        """Names of instruments 0, 1, ...; empty if the recording has none."""
     def batches(self, kind: Optional[Literal["quote", "order", "answer"]] = None) -> Batches:
         """Returns the selected records in columns, from the first one on, whatever was iterated.
 

@@ -85,6 +85,12 @@ impl Journal {
         self.selection.recording.realtime_offset_ns()
     }
 
+    /// Names of instruments 0, 1, ...; empty if the recording has none.
+    #[getter]
+    fn symbols(&self) -> Vec<String> {
+        self.selection.recording.symbols()
+    }
+
     /// The selected records in columns, from the first one on, whatever was iterated. `kind` is "quote", "order" or
     /// "answer", with columns of its payload; None selects all records, with their payloads as bytes.
     #[pyo3(signature = (kind = None))]

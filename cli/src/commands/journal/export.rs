@@ -40,7 +40,7 @@ impl Format {
 pub struct Export {
     #[command(flatten)]
     select: Select,
-    /// Names of the instruments 0, 1, ..., for the column symbol
+    /// Names of the instruments 0, 1, ..., for the column symbol [default: those that the recording keeps]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     symbols: Vec<String>,
     /// Output file; - writes to stdout
@@ -62,7 +62,8 @@ pub fn run(arguments: &Export) -> anyhow::Result<Exit> {
     let format = format(arguments)?;
     let selection = arguments.select.open()?;
     let (recording, mut merge) = (&selection.recording, selection.merge()?);
-    let decoder = TradeDecoder { symbols: arguments.symbols.clone() };
+    let named = Some(&arguments.symbols).filter(|symbols| !symbols.is_empty()).cloned();
+    let decoder = TradeDecoder { symbols: named.unwrap_or_else(|| recording.symbols()) };
     let stop = signals::stop_flag()?;
     let failed = |error: OutputError| results::in_words(&error, "name another file with --out");
     // Private mode: recordings hold orders.

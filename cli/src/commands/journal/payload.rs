@@ -9,7 +9,7 @@ use lowlat_node::records::{Answer, Order, Origin, Quote, SCHEMA, kind};
 /// Decodes quotes, orders and answers of the pipeline, by kind and schema.
 #[derive(Debug, Clone, Default)]
 pub struct TradeDecoder {
-    /// Names of the instruments by number; a recording has the numbers only.
+    /// Names of the instruments by number.
     pub symbols: Vec<String>,
 }
 

@@ -213,6 +213,9 @@ pub fn run(arguments: &PipelineRunArgs) -> anyhow::Result<Exit> {
     runner.own = arguments.config.as_deref().map(own::read).transpose()?.unwrap_or_default();
     check_wake_core(&options, &facts)?;
     check_beside(&options, &arguments.files)?;
+    if let Some(folder) = arguments.record.as_deref().filter(|_| !load.symbols.is_empty()) {
+        Recorder::keep_symbols(folder, &load.symbols)?;
+    }
     let asked = RequestedRun { parameters: &parameters, options: &options, is_forced: arguments.force };
     let mut document = measure(&asked, &facts, &mut runner, &stop)?;
     document.record.findings.extend(load.findings);
@@ -312,6 +315,14 @@ struct RunLoad {
     replay: Option<ReplayedRecording>,
     /// Instruments, if not one for each strategy.
     instruments: Option<u32>,
+    /// Names of the instruments, if they are known.
+    symbols: Vec<String>,
+}
+
+/// The names of recorded instruments; none if they are only their numbers.
+fn symbols_of(ticks: &Ticks) -> Vec<String> {
+    let is_number = |(number, name): (usize, &String)| *name == number.to_string();
+    if ticks.names().iter().enumerate().all(is_number) { Vec::new() } else { ticks.names().to_vec() }
 }
 
 /// Returns the load of the scenario or the recorded ticks, or of the arguments without either.
@@ -346,6 +357,7 @@ fn load(arguments: &PipelineRunArgs) -> anyhow::Result<RunLoad> {
             rate_per_s: arguments.rate,
             duration_s: arguments.duration.map_or(PipelineParameters::ENDLESS_S, |time| time.as_secs_f64()),
             instruments: Some(instruments).filter(|count| *count != strategies),
+            symbols: arguments.wire.symbols.clone(),
             ..RunLoad::default()
         });
     };
@@ -361,7 +373,8 @@ fn load(arguments: &PipelineRunArgs) -> anyhow::Result<RunLoad> {
     let duration_s = ticks.duration_s(arguments.speed.0.unwrap_or_default()).max(TICKS_S_MIN);
     let (findings, doubts) = (ticks.findings().to_vec(), ticks.doubts().to_vec());
     let rate_per_s = ticks.count() as f64 / duration_s;
-    Ok(RunLoad { strategies, rate_per_s, duration_s, findings, doubts, ..RunLoad::default() })
+    let symbols = symbols_of(&ticks);
+    Ok(RunLoad { strategies, rate_per_s, duration_s, findings, doubts, symbols, ..RunLoad::default() })
 }
 
 /// Instruments of a market that no file describes.
@@ -397,6 +410,7 @@ fn replay(arguments: &PipelineRunArgs, folder: &Path, most: u32) -> anyhow::Resu
         rate_per_s: ticks.count() as f64 / duration_s,
         duration_s,
         doubts: ticks.doubts().to_vec(),
+        symbols: symbols_of(&ticks),
         replay: Some(replay),
         ..RunLoad::default()
     })

@@ -69,6 +69,11 @@ pub const fn block_bytes(body_bytes: u32) -> u64 {
     (BLOCK_HEAD_BYTES as u64 + body_bytes as u64).next_multiple_of(BLOCK_ALIGN)
 }
 
+/// The name of the file with the names of instruments 0, 1, ..., one per line, if they are known.
+pub const SYMBOLS_NAME: &str = "symbols";
+/// Its longest size.
+pub const SYMBOLS_BYTES_MAX: u64 = 1 << 20;
+
 /// The name of a data file.
 pub fn data_name(number: u64) -> String {
     format!("{number:08}.{DATA_ENDING}")

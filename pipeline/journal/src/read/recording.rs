@@ -1,6 +1,11 @@
 //! A directory of data files as one recording.
 
-use super::{file::DataFile, index::FileIndex, packed::PackedFile, start::start_of};
+use super::{
+    file::{DataFile, open_regular},
+    index::FileIndex,
+    packed::PackedFile,
+    start::start_of,
+};
 use crate::{
     bytes::wide,
     damage::DamagedPlace,
@@ -13,7 +18,8 @@ use crate::{
 };
 use std::{
     collections::{BTreeMap, BinaryHeap},
-    fs, io,
+    fs,
+    io::{self, Read as _},
     path::{Path, PathBuf},
     sync::{Arc, Mutex, OnceLock, PoisonError, Weak},
 };
@@ -258,6 +264,19 @@ impl Recording {
     pub fn realtime_offset_ns(&self) -> Option<i128> {
         let (monotonic_ns, realtime_ns) = self.moment_ns()?;
         Some(i128::from(realtime_ns) - i128::from(monotonic_ns))
+    }
+
+    /// Names of instruments 0, 1, ...; empty if the recording has none.
+    pub fn symbols(&self) -> Vec<String> {
+        let read = || {
+            let (file, metadata) = open_regular(&self.folder.join(layout::SYMBOLS_NAME)).ok()?;
+            let mut text = String::new();
+            (metadata.len() <= layout::SYMBOLS_BYTES_MAX).then_some(())?;
+            file.take(layout::SYMBOLS_BYTES_MAX).read_to_string(&mut text).ok()?;
+            Some(text)
+        };
+        let text = read().filter(|text| !text.contains(|found: char| found.is_control() && found != '\n'));
+        text.unwrap_or_default().lines().map(str::to_owned).collect()
     }
 
     /// Opens one of its files, by its index in [`Recording::files`].

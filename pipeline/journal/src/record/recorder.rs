@@ -9,13 +9,14 @@ use super::{
 };
 use crate::{
     layout::{
-        BlockHead, GapReason, NAME_BYTES_MAX, PAYLOAD_BYTES_MAX, SEQUENCE_MAX, STREAMS_MAX,
+        self, BlockHead, GapReason, NAME_BYTES_MAX, PAYLOAD_BYTES_MAX, SEQUENCE_MAX, STREAMS_MAX,
         manifest::{StreamEntry, UNKNOWN},
     },
     read,
 };
 use lowlat_ipc::stream::Record;
 use std::{
+    io::Write as _,
     path::{Path, PathBuf},
     sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel},
     thread::JoinHandle,
@@ -98,6 +99,16 @@ impl Recorder {
         let bytes = options.bounded().file_bytes_max;
         trial.as_file_mut().allocate(bytes).map_err(refused("reserve space for a file in"))?;
         trial.close().map_err(refused("remove a file in"))
+    }
+
+    /// Keeps the names of instruments 0, 1, ... with the recording, for those who read it.
+    pub fn keep_symbols(folder: &Path, symbols: &[String]) -> Result<(), RecordError> {
+        let refused = |doing| RecordError::refused(folder, doing);
+        let mut file = tempfile::NamedTempFile::new_in(folder).map_err(refused("create a file in"))?;
+        let lines: String = symbols.iter().map(|symbol| format!("{symbol}\n")).collect();
+        file.write_all(lines.as_bytes()).map_err(refused("write a file in"))?;
+        let kept = file.persist(folder.join(layout::SYMBOLS_NAME)).map_err(|error| error.error);
+        kept.map(drop).map_err(refused("create the file of symbols in"))
     }
 
     /// Creates the directory if it is missing, and locks it.

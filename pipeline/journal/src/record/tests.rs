@@ -4,7 +4,7 @@ use super::*;
 use crate::{
     layout::{GapReason, data_name},
     read::{Gap, JournalRead, Recording, verify},
-    testing::{options, payload, read_all, record, sequences},
+    testing::{Maker, options, payload, read_all, record, sequences},
 };
 use lowlat_ipc::{
     layout::{HEADER_BYTES, commit_of, pack_shape, record as at},
@@ -621,5 +621,20 @@ fn a_new_recording_is_refused_before_it_starts() {
     std::fs::write(home.path().join("file"), b"").unwrap();
     for place in [home.path().join("file"), PathBuf::from("/proc/lowlat")] {
         refused(&place, "cannot create directory", "no directory");
+    }
+}
+
+#[test]
+fn symbols_are_kept_and_a_damaged_file_of_them_is_none() {
+    let folder = tempfile::tempdir().unwrap();
+    Maker::new(folder.path(), options(), &["md"]).files.finish().unwrap();
+    let symbols = || Recording::open(folder.path()).unwrap().symbols();
+    assert_eq!(symbols(), Vec::<String>::new());
+    let names = ["AAPL".to_owned(), "600000".to_owned()];
+    Recorder::keep_symbols(folder.path(), &names).unwrap();
+    assert_eq!(symbols(), names);
+    for damaged in [&b"A\xff\n"[..], b"A\x1b[1m\n", &vec![b'a'; 2 << 20]] {
+        std::fs::write(folder.path().join("symbols"), damaged).unwrap();
+        assert_eq!(symbols(), Vec::<String>::new());
     }
 }

@@ -25,7 +25,7 @@ fn too_long(bytes: usize) -> Refusal {
     ))
 }
 
-fn malformed(bytes: &[u8], cause: postcard::Error) -> Refusal {
+fn malformed(bytes: &[u8], cause: &postcard::Error) -> Refusal {
     Refusal::new(format!(
         "cannot parse a control message of {} bytes: {cause}\nhint: use one lowlat version for all processes",
         bytes.len()
@@ -184,14 +184,14 @@ pub enum ReceiveOutcome {
 
 /// The bytes of a message.
 pub fn encode(message: &impl Serialize) -> Result<Vec<u8>, Refusal> {
-    postcard::to_allocvec(message).map_err(|error| malformed(&[], error))
+    postcard::to_allocvec(message).map_err(|error| malformed(&[], &error))
 }
 
 pub fn parse<M: DeserializeOwned>(bytes: &[u8]) -> Result<M, Refusal> {
     match postcard::take_from_bytes(bytes) {
         Ok((message, [])) => Ok(message),
-        Ok(_) => Err(malformed(bytes, postcard::Error::DeserializeBadEncoding)),
-        Err(error) => Err(malformed(bytes, error)),
+        Ok(_) => Err(malformed(bytes, &postcard::Error::DeserializeBadEncoding)),
+        Err(error) => Err(malformed(bytes, &error)),
     }
 }
 

@@ -58,9 +58,14 @@ impl Ticks {
         if recording.is_live() {
             doubts.push(format!("{} is still being recorded; later quotes are left out.", path.display()));
         }
+        let symbols = recording.symbols();
+        let symbol = |number: String| {
+            let at = number.parse().ok();
+            at.and_then(|at: usize| symbols.get(at).cloned()).unwrap_or(number)
+        };
         Ok(Self {
             list: made.ticks,
-            names: made.names,
+            names: made.names.into_iter().map(symbol).collect(),
             first_ns: first_ns.unwrap_or(0),
             doubts,
             ..Self::default()
