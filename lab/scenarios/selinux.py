@@ -28,7 +28,7 @@ setfiles -F -e /lab /etc/selinux/default/contexts/files/file_contexts /
 sync
 """
 TREES = "/etc /boot /opt /root /usr/lib/systemd /usr/lib/tuned /usr/local /var/lib"
-# Files that have another context than the policy's, and those without one.
+# Files with another context than the policy's.
 WRONG = f"find {TREES} -xdev -type f -o -type d | restorecon -n -v -f - 2>&1 | grep -v '^$' || true"
 CONTEXTS = f"find {TREES} -xdev -printf '%p %Z\\n' | sort"
 
@@ -44,37 +44,54 @@ def differences(before, after):
     return [f"{path}: {before.get(path)} -> {after.get(path)}" for path in sorted(before.keys() | after.keys()) if before.get(path) != after.get(path)]
 
 
-def wrong(lab, when):
+def wrong(lab):
     return set(lab.guest.must(WRONG).text.splitlines())
 
 
-def prepare(lab):
+def denied(lab, when):
+    said = lab.guest.run("dmesg | grep 'avc:  denied' | grep -i lowlat").text
+    lab.check(f"{when}: the policy denied lowlat nothing", not said, said[-1500:])
+
+
+def enforce(lab):
     lab.guest.must(INSTALL, 3000)
     lab.guest.reboot()
-    mode = lab.guest.run("getenforce; id -Z; ps -eZ | head -3")
+    mode = lab.guest.run("getenforce; id -Z")
     lab.need("SELinux enforces its policy", mode.text.startswith("Enforcing"), mode)
-    lab.note(mode.text)
-    lab.before, lab.wrong = contexts(lab), wrong(lab, "before")
-    lab.note(f"{len(lab.before)} files, other contexts than the policy's: {lab.wrong}")
+    shown = tune.known(lab.lowlat("host show --json").json()["kernel"]["selinux"])
+    lab.check("lowlat reports it", shown == "enforcing", shown)
 
 
-def judge(lab, plan):
-    lab.check("the plan isolates CPUs", bool(plan["isolated"]), plan["isolated"])
-
-
-def midway(lab):
-    now = contexts(lab)
-    touched = differences(lab.before, now)
+def written(lab, before, other):
+    """Files that lowlat replaced have the contexts from before, and those that it wrote the policy's."""
+    touched = differences(before, contexts(lab))
+    lab.note(f"contexts after apply: {touched}")
     changed = [line for line in touched if "None" not in line]
-    lab.note(f"files added: {touched}")
     lab.check("the files that lowlat replaced have the contexts from before", not changed, changed[:20])
-    new = wrong(lab, "midway") - lab.wrong
+    new = wrong(lab) - other
     lab.check("the files that lowlat wrote have the policy's contexts", not new, sorted(new)[:20])
-    denied = lab.guest.run("dmesg | grep 'avc:  denied' | grep -i lowlat")
-    lab.check("the policy denied lowlat nothing", denied.status != 0, denied.text[-1500:])
+
+
+def restored(lab, before, when):
+    left = differences(before, contexts(lab))
+    lab.check(f"{when}: {len(before)} files have the contexts from before", not left, left[:20])
 
 
 def run(lab):
-    tune.cycle(lab, judge, midway, prepare=prepare)
-    left = differences(lab.before, contexts(lab))
-    lab.check(f"after the rollback and a reboot: {len(lab.before)} files have the contexts from before", not left, left[:20])
+    lab.guest.boot()
+    enforce(lab)
+    facts, before, other = lab.facts("before"), contexts(lab), wrong(lab)
+    lab.note(f"other contexts than the policy's: {other}")
+    lab.check("the plan isolates CPUs", bool(tune.plan(lab)["isolated"]))
+    tune.apply(lab)
+    written(lab, before, other)
+    lab.guest.reboot()
+    tune.verify(lab, "after the reboot")
+    denied(lab, "after the reboot")
+    tune.rollback(lab)
+    restored(lab, before, "after the rollback")
+    denied(lab, "after the rollback")
+    lab.guest.reboot()
+    restored(lab, before, "after the rollback and a reboot")
+    lab.same(facts, lab.facts("after"), "after the rollback and a reboot")
+    tune.nothing_in_force(lab)

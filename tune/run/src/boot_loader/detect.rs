@@ -1,14 +1,8 @@
 //! Finds the boot loader of a host.
 
 use super::{
-    BootLoader, BootLoaderError,
-    bls::GrubBls,
-    by_hand::ByHand,
-    efi_variable, files,
-    grub_generated::GeneratedGrub,
-    grub_menu_file::MenuFile,
-    ostree::Ostree,
-    systemd_boot::{self, SystemdBoot},
+    BootLoader, BootLoaderError, bls::GrubBls, by_hand::ByHand, efi_variable, files,
+    grub_generated::GeneratedGrub, grub_menu_file::MenuFile, ostree::Ostree, systemd_boot::SystemdBoot,
     unified_image::UnifiedImage,
 };
 use lowlat_host::Reading;
@@ -57,10 +51,7 @@ pub fn detect(root: &Root) -> Result<Box<dyn BootLoader>, BootLoaderError> {
 fn configured(root: &Root) -> Result<Box<dyn BootLoader>, BootLoaderError> {
     let loader = efi_variable(root, "LoaderInfo").unwrap_or_default();
     if loader.starts_with("systemd-boot") {
-        return Ok(match systemd_boot::next_image(root)? {
-            Some(path) => Box::new(UnifiedImage { path }),
-            None => Box::new(SystemdBoot { name: "systemd-boot" }),
-        });
+        return SystemdBoot { name: "systemd-boot" }.or_image(root);
     }
     if efi_variable(root, "StubInfo").is_some() {
         return Ok(Box::new(UnifiedImage::of_firmware(root)));
@@ -78,7 +69,7 @@ fn configured(root: &Root) -> Result<Box<dyn BootLoader>, BootLoaderError> {
             && other.as_ref().is_some_and(|other| ["Limine", "rEFInd"].contains(&other.name()))
     };
     if let Some(entries) = entries.filter(|entries| !is_left(entries)) {
-        return Ok(Box::new(entries));
+        return entries.or_image(root);
     }
     if let Some(other) = other {
         return Ok(Box::new(other));

@@ -5,6 +5,7 @@
 use super::{
     BootLoader, BootLoaderError, EntryLine, FileChange, efi_variable,
     files::{self, KERNEL_COMMAND_LINE, VENDOR_COMMAND_LINE},
+    unified_image::UnifiedImage,
 };
 use lowlat_host::Reading;
 use lowlat_host_run::Root;
@@ -39,6 +40,13 @@ impl SystemdBoot {
             PARTITIONS.iter().any(|partition| root.exists(&format!("{partition}/loader/loader.conf")));
         let name = if is_configured { "systemd-boot" } else { "boot entries (Boot Loader Specification)" };
         Ok(Some(Self { name }))
+    }
+
+    /// The image that boots next, if it is one.
+    pub(super) fn or_image(self, root: &Root) -> Result<Box<dyn BootLoader>, BootLoaderError> {
+        let image = next_image(root)?;
+        Ok(image
+            .map_or_else(|| Box::new(self) as Box<dyn BootLoader>, |path| Box::new(UnifiedImage { path })))
     }
 }
 
@@ -83,8 +91,7 @@ fn next(root: &Root) -> Result<Option<Placed>, BootLoaderError> {
     Ok(all.into_iter().find(|placed| Some(&placed.file.id) == chosen.as_ref()))
 }
 
-/// The image that boots next, if it is one.
-pub(super) fn next_image(root: &Root) -> Result<Option<String>, BootLoaderError> {
+fn next_image(root: &Root) -> Result<Option<String>, BootLoaderError> {
     Ok(next(root)?.filter(|placed| is_image(&placed.file.id)).map(|placed| placed.path))
 }
 

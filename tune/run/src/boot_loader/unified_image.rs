@@ -19,12 +19,15 @@ use lowlat_settings::change::BootToken;
 use lowlat_undo::FILE_BYTES_MAX;
 use std::{
     collections::BTreeSet,
+    fmt,
     fs::File,
     io::{self, Read},
     os::unix::fs::FileExt,
 };
 
 const TOOL: &str = "/usr/bin/kernel-install";
+/// Its call, in errors.
+const PROGRAM: &str = "kernel-install add";
 /// Directories of kernel-install's configuration, the first that has a file counts.
 const CONFIGURATION: [&str; 4] = ["/etc/kernel", "/run/kernel", "/usr/local/lib/kernel", "/usr/lib/kernel"];
 /// Keys with which sbctl signs images.
@@ -103,6 +106,17 @@ impl UnifiedImage {
         (!release.is_empty()).then_some((release, kernel))
     }
 
+    /// Builds the image from the present source.
+    fn build(&self, root: &Root, programs: &dyn Programs) -> Result<Vec<u8>, BootLoaderError> {
+        let failed = |said: &dyn fmt::Display| BootLoaderError::generator(PROGRAM, said);
+        let (release, kernel) =
+            self.kernel(root).ok_or_else(|| failed(&"the kernel of the image is not installed"))?;
+        let outcome = programs
+            .run("sh", &["-c", BUILD, "kernel-install", &release, &kernel])
+            .map_err(|error| failed(&error))?;
+        if outcome.is_success { Ok(outcome.stdout) } else { Err(failed(&error::end_of(&outcome.stderr))) }
+    }
+
     /// The reason why lowlat does not build the image again, if there is one.
     fn obstacle(&self, root: &Root, source: Option<&str>, tokens: &[BootToken]) -> Option<String> {
         let contents = match self.contents(root) {
@@ -139,6 +153,24 @@ impl UnifiedImage {
     }
 }
 
+/// The reason why a new image must not take the place of the old one, if there is one.
+fn fault(root: &Root, image: &[u8], source: &str) -> Option<String> {
+    let place = pe::section(image, ".cmdline").unwrap_or_default();
+    let [start, end] = [place.start, place.end].map(|at| usize::try_from(at).unwrap_or(usize::MAX));
+    let line = String::from_utf8_lossy(image.get(start..end).unwrap_or_default());
+    if !is_from(line.trim_matches(['\0', '\n', ' ']), source) {
+        return Some(format!("does not contain the command line of {KERNEL_COMMAND_LINE}"));
+    }
+    (is_secure_boot(root) && !pe::is_signed(image)).then(|| "is not signed, and Secure Boot is on".to_owned())
+}
+
+/// The whole file.
+fn whole(mut file: &File) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
 /// The words of the file that are not in comments.
 fn words(source: &str) -> BTreeSet<&str> {
     let lines = source.lines().filter(|line| !line.trim_start().starts_with('#'));
@@ -160,16 +192,15 @@ fn configuration(root: &Root, name: &str) -> Option<String> {
 
 /// The value of a key; the last counts.
 fn value(text: &str, key: &str) -> Option<String> {
-    let values =
+    let mut values =
         text.lines().filter_map(|line| line.trim().strip_prefix(key)?.trim_start().strip_prefix('='));
-    values.last().map(|value| value.trim().to_owned())
+    values.next_back().map(|value| value.trim().to_owned())
 }
 
 /// The layout that kernel-install is set to; drop-ins count more than the file.
 fn layout(root: &Root) -> Option<String> {
     let of_directory = |directory: &&str| root.glob(&format!("{directory}/install.conf.d/*.conf"));
-    let mut drop_ins: Vec<String> =
-        CONFIGURATION.iter().flat_map(|directory| of_directory(&directory)).collect();
+    let mut drop_ins: Vec<String> = CONFIGURATION.iter().flat_map(of_directory).collect();
     drop_ins.sort_by_key(|path| path.rsplit('/').next().map(str::to_owned));
     let texts = configuration(root, "install.conf")
         .into_iter()
@@ -207,39 +238,16 @@ impl BootLoader for UnifiedImage {
     fn generated(&self, root: &Root, programs: &dyn Programs) -> Result<Vec<FileChange>, BootLoaderError> {
         let source = files::text(root, KERNEL_COMMAND_LINE)?.unwrap_or_default();
         let present = self.contents(root).into_known().unwrap_or_default();
-        if is_from(&present.line, &source) {
-            let whole = root.read_part(&self.path, |mut file| {
-                let mut bytes = Vec::new();
-                file.read_to_end(&mut bytes)?;
-                Ok(bytes)
-            });
-            return Ok(whole
-                .known()
-                .map(|bytes| files::change(root, &self.path, bytes.clone()))
-                .into_iter()
-                .collect());
-        }
-        let program = "kernel-install add";
-        let Some((release, kernel)) = self.kernel(root) else {
-            return Err(BootLoaderError::generator(program, "the kernel of the image is not installed"));
+        let image = if is_from(&present.line, &source) {
+            let whole = root.read_part(&self.path, whole).into_known();
+            whole.ok_or_else(|| BootLoaderError::Denied { path: self.path.clone() })?
+        } else {
+            let image = self.build(root, programs)?;
+            match fault(root, &image, &source) {
+                Some(fault) => return Err(BootLoaderError::generator(PROGRAM, format!("its image {fault}"))),
+                None => image,
+            }
         };
-        let outcome = programs
-            .run("sh", &["-c", BUILD, "kernel-install", &release, &kernel])
-            .map_err(|error| BootLoaderError::generator(program, error))?;
-        if !outcome.is_success {
-            return Err(BootLoaderError::generator(program, error::end_of(&outcome.stderr)));
-        }
-        let fault = |fault: &str| BootLoaderError::generator(program, format!("its image {fault}"));
-        let image = outcome.stdout;
-        let place = pe::section(&image, ".cmdline")
-            .map(|place| [place.start, place.end].map(|at| usize::try_from(at).unwrap_or(usize::MAX)));
-        let line = place.and_then(|[start, end]| image.get(start..end)).unwrap_or_default();
-        if !is_from(String::from_utf8_lossy(line).trim_matches(['\0', '\n', ' ']), &source) {
-            return Err(fault(&format!("does not contain the command line of {KERNEL_COMMAND_LINE}")));
-        }
-        if is_secure_boot(root) && !pe::is_signed(&image) {
-            return Err(fault("is not signed, and Secure Boot is on"));
-        }
         Ok(vec![files::change(root, &self.path, image)])
     }
 

@@ -70,7 +70,7 @@ pub(super) fn redact(path: &str, bytes: &mut Vec<u8>, known: &KnownParameters) {
         *bytes = unit(path, &String::from_utf8_lossy(bytes)).into_bytes();
     } else if path == "/proc/cmdline" || path.ends_with("/kernel/cmdline") {
         tokens::redact(bytes, known);
-    } else if path.ends_with(".efi") {
+    } else if path.contains("/EFI/") {
         // Of a kernel image its command line is kept, then its release and size.
         if let Some(line) = bytes.split_mut(|byte| *byte == b'\n').next() {
             tokens::redact(line, known);

@@ -118,6 +118,14 @@ fn with_a_key_for_secure_boot_the_image_is_built_again() {
 }
 
 #[test]
+fn without_the_firmware_s_variables_the_image_is_found_by_its_place() {
+    let host = host();
+    std::fs::remove_dir_all(host.place("/sys/firmware/efi/efivars")).unwrap();
+    assert_eq!(host.next(), BUILT);
+    assert_eq!(host.apply_sources(&plan()), ["/etc/kernel/cmdline"]);
+}
+
+#[test]
 fn an_image_that_the_firmware_starts_is_found_on_its_partition() {
     let host = host();
     std::fs::remove_dir_all(host.place("/sys/firmware/efi/efivars")).unwrap();
