@@ -144,7 +144,7 @@ pub fn run(
         }
     };
     let instruments = if messages.is_some() { ITCH_INSTRUMENTS } else { quotes.instruments() };
-    let matching = Matching::AtOnce(if has_no_fills { 0 } else { 1 });
+    let matching = Matching::AtOnce(u32::from(!has_no_fills));
     let rules = Rules { instruments, matching, limits: Limits::default() };
     let listener = gateway.map(server::listen).transpose()?;
     if let Some(address) = listener.as_ref().and_then(|listener| listener.local_addr().ok()?.as_socket()) {

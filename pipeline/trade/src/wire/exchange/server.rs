@@ -287,7 +287,9 @@ impl ExchangeClient {
                 Outcome::Rejected(_) => (Kind::Rejected, Some(&mut counts.rejected), message.id),
                 Outcome::NotChanged(_) => (Kind::NotChanged, None, message.id),
             };
-            counted.into_iter().for_each(|count| *count += 1);
+            if let Some(count) = counted {
+                *count += 1;
+            }
             let code = if kind == refusal { code(answer.outcome) } else { 0 };
             let (price, quantity) = (answer.price, answer.quantity);
             self.answer(&Message { kind, id, code, price, quantity, ..*message });
