@@ -129,9 +129,10 @@ fn every_target_has_one_change() {
 fn nothing_below_usr_is_planned() {
     for desk in desks() {
         for change in desk.plan().changes {
-            let path = match change.target {
-                Target::File { path } | Target::FileKey { path, .. } | Target::OwnedFile { path } => path,
-                _ => continue,
+            let (Target::File { path } | Target::FileKey { path, .. } | Target::OwnedFile { path }) =
+                change.target
+            else {
+                continue;
             };
             assert!(!path.starts_with("/usr/"), "{}: {path}", desk.name);
         }

@@ -86,7 +86,8 @@ fn secure_boot(host: &Host) {
 
 #[test]
 fn an_image_that_cannot_be_built_again_is_refused_with_the_reason() {
-    let cases: [(fn(&Host), &str); 6] = [
+    type Change = fn(&Host);
+    let cases: [(Change, &str); 6] = [
         (|host| host.put("/etc/kernel/install.conf", "layout=bls\n"), "no tool builds it again"),
         (|host| host.put("/etc/kernel/install.conf.d/x.conf", "layout=bls\n"), "no tool builds it again"),
         (|host| host.put(IMAGE, image("root=UUID=1 ro other", false)), "differs from /etc/kernel/cmdline"),
