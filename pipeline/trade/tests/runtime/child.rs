@@ -7,6 +7,7 @@ use crate::{
 use lowlat_ipc::stream::Stamp;
 use lowlat_node::{
     Event, Keys, Node, NodeEnded, NodePublishError, Writes, address::RunFolder, clock::now_ns,
+    control::WithoutMaster,
 };
 use lowlat_trade::master::{Happened, Master, Options, Program};
 use std::{
@@ -144,7 +145,11 @@ fn master(text: &str) {
     let mut words = text.split(' ');
     let (folder, policy, nodes) = (words.next().unwrap(), words.next().unwrap(), words.next().unwrap());
     let mut options = Options::new(RunFolder::at(Path::new(folder)).unwrap());
-    options.without_master = serde_json::from_str(&format!("{policy:?}")).unwrap();
+    options.without_master = match policy {
+        "stop" => WithoutMaster::Stop,
+        "go-on" => WithoutMaster::GoOn,
+        other => panic!("{other}"),
+    };
     let mut master = Master::open(options).unwrap();
     let mut rest: u32 = nodes.parse().unwrap();
     loop {
