@@ -57,7 +57,7 @@ mod moved {
 
 #[cfg(any(not(target_arch = "x86_64"), lowlat_loom, lowlat_shuttle, miri))]
 mod moved {
-    pub use super::store_words as store;
+    pub(in crate::stream) use super::store_words as store;
     use super::{PlainLine, RingLine};
     use crate::atomics::Ordering;
 
