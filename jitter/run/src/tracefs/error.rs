@@ -34,7 +34,7 @@ impl TraceError {
         }
     }
 
-    /// A denied access under this mode of lockdown, as the kernel shows it: "none integrity [confidentiality]".
+    /// A denied access under this mode of lockdown, as the kernel shows it: `none integrity [confidentiality]`.
     fn denied(path: &str, source: &io::Error, lockdown: &str) -> Self {
         let advice = if lockdown.contains("[confidentiality]") {
             "denied by lockdown (confidentiality), also to root; boot without lockdown=confidentiality"
