@@ -1,7 +1,7 @@
 //! Cores and caches: lowlat beside core-to-core-latency, and its workloads beside stress-ng.
 
 use crate::{
-    rounds::{in_turn, print_ratio},
+    rounds::{in_rounds, print_ratio},
     tools,
 };
 use anyhow::Context;
@@ -72,15 +72,13 @@ fn compare(
     rounds: u32,
     what: &str,
     peer: &str,
-    mut ours: impl FnMut() -> anyhow::Result<f64>,
-    mut theirs: impl FnMut() -> anyhow::Result<f64>,
+    ours: impl FnMut() -> anyhow::Result<f64>,
+    theirs: impl FnMut() -> anyhow::Result<f64>,
 ) -> anyhow::Result<()> {
-    let mut all = Vec::new();
-    for round in 0..rounds {
-        let (our, their) = in_turn(round, &mut ours, &mut theirs)?;
-        println!("{what} round {:>2}  {our:>12.1} | {their:>12.1}   (lowlat | {peer})", round + 1);
-        all.push((our, their));
-    }
+    let tell = |round, our: &f64, their: &f64| {
+        println!("{what} round {round:>2}  {our:>12.1} | {their:>12.1}   (lowlat | {peer})");
+    };
+    let all = in_rounds(rounds, ours, theirs, tell)?;
     print_ratio(&format!("{what}, lowlat / {peer}"), &all);
     Ok(())
 }

@@ -61,6 +61,27 @@ pub fn in_turn<T>(
     }
 }
 
+/// Runs both in each round, and tells the round's number, from 1, with what they gave. Returns all of it.
+pub fn in_rounds<T>(
+    rounds: u32,
+    mut ours: impl FnMut() -> anyhow::Result<T>,
+    mut theirs: impl FnMut() -> anyhow::Result<T>,
+    tell: impl Fn(u32, &T, &T),
+) -> anyhow::Result<Vec<(T, T)>> {
+    let one = |round| {
+        let (our, their) = in_turn(round, &mut ours, &mut theirs)?;
+        tell(round + 1, &our, &their);
+        Ok((our, their))
+    };
+    (0..rounds).map(one).collect()
+}
+
+/// Prints the ratio of a figure of ours to theirs.
+pub fn print_ratio_of<T>(what: &str, rounds: &[(T, T)], figure: impl Fn(&T) -> f64) {
+    let figures: Vec<(f64, f64)> = rounds.iter().map(|(our, their)| (figure(our), figure(their))).collect();
+    print_ratio(what, &figures);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

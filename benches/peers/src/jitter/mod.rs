@@ -5,9 +5,10 @@ mod oslat;
 mod summary_tool;
 
 use crate::{
-    rounds::{in_turn, print_ratio},
+    rounds::{in_rounds, in_turn, print_ratio, print_ratio_of},
     tools,
 };
+use std::path::Path;
 use summary_tool::SummaryTool;
 
 /// Interruptions beside sysjitter and oslat, wake-ups beside cyclictest.
@@ -76,57 +77,39 @@ fn beside_sysjitter(arguments: &Arguments, ours: &SummaryTool, theirs: &SummaryT
     Ok(())
 }
 
-fn beside_oslat(arguments: &Arguments, ours: &SummaryTool, oslat: &std::path::Path) -> anyhow::Result<()> {
-    let (mut turns, mut counts) = (Vec::new(), Vec::new());
+fn beside_oslat(arguments: &Arguments, ours: &SummaryTool, oslat: &Path) -> anyhow::Result<()> {
     // oslat's buckets are microseconds: what it counts from its third bucket on took 2 us and more.
     let threshold_ns = 2_000;
-    for round in 0..arguments.rounds {
-        let (our_run, their_run) = in_turn(
-            round,
-            || ours.document(threshold_ns, arguments.seconds),
-            || oslat::run(oslat, arguments.cpu, arguments.seconds),
-        )?;
-        turns.push((our_run.turn_ns, their_run.turn_ns));
-        counts.push((our_run.rate, their_run.rate));
-        println!(
-            "round {:>2}  mean turn {:>6.1} ns | {:>6.1} ns   interruptions {:>9.1}/s | {:>9.1}/s   (lowlat | oslat)",
-            round + 1,
-            our_run.turn_ns,
-            their_run.turn_ns,
-            our_run.rate,
-            their_run.rate
-        );
-    }
-    print_ratio("mean turn of the loop, lowlat / oslat", &turns);
-    print_ratio("interruptions of 2 us and more, lowlat / oslat", &counts);
+    let runs = in_rounds(
+        arguments.rounds,
+        || ours.document(threshold_ns, arguments.seconds),
+        || oslat::run(oslat, arguments.cpu, arguments.seconds),
+        |round, our, their| {
+            println!(
+                "round {round:>2}  mean turn {:>6.1} ns | {:>6.1} ns   interruptions {:>9.1}/s | {:>9.1}/s   (lowlat | oslat)",
+                our.turn_ns, their.turn_ns, our.rate, their.rate
+            );
+        },
+    )?;
+    print_ratio_of("mean turn of the loop, lowlat / oslat", &runs, |run| run.turn_ns);
+    print_ratio_of("interruptions of 2 us and more, lowlat / oslat", &runs, |run| run.rate);
     Ok(())
 }
 
-fn beside_cyclictest(
-    arguments: &Arguments,
-    ours: &SummaryTool,
-    cyclictest: &std::path::Path,
-) -> anyhow::Result<()> {
-    let (mut means, mut longest) = (Vec::new(), Vec::new());
-    for round in 0..arguments.rounds {
-        let (our_run, their_run) = in_turn(
-            round,
-            || ours.wakes(arguments.seconds),
-            || cyclictest::run(cyclictest, arguments.cpu, arguments.seconds),
-        )?;
-        means.push((our_run.mean_ns, their_run.mean_ns));
-        longest.push((our_run.max_ns, their_run.max_ns));
-        println!(
-            "round {:>2}  mean wake-up {:>8.0} ns | {:>8.0} ns   longest {:>9.0} ns | {:>9.0} ns   (lowlat | cyclictest)",
-            round + 1,
-            our_run.mean_ns,
-            their_run.mean_ns,
-            our_run.max_ns,
-            their_run.max_ns
-        );
-    }
-    print_ratio("mean latency of a wake-up, lowlat / cyclictest", &means);
-    print_ratio("longest latency of a run, lowlat / cyclictest", &longest);
+fn beside_cyclictest(arguments: &Arguments, ours: &SummaryTool, cyclictest: &Path) -> anyhow::Result<()> {
+    let runs = in_rounds(
+        arguments.rounds,
+        || ours.wakes(arguments.seconds),
+        || cyclictest::run(cyclictest, arguments.cpu, arguments.seconds),
+        |round, our, their| {
+            println!(
+                "round {round:>2}  mean wake-up {:>8.0} ns | {:>8.0} ns   longest {:>9.0} ns | {:>9.0} ns   (lowlat | cyclictest)",
+                our.mean_ns, their.mean_ns, our.max_ns, their.max_ns
+            );
+        },
+    )?;
+    print_ratio_of("mean latency of a wake-up, lowlat / cyclictest", &runs, |run| run.mean_ns);
+    print_ratio_of("longest latency of a run, lowlat / cyclictest", &runs, |run| run.max_ns);
     Ok(())
 }
 

@@ -4,7 +4,7 @@ mod programs;
 mod veth;
 
 use crate::{
-    rounds::{in_turn, print_ratio},
+    rounds::{in_rounds, print_ratio_of},
     tools,
 };
 use programs::{Figures, Program};
@@ -87,23 +87,15 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
 }
 
 fn compare(rounds: u32, ours: &Program, theirs: &Program, case: Case) -> anyhow::Result<()> {
-    let (mut means, mut medians) = (Vec::new(), Vec::new());
-    for round in 0..rounds {
-        let (our, their): (Figures, Figures) = in_turn(round, || ours.run(case), || theirs.run(case))?;
-        means.push((our.mean_ns, their.mean_ns));
-        medians.push((our.median_ns, their.median_ns));
+    let name = theirs.name();
+    let tell = |round, our: &Figures, their: &Figures| {
         println!(
-            "{case} round {:>2}  median {:>7.0} ns | {:>7.0} ns   mean {:>7.0} ns | {:>7.0} ns   (lowlat | {})",
-            round + 1,
-            our.median_ns,
-            their.median_ns,
-            our.mean_ns,
-            their.mean_ns,
-            theirs.name()
+            "{case} round {round:>2}  median {:>7.0} ns | {:>7.0} ns   mean {:>7.0} ns | {:>7.0} ns   (lowlat | {name})",
+            our.median_ns, their.median_ns, our.mean_ns, their.mean_ns
         );
-    }
-    for (what, rounds) in [("median", &medians), ("mean", &means)] {
-        print_ratio(&format!("{case} {what}, lowlat / {}", theirs.name()), rounds);
-    }
+    };
+    let runs = in_rounds(rounds, || ours.run(case), || theirs.run(case), tell)?;
+    print_ratio_of(&format!("{case} median, lowlat / {name}"), &runs, |run| run.median_ns);
+    print_ratio_of(&format!("{case} mean, lowlat / {name}"), &runs, |run| run.mean_ns);
     Ok(())
 }
