@@ -12,6 +12,7 @@ pub mod msr;
 pub mod netlink;
 pub mod open_files;
 pub mod output;
+pub mod pause;
 pub mod proc_stat;
 pub mod programs;
 pub mod root;

@@ -7,7 +7,10 @@ use super::{
     shared::Shared,
 };
 use lowlat_host::{CpuId, CpuSet, snapshot::SchedPolicy};
-use lowlat_host_run::scheduling::{Scheduling, set_affinity, set_scheduling};
+use lowlat_host_run::{
+    pause,
+    scheduling::{Scheduling, set_affinity, set_scheduling},
+};
 use lowlat_workload::{
     Policy,
     programs::{Figures, Latency},
@@ -21,8 +24,6 @@ use std::{
 
 /// Time between two checks of the processes.
 const LOOK_EVERY: Duration = Duration::from_millis(1);
-/// Time between two checks of the stop flag.
-const STOP_EVERY: Duration = Duration::from_millis(50);
 /// Time in which processes start, and in which they end after their time; many on few CPUs take turns.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -66,7 +67,7 @@ pub fn run(
     };
     team.wait_for(is_ready, stop)?;
     team.gate.open();
-    sleep(Duration::from_nanos(frame.times.warm_up_ns + frame.times.measured_ns), stop);
+    pause::sleep(Duration::from_nanos(frame.times.warm_up_ns + frame.times.measured_ns), stop);
     let is_over = |team: &mut ProcessTeam<'_>| team.processes.iter().all(|process| !process.is_counted);
     team.wait_for(is_over, stop)?;
     // Relaxed: set by the signal handler; orders nothing.
@@ -171,19 +172,6 @@ pub fn scheduling_of(policy: Policy) -> Option<Scheduling> {
         Policy::Fifo => (SchedPolicy::Fifo, 1),
     };
     Some(Scheduling { policy, priority, nice: None, deadline_ns: [0; 3], is_reset_on_fork: false })
-}
-
-/// Sleeps, or returns soon after `stop` is raised.
-pub fn sleep(time: Duration, stop: &AtomicBool) {
-    let end = Instant::now() + time;
-    // Relaxed: set by the signal handler; orders nothing.
-    while !stop.load(Ordering::Relaxed) {
-        let left = end.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return;
-        }
-        thread::sleep(left.min(STOP_EVERY));
-    }
 }
 
 /// Checks that every process ended on its CPU.

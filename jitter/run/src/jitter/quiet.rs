@@ -6,7 +6,7 @@
 pub(super) mod threads;
 
 use lowlat_host::{Allocation, CpuId, CpuSet, HostSnapshot, Reading};
-use lowlat_host_run::{Root, snapshot::load_average};
+use lowlat_host_run::{Root, pause, snapshot::load_average};
 use lowlat_jitter::{
     FrequencyFacts, ProfileFacts, ReadinessFacts, ReadinessPoint, SwapFacts, judge_readiness,
 };
@@ -22,8 +22,6 @@ use threads::Threads;
 const PAUSE: Duration = Duration::from_millis(250);
 /// Interval of checks while waiting for quiet.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// Longest time until a raised stop flag is noticed.
-const NAP: Duration = Duration::from_millis(50);
 
 const VMSTAT: &str = "/proc/vmstat";
 /// The file with a CPU's present frequency.
@@ -121,16 +119,10 @@ fn wait_until_quiet(
         if !points.iter().any(ReadinessPoint::blocks) {
             return points;
         }
-        loop {
-            // Relaxed: the flag orders nothing.
-            if stop.load(Ordering::Relaxed) {
-                return points;
-            }
-            let left = every.saturating_sub(began.elapsed());
-            if left.is_zero() {
-                break;
-            }
-            thread::sleep(left.min(NAP));
+        pause::sleep(every.saturating_sub(began.elapsed()), stop);
+        // Relaxed: the flag orders nothing.
+        if stop.load(Ordering::Relaxed) {
+            return points;
         }
     }
 }

@@ -4,7 +4,7 @@ use super::{ProofFiles, TuneProveArgs, ask, meter::ProofMeter, new_proof, span_o
 use crate::{choose, documents, exit::Exit, output, signals};
 use anyhow::{Context as _, bail, ensure};
 use jiff::Timestamp;
-use lowlat_host_run::Root;
+use lowlat_host_run::{Root, pause};
 use lowlat_plan::{
     Plan,
     proof::{BootProof, PlanProof},
@@ -14,13 +14,11 @@ use lowlat_tune_run::units;
 use std::{
     ffi::OsString,
     sync::atomic::{AtomicBool, Ordering},
-    thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 /// Length of a measurement of jitter: short beside a boot, and long beside what happens once a second.
 const SLICE: Duration = Duration::from_secs(30);
-const SETTLE_STEP: Duration = Duration::from_millis(200);
 
 pub fn run(arguments: &TuneProveArgs, site: &Site) -> anyhow::Result<Exit> {
     let root = &arguments.host.root;
@@ -48,7 +46,7 @@ pub fn run(arguments: &TuneProveArgs, site: &Site) -> anyhow::Result<Exit> {
     }
 }
 
-/// "boot 12, round 2 of at least 8, all settings on until then; ends by 2026-11-30T20:00:00Z".
+/// "boot 12, round 2 of at least 8, without boot.nohz_full; it ends by 2026-11-30T20:00:00Z".
 fn progress(boots: &BootProof) -> String {
     let off = boots.off(boots.next());
     format!(
@@ -125,11 +123,13 @@ fn go_on(
     output::talk(&progress(&boots));
     let mut threshold_ns = boots.threshold_ns;
     let mut measure = || {
-        let measured = settle(arguments.settle, &stop)
-            .then(|| measure(arguments, site, board.plan(), &mut threshold_ns, &stop));
+        // Until what starts with the host is at rest.
+        pause::sleep(arguments.settle, &stop);
         // Relaxed: the flag orders nothing.
-        let is_stopped = stop.load(Ordering::Relaxed);
-        measured.filter(|_| !is_stopped).transpose().map_err(|error| format!("{error:#}"))
+        let is_stopped = || stop.load(Ordering::Relaxed);
+        let measured =
+            (!is_stopped()).then(|| measure(arguments, site, board.plan(), &mut threshold_ns, &stop));
+        measured.filter(|_| !is_stopped()).transpose().map_err(|error| format!("{error:#}"))
     };
     // The host shuts down, or someone stopped the unit: the next boot is measured instead.
     let Some(is_over) = board.go_on(&mut boots, &mut measure)? else { return Ok(Exit::Interrupted) };
@@ -160,16 +160,6 @@ fn measure(
     let figures = meter.measure(stop)?;
     *threshold_ns = meter.threshold_ns();
     Ok(figures)
-}
-
-/// Waits until what starts with the host is at rest. False if it was interrupted.
-fn settle(time: Duration, stop: &AtomicBool) -> bool {
-    let began = Instant::now();
-    // Relaxed: the flag orders nothing.
-    while began.elapsed() < time && !stop.load(Ordering::Relaxed) {
-        thread::sleep(SETTLE_STEP.min(time));
-    }
-    began.elapsed() >= time
 }
 
 fn cancel(arguments: &TuneProveArgs, site: &Site, board: &BootBoard<'_>) -> anyhow::Result<Exit> {

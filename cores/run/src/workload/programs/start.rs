@@ -1,9 +1,9 @@
 //! Starts other programs on chosen CPUs, and ends them.
 
 use super::{super::WorkloadError, Task};
-use crate::workload::team::{scheduling_of, sleep};
+use crate::workload::team::scheduling_of;
 use lowlat_host_run::{
-    affinity,
+    affinity, pause,
     programs::{self, silence},
     scheduling::set_scheduling,
 };
@@ -83,7 +83,7 @@ impl Running {
             let errors = scope.spawn(|| programs::read_output(stderr));
             // Relaxed: set by the signal handler; orders nothing.
             while !self.has_ended() && !stop.load(Ordering::Relaxed) && Instant::now() < deadline {
-                sleep(LOOK_EVERY, stop);
+                pause::sleep(LOOK_EVERY, stop);
             }
             let is_late = !self.is_over;
             let status = self.end();
