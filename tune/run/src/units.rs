@@ -24,10 +24,13 @@ pub const WATCH_SERVICE: &str = "lowlat-watch.service";
 pub const CONFIRM: &str = "lowlat-confirm.timer";
 /// The service that it starts.
 pub const CONFIRM_SERVICE: &str = "lowlat-confirm.service";
-/// The service that goes on with a proof after each reboot.
+/// The service that continues a proof after each reboot.
 pub const PROVE: &str = "lowlat-prove.service";
 /// All units, for the status.
 pub const ALL: [&str; 7] = [APPLY, AGAIN, WATCH, WATCH_SERVICE, CONFIRM, CONFIRM_SERVICE, PROVE];
+
+/// The unit that starts the services of a boot.
+pub(crate) const AT_BOOT: &str = "multi-user.target";
 
 pub(crate) const HEAD: &str =
     "# Written by lowlat. `lowlat tune rollback` removes it, but keeps and reports edited versions.\n";
@@ -86,7 +89,7 @@ fn apply(lowlat: &str) -> Unit {
          TimeoutStartSec=5min\n\
          TimeoutStopSec=5min\n"
     );
-    unit(APPLY, Some("multi-user.target"), &sections)
+    unit(APPLY, Some(AT_BOOT), &sections)
 }
 
 /// TuneD sets its profile's values whenever it starts or restarts. TuneD's unit wants this one, so each
@@ -169,13 +172,14 @@ pub fn confirm(lowlat: &str, within: Duration) -> Vec<Unit> {
     vec![unit(CONFIRM, Some("timers.target"), &timer), unit(CONFIRM_SERVICE, None, &service)]
 }
 
-/// The unit that goes on with a proof after a reboot, by this command in this directory. It starts when the boot is over.
+/// The unit that continues a proof after a reboot by running this command in this directory. It starts when the boot is
+/// over.
 pub fn prove(command: &[String], directory: &str) -> Unit {
     let command: Vec<String> = command.iter().map(|word| argument(word)).collect();
     let sections = format!(
         "[Unit]\n\
          Description=Prove lowlat's plan over reboots\n\
-         After=multi-user.target {APPLY}\n\
+         After={AT_BOOT} {APPLY}\n\
          ConditionPathExists=/var/lib/lowlat/proof.json\n\
          \n\
          [Service]\n\
@@ -185,7 +189,7 @@ pub fn prove(command: &[String], directory: &str) -> Unit {
         directory.replace('%', "%%"),
         command.join(" ")
     );
-    unit(PROVE, Some("multi-user.target"), &sections)
+    unit(PROVE, Some(AT_BOOT), &sections)
 }
 
 /// The file of a unit.

@@ -37,7 +37,7 @@ pub struct BootProof {
 }
 
 impl BootProof {
-    /// The proof of a plan's command line; none if the plan has no parameters, or none that can be left out.
+    /// The proof of a plan's command line; none if the plan has no parameters.
     pub fn of(plan: &Plan, proof: PlanProof, budget: Duration, started_unix_ms: u64) -> Option<Self> {
         let tokens = plan.boot_tokens()?;
         let mut settings: Vec<ProvenSettings> = Vec::new();

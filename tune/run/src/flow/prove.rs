@@ -22,9 +22,9 @@ use std::{
 /// The switches of the plan in force.
 #[derive(Debug)]
 pub struct Switchboard<'a> {
-    site: &'a Site,
+    pub(super) site: &'a Site,
     plan: Plan,
-    plan_id: String,
+    pub(super) plan_id: String,
 }
 
 /// The steps of settings that are switched together.
@@ -212,7 +212,7 @@ impl<'a> Switchboard<'a> {
     }
 
     /// The undo log, as long as the plan is in force: what a rollback has restored stays so.
-    fn log(&self) -> Result<UndoLog, FlowError> {
+    pub(super) fn log(&self) -> Result<UndoLog, FlowError> {
         let log = self.site.open_log()?;
         log_check::refuse(self.site, &log)?;
         if self.site.state.note()?.is_none_or(|(now, _)| now.plan_id != self.plan_id) {

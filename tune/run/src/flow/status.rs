@@ -115,7 +115,7 @@ fn unit(site: &Site, name: &str) -> UnitStatus {
         units::CONFIRM_SERVICE => units::CONFIRM,
         other => other,
     };
-    let by = ["multi-user.target", "timers.target", "tuned.service"];
+    let by = [units::AT_BOOT, "timers.target", "tuned.service"];
     let is_enabled = by.iter().any(|by| site.root.read_link(&units::link_path(starter, by)).is_known());
     UnitStatus { name: name.to_owned(), is_there, is_enabled }
 }
