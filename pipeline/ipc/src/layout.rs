@@ -134,11 +134,11 @@ pub const fn claim_step_bytes(capacity_bytes: u64) -> u64 {
 /// more would leave readers nothing.
 const AHEAD_LINES_MAX: u64 = if cfg!(lowlat_loom) { 2 } else { 8 };
 
-/// Distance up to which the writer clears commit words after a record of this size: two more records like it,
-/// and the commit word after them. The next records then go to lines that the writer's core already owns.
+/// Distance up to which the writer clears commit words after a record of this size: one more record like it,
+/// and the commit word after that. The next record then goes to lines that the writer's core already owns.
 pub const fn ahead_bytes(record_bytes: u64) -> u64 {
-    let (twice, most) = (2 * record_bytes, AHEAD_LINES_MAX * LINE_BYTES);
-    LINE_BYTES + if twice < most { twice } else { most }
+    let most = AHEAD_LINES_MAX * LINE_BYTES;
+    LINE_BYTES + if record_bytes < most { record_bytes } else { most }
 }
 
 /// Bytes that a record with this payload takes in the ring.

@@ -43,6 +43,9 @@ pub enum PublishError {
     NoCredit { subscriber: u32 },
 }
 
+/// Distance at which a line is fetched before it is cleared (measured: docs/decisions/pipeline/segments.md).
+const FETCHED_AHEAD_BYTES: u64 = 16 * LINE_BYTES;
+
 /// Place of a published record in its stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
@@ -238,6 +241,8 @@ impl<R: Region> Writer<R> {
         let end = self.position + self.ahead_bytes;
         self.claim(end);
         while self.cleared < end {
+            // Stores leave in their order, so one to a line that a reader still holds would hold up all later ones.
+            prefetch::line_to_write(self.segment.commit_at(self.cleared + FETCHED_AHEAD_BYTES));
             self.clear(self.cleared);
             self.cleared += LINE_BYTES;
         }
