@@ -2,6 +2,7 @@
 //! [`lowlat_host::HostSnapshot`]; they do not judge.
 
 pub mod affinity;
+pub mod capability;
 pub mod capture;
 pub mod control_group;
 pub mod counter_table;

@@ -3,14 +3,16 @@
 use super::{beside, control_group};
 use crate::output;
 use lowlat_host::Reading;
-use lowlat_host_run::Root;
-use lowlat_host_run::affinity;
+use lowlat_host_run::{
+    Root, affinity,
+    capability::{self, Capability},
+};
 use lowlat_node::address::{RunFolder, holder};
 use lowlat_pipeline::check::RoomFacts;
 use rustix::{
     fs::{FlockOperation, flock},
     io::Errno,
-    process::{Resource, geteuid, getrlimit},
+    process::{Resource, getrlimit},
 };
 
 const POOL: &str = "/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages";
@@ -27,12 +29,8 @@ pub fn read(root: &Root, folder: Option<&RunFolder>) -> RoomFacts {
             (Reading::Known(total), Reading::Known(free)) => Reading::Known(total.saturating_sub(free)),
             (Reading::Known(_), other) | (other, _) => other,
         },
-        // Root has CAP_IPC_LOCK and may lock any amount.
-        locked_bytes_max: Reading::Known(if geteuid().is_root() {
-            None
-        } else {
-            getrlimit(Resource::Memlock).current
-        }),
+        locked_bytes_max: capability::has(root, Capability::IpcLock)
+            .map(|is_free| if is_free { None } else { getrlimit(Resource::Memlock).current }),
         open_files_max: Reading::Known(getrlimit(Resource::Nofile).maximum),
         huge_bytes_free: root.read_as::<u64>(POOL, "a number of pages").map(|pages| pages * PAGE_BYTES),
         groups: control_group::read(root),
@@ -91,7 +89,7 @@ mod tests {
         let facts = read(&root("MemAvailable:   2048 kB\nSwapTotal: 100 kB\nSwapFree: 40 kB\n"), None);
         assert_eq!(facts.memory_available_bytes, Reading::Known(2 << 20));
         assert_eq!(facts.swap_used_bytes, Reading::Known(60 << 10));
-        assert!(facts.other_runs.is_absent());
+        assert!(facts.other_runs.is_absent() && facts.locked_bytes_max.is_absent());
         assert!(facts.huge_bytes_free.is_absent() && facts.running_master.is_absent());
         let facts = read(&root("MemAvailable: much\n"), None);
         assert!(matches!(facts.memory_available_bytes, Reading::Unparsable(_)));

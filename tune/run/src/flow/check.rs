@@ -9,13 +9,12 @@ use crate::{
     },
 };
 use lowlat_host::HostSnapshot;
+use lowlat_host_run::capability::{self, Capability};
 use lowlat_plan::Plan;
 use lowlat_settings::change::{Change, Mechanism, Part, Target};
 use rustix::fs::{Access, StatVfsMountFlags, access, statvfs};
 use std::path::Path;
 
-/// Capability 21 of capabilities(7), CAP_SYS_ADMIN.
-const SYS_ADMIN: u32 = 21;
 /// Space that the undo log needs for its segments and the plan.
 const SPACE_BYTES_MIN: u64 = 16 << 20;
 
@@ -62,10 +61,8 @@ pub(super) const NO_SYSTEMD: &str =
     "systemd is not running, so no unit applies the run-time part at the next boot";
 
 fn privilege(site: &Site) -> Option<String> {
-    let status = site.root.read("/proc/self/status");
-    let line = status.text().lines().find_map(|line| line.strip_prefix("CapEff:"));
-    let effective = line.and_then(|text| u64::from_str_radix(text.trim(), 16).ok());
-    let is_able = effective.map_or(rustix::process::geteuid().is_root(), |set| set & (1 << SYS_ADMIN) != 0);
+    let known = capability::has(&site.root, Capability::SysAdmin).into_known();
+    let is_able = known.unwrap_or_else(|| rustix::process::geteuid().is_root());
     (!is_able).then(|| "root privileges (CAP_SYS_ADMIN) are required; run it with sudo".to_owned())
 }
 
