@@ -107,12 +107,14 @@ pub enum LoggedState {
         /// Extended attributes, with values in hexadecimal.
         xattrs: BTreeMap<String, String>,
     },
-    /// `mtime`: modification time of the link itself.
+    /// - `mtime`: modification time of the link itself.
+    /// - `context`: its label of SELinux.
     Link {
         to: String,
         uid: u32,
         gid: u32,
         mtime: Option<FileTime>,
+        context: Option<String>,
     },
 }
 
@@ -122,8 +124,8 @@ impl LoggedState {
         match state {
             State::Absent => Self::Absent,
             State::Value(text) => Self::Value(text.clone()),
-            State::Link { to, uid, gid, mtime } => {
-                Self::Link { to: to.clone(), uid: *uid, gid: *gid, mtime: *mtime }
+            State::Link { to, uid, gid, mtime, context } => {
+                Self::Link { to: to.clone(), uid: *uid, gid: *gid, mtime: *mtime, context: context.clone() }
             }
             State::File(file) => Self::File {
                 sha256: hash_of(&file.bytes),
@@ -153,8 +155,8 @@ impl LoggedState {
         Ok(match self {
             Self::Absent => State::Absent,
             Self::Value(text) => State::Value(text.clone()),
-            Self::Link { to, uid, gid, mtime } => {
-                State::Link { to: to.clone(), uid: *uid, gid: *gid, mtime: *mtime }
+            Self::Link { to, uid, gid, mtime, context } => {
+                State::Link { to: to.clone(), uid: *uid, gid: *gid, mtime: *mtime, context: context.clone() }
             }
             Self::File { sha256, mode, uid, gid, mtime, xattrs, .. } => State::File(FileState {
                 bytes: content(sha256)?,

@@ -5,7 +5,15 @@ use rustix::{
     fs::{self, AtFlags, Gid, Mode, OFlags, Timespec, Timestamps, UTIME_OMIT, Uid, XattrFlags},
     io::Errno,
 };
-use std::{fs::File, io::Write, os::fd::OwnedFd};
+use std::{
+    fs::File,
+    io::Write,
+    os::fd::{AsRawFd, OwnedFd},
+};
+
+/// The attribute with a link's label of SELinux (xattr(7)).
+const CONTEXT: &str = "security.selinux";
+const CONTEXT_BYTES_MAX: usize = 4_096;
 
 /// Name of the new file until it is renamed. It is derived from the path, so that the leftover of a crash is
 /// found and removed. Drop-in directories ignore names with a leading dot and this suffix.
@@ -50,6 +58,7 @@ pub(super) fn with_link(
     to: &str,
     (uid, gid): (u32, u32),
     mtime: Option<FileTime>,
+    context: Option<&str>,
 ) -> Result<(), HostError> {
     let path = &place.real;
     replace(faults, place, |temporary| {
@@ -59,11 +68,32 @@ pub(super) fn with_link(
         let (owner, group) = (Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid)));
         let flags = AtFlags::SYMLINK_NOFOLLOW;
         fs::chownat(&place.dir, temporary, owner, group, flags).map_err(io("set the owner of"))?;
+        if let Some(context) = context {
+            let link = at(&place.dir, temporary);
+            match fs::lsetxattr(link, CONTEXT, context.as_bytes(), XattrFlags::empty()) {
+                // As for files.
+                Ok(()) | Err(Errno::PERM | Errno::ACCESS | Errno::NOTSUP) => {}
+                Err(errno) => return Err(HostError::io("set the context of", path, errno)),
+            }
+        }
         if let Some(mtime) = mtime {
             fs::utimensat(&place.dir, temporary, &times(mtime), flags).map_err(io("set the time of"))?;
         }
         Ok(())
     })
+}
+
+/// The context of the link at a place; `None` without one, or if it may not be read.
+pub(super) fn context_of(place: &Place) -> Option<String> {
+    let mut value = [0; CONTEXT_BYTES_MAX];
+    let length = fs::lgetxattr(at(&place.dir, &place.name), CONTEXT, value.as_mut_slice()).ok()?;
+    let text = std::str::from_utf8(value.get(..length)?).ok()?;
+    Some(text.trim_end_matches('\0').to_owned()).filter(|text| !text.contains(char::is_whitespace))
+}
+
+/// A name in an open directory as a path: links have attributes by path only.
+fn at(dir: &OwnedFd, name: &str) -> String {
+    format!("/proc/self/fd/{}/{name}", dir.as_raw_fd())
 }
 
 /// Removes the file or link.

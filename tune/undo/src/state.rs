@@ -50,11 +50,13 @@ pub enum State {
     /// - `to`: target, as written in the link.
     /// - `uid`: owner, as a user ID.
     /// - `mtime`: the link's own time. `None` in a wanted state means the time of writing.
+    /// - `context`: its label of SELinux, if it could be read.
     Link {
         to: String,
         uid: u32,
         gid: u32,
         mtime: Option<FileTime>,
+        context: Option<String>,
     },
 }
 

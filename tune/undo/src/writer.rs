@@ -166,7 +166,8 @@ impl Writer {
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::Symlink => {
                 let (to, mtime) = (place.link_text()?, Some(mtime(&stat)));
-                return Ok(State::Link { to, uid: stat.st_uid, gid: stat.st_gid, mtime });
+                let context = replace::context_of(&place);
+                return Ok(State::Link { to, uid: stat.st_uid, gid: stat.st_gid, mtime, context });
             }
             FileType::RegularFile => {}
             _ => return Err(wrong_kind(&place.real, stat.st_mode, expected)),
@@ -232,8 +233,8 @@ impl Writer {
         replace::make_directories(&self.faults, &mut place)?;
         match to {
             State::File(file) => replace::with_file(&self.faults, &place, file),
-            State::Link { to, uid, gid, mtime } => {
-                replace::with_link(&self.faults, &place, to, (*uid, *gid), *mtime)
+            State::Link { to, uid, gid, mtime, context } => {
+                replace::with_link(&self.faults, &place, to, (*uid, *gid), *mtime, context.as_deref())
             }
             State::Absent | State::Value(_) => Err(HostError::wrong_state("file", path, to)),
         }

@@ -54,7 +54,7 @@ pub(super) fn steps(
     }
     for unit in units {
         for by in &unit.wanted_by {
-            let new = State::Link { to: units::path(unit.name), uid: 0, gid: 0, mtime: None };
+            let new = State::Link { to: units::path(unit.name), uid: 0, gid: 0, mtime: None, context: None };
             steps.push(log.step(TargetSpec::file(units::link_path(unit.name, by)), new)?);
         }
     }

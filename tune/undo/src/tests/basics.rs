@@ -216,6 +216,30 @@ fn extended_attributes_are_restored() {
 }
 
 #[test]
+fn a_link_keeps_its_context() {
+    let tree = tempfile::tempdir().unwrap();
+    let link = tree.path().join("link");
+    symlink("elsewhere", &link).unwrap();
+    let label = b"system_u:object_r:systemd_unit_t:s0\0";
+    if let Err(errno) =
+        rustix::fs::lsetxattr(&link, "security.selinux", label, rustix::fs::XattrFlags::empty())
+    {
+        eprintln!("skipped: labels of links on this file system: {errno}");
+        return;
+    }
+    let writer = Writer::live().unwrap();
+    let path = link.to_str().unwrap();
+    let before = writer.read_file(path).unwrap();
+    assert!(
+        matches!(&before, State::Link { context: Some(of), .. } if of.ends_with("unit_t:s0")),
+        "{before:?}"
+    );
+    writer.write_file(path, &State::Absent).unwrap();
+    writer.write_file(path, &before).unwrap();
+    assert_eq!(writer.read_file(path).unwrap(), before);
+}
+
+#[test]
 fn a_value_of_the_running_kernel() {
     let dir = tempfile::tempdir().unwrap();
     let mut log =

@@ -94,7 +94,7 @@ impl Host {
     /// Returns steps with every kind of change.
     pub(crate) fn plan(&self) -> Vec<UndoStep> {
         let (uid, gid) = me();
-        let link = State::Link { to: "../somewhere".to_owned(), uid, gid, mtime: None };
+        let link = State::Link { to: "../somewhere".to_owned(), uid, gid, mtime: None, context: None };
         let value = TargetSpec::value("/sys/class/x/value", Comparison::Number);
         vec![
             self.step("value", value, State::Value("7\n".to_owned())),

@@ -19,7 +19,7 @@ fn state() -> impl Strategy<Value = State> {
     prop_oneof![
         3 => ("[a-z\n]{0,40}", mode).prop_map(|(text, mode)| file(&text, mode)),
         1 => Just(State::Absent),
-        1 => "[a-z]{1,8}".prop_map(move |to| State::Link { to, uid, gid, mtime: None }),
+        1 => "[a-z]{1,8}".prop_map(move |to| State::Link { to, uid, gid, mtime: None, context: None }),
     ]
 }
 

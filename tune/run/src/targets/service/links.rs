@@ -20,13 +20,17 @@ pub(super) struct Link {
     uid: u32,
     gid: u32,
     mtime: FileTime,
+    /// Its label of SELinux.
+    context: Option<String>,
 }
 
 impl Link {
     /// The link at `path`; none if there is no link.
     fn read(writer: &Writer, path: String) -> Result<Option<Self>, HostError> {
         let link = match writer.read_file(&path) {
-            Ok(State::Link { to, uid, gid, mtime: Some(mtime) }) => Self { path, to, uid, gid, mtime },
+            Ok(State::Link { to, uid, gid, mtime: Some(mtime), context }) => {
+                Self { path, to, uid, gid, mtime, context }
+            }
             // A unit file of the administrator, or a directory of drop-ins.
             Ok(_) | Err(HostError::Kind { .. } | HostError::TooLarge { .. }) => return Ok(None),
             Err(error) => return Err(error),
@@ -43,12 +47,14 @@ impl Link {
         let (path, rest) = text.split_once(" -> ")?;
         let (to, rest) = rest.strip_suffix(')')?.rsplit_once(" (")?;
         let (owner, time) = rest.split_once(" at ")?;
+        let (time, context) =
+            time.split_once(" as ").map_or((time, None), |(time, context)| (time, Some(context.to_owned())));
         let ((uid, gid), (seconds, nanoseconds)) = (owner.split_once(':')?, time.split_once('.')?);
         let mtime = FileTime { seconds: seconds.parse().ok()?, nanoseconds: nanoseconds.parse().ok()? };
         let (uid, gid) = (uid.parse().ok()?, gid.parse().ok()?);
         // The log is not trusted blindly: such links belong in these directories only.
         let is_in_place = DIRECTORIES.iter().any(|dir| path.starts_with(&format!("{dir}/")));
-        is_in_place.then(|| Self { path: path.to_owned(), to: to.to_owned(), uid, gid, mtime })
+        is_in_place.then(|| Self { path: path.to_owned(), to: to.to_owned(), uid, gid, mtime, context })
     }
 
     pub(super) fn is_mask(&self) -> bool {
@@ -56,14 +62,16 @@ impl Link {
     }
 
     pub(super) fn state(&self) -> State {
-        State::Link { to: self.to.clone(), uid: self.uid, gid: self.gid, mtime: Some(self.mtime) }
+        let Self { to, uid, gid, mtime, context, .. } = self.clone();
+        State::Link { to, uid, gid, mtime: Some(mtime), context }
     }
 }
 
 impl fmt::Display for Link {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { path, to, uid, gid, mtime } = self;
-        write!(f, "{path} -> {to} ({uid}:{gid} at {}.{:09})", mtime.seconds, mtime.nanoseconds)
+        let Self { path, to, uid, gid, mtime, context } = self;
+        let context = context.iter().map(|context| format!(" as {context}")).collect::<String>();
+        write!(f, "{path} -> {to} ({uid}:{gid} at {}.{:09}{context})", mtime.seconds, mtime.nanoseconds)
     }
 }
 
@@ -110,14 +118,30 @@ fn base_name(path: &str) -> &str {
 pub(super) fn mask(writer: &Writer, unit: &str) -> Result<(), HostError> {
     let path = format!("/etc/systemd/system/{unit}");
     match writer.read_file(&path)? {
-        State::Absent => {
-            writer.write_file(&path, &State::Link { to: MASK.to_owned(), uid: 0, gid: 0, mtime: None })
-        }
+        State::Absent => writer.write_file(
+            &path,
+            &State::Link { to: MASK.to_owned(), uid: 0, gid: 0, mtime: None, context: None },
+        ),
         found => {
             let why = format!(
                 "found {found} in the link's place, expected nothing; move it away, or leave this step out"
             );
             Err(refused("mask", &path, why))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_is_the_same_after_the_log() {
+        let mtime = FileTime { seconds: 7, nanoseconds: 9 };
+        let (path, to) = ("/etc/systemd/system/a.wants/b.timer".to_owned(), "/usr/b (old).timer".to_owned());
+        for context in [None, Some("system_u:object_r:systemd_unit_t:s0-s0:c0.c1023".to_owned())] {
+            let link = Link { path: path.clone(), to: to.clone(), uid: 1, gid: 2, mtime, context };
+            assert_eq!(Link::parse(&link.to_string()), Some(link));
         }
     }
 }
