@@ -28,6 +28,8 @@ pub(super) struct Remote {
     read: Box<[u64]>,
     /// Reason why the connection was lost, until it is reported to the master.
     pub(super) said: Option<String>,
+    /// Orders of halted strategies may be open at the exchange.
+    is_halting: bool,
 }
 
 impl Remote {
@@ -43,12 +45,49 @@ impl Remote {
             figures,
             read: vec![0; SUBSCRIBERS_MAX as usize].into(),
             said: None,
+            is_halting: false,
         })
     }
 
     /// Tells the exchange that quotes may be published.
     pub(super) fn start(&mut self) {
         self.connection.send(&Message::of(Kind::Start), None);
+    }
+
+    /// The master has halted strategies: their orders are cancelled at the exchange.
+    pub(super) fn halt(&mut self) {
+        self.is_halting = true;
+    }
+
+    /// Asks the exchange to cancel the open orders of halted strategies. What cannot be sent now follows with the next call.
+    #[cold]
+    fn cancel_halted(&mut self, is_halted: impl Fn(u32) -> bool) {
+        while let Some((changes, order)) = self.flights.to_halt(&is_halted) {
+            let Some(id) = self.flights.next() else { return };
+            let Flight { mut taken, read_ns, .. } = order;
+            let message = Message {
+                strategy: taken.stamp.source,
+                id,
+                number: taken.order.number,
+                instrument: taken.stamp.instrument,
+                quote: changes,
+                ..Message::of(Kind::Cancel)
+            };
+            if !self.connection.send(&message, None) {
+                return;
+            }
+            taken.order.action = OrderAction::Cancel;
+            self.flights.push(Flight {
+                taken,
+                read_ns,
+                is_accepted: false,
+                left: 0,
+                changes,
+                is_halted: true,
+            });
+            self.flights.get(changes).into_iter().for_each(|order| order.is_halted = true);
+        }
+        self.is_halting = false;
     }
 
     /// True if answers or stamps are outstanding.
@@ -108,7 +147,14 @@ impl Remote {
         let is_sent = self.connection.send(&message, Some(trip));
         if is_sent {
             let left = order.quantity;
-            self.flights.push(Flight { taken: *taken, read_ns, is_accepted: false, left, changes });
+            self.flights.push(Flight {
+                taken: *taken,
+                read_ns,
+                is_accepted: false,
+                left,
+                changes,
+                is_halted: false,
+            });
             self.figures.sent += u64::from(changes == 0);
         }
         is_sent
@@ -119,8 +165,10 @@ impl Remote {
 enum Answered {
     Settled(Flight, Result<(), Reject>),
     Filled(Flight, u32, i64, bool),
-    /// What is left of an order that does not rest is cancelled.
+    /// What is left of an order is cancelled, without a request of its strategy.
     Lapsed(Flight),
+    /// The order that a halt would cancel was filled or cancelled before.
+    Nothing,
 }
 
 impl Remote {
@@ -132,6 +180,9 @@ impl Remote {
         if flight.changes > 0 {
             let flight = *flight;
             self.flights.remove(id);
+            if flight.is_halted {
+                return self.halted(&flight, message);
+            }
             return Ok(Answered::Settled(flight, self.changed(&flight, message)?));
         }
         match message.kind {
@@ -163,6 +214,16 @@ impl Remote {
             }
             kind => Err(unfitting(kind, id)),
         }
+    }
+
+    /// Interprets the answer to a halt's request.
+    fn halted(&mut self, request: &Flight, message: &Message) -> Result<Answered, String> {
+        let cancelled = match message.kind {
+            Kind::NotChanged => return Ok(Answered::Nothing),
+            Kind::Cancelled => self.flights.remove(request.changes),
+            _ => None,
+        };
+        cancelled.map(Answered::Lapsed).ok_or_else(|| unfitting(message.kind, message.id))
     }
 
     /// Interprets the answer to a request to change an order.
@@ -250,8 +311,11 @@ impl Gateway {
             count += 1;
             match remote.answered(&message) {
                 Ok(Answered::Settled(flight, verdict)) => {
+                    // It was sent before the halt.
+                    remote.is_halting |= self.exchange.ledger().is_halted(flight.taken.stamp.source);
                     self.settle(publisher, &flight.taken, verdict, flight.read_ns)?;
                 }
+                Ok(Answered::Nothing) => {}
                 Ok(Answered::Filled(Flight { taken, read_ns, .. }, quantity, price, is_last)) => {
                     let (td, next) = (self.td, publisher.published());
                     match self.exchange.fill(td, &taken, (quantity, price), is_last, read_ns, next) {
@@ -268,6 +332,9 @@ impl Gateway {
                 }
                 Err(why) => remote.connection.lose(&why),
             }
+        }
+        if let Some(remote) = self.remote.as_mut().filter(|remote| remote.is_halting) {
+            remote.cancel_halted(|strategy| self.exchange.ledger().is_halted(strategy));
         }
         self.take_stamps();
         self.give_up(publisher)?;
@@ -321,6 +388,9 @@ impl Gateway {
                 remote.connection.forget_trips();
             }
             let Some(flight) = remote.flights.pop() else { return Ok(()) };
+            if flight.changes > 0 && flight.is_halted {
+                continue;
+            }
             remote.figures.lost_in_flight += 1;
             if !flight.is_accepted {
                 self.settle(publisher, &flight.taken, Err(Reject::NoExchange), flight.read_ns)?;

@@ -240,7 +240,10 @@ impl Gateway {
             Event::Lost { count, .. } => self.done.lost += count,
             Event::Stop => *end_ns = Some(monotonic_ns() + LAST_ORDERS_NS),
             Event::Begin => self.remote.iter_mut().for_each(Remote::start),
-            Event::Command(HALT) => self.exchange.on_halt(),
+            Event::Command(HALT) => {
+                self.exchange.on_halt();
+                self.remote.iter_mut().for_each(Remote::halt);
+            }
             _ => {}
         }
         Ok(())

@@ -18,6 +18,8 @@ pub(crate) struct Flight {
     pub(crate) left: u32,
     /// The order that it changes, by its number on the connection; 0: it is a new one.
     pub(crate) changes: u64,
+    /// A request that a halt makes, or an order that it has asked to cancel.
+    pub(crate) is_halted: bool,
 }
 
 impl Flight {
@@ -90,6 +92,15 @@ impl Flights {
             .find(|(_, Flight { taken, .. })| (taken.stamp.source, taken.order.number) == (strategy, number))
     }
 
+    /// An accepted order that a halt has not asked to cancel, by its number on the connection.
+    pub(crate) fn to_halt(&self, is_halted: impl Fn(u32) -> bool) -> Option<(u64, Flight)> {
+        let oldest = self.next.saturating_sub(FLIGHTS_MAX as u64).max(1);
+        let mut flights = (oldest..self.next).filter_map(|id| Some((id, (*self.places.get(place(id))?)?)));
+        flights.find(|(_, flight)| {
+            flight.is_accepted && !flight.is_halted && is_halted(flight.taken.stamp.source)
+        })
+    }
+
     /// Number of unanswered orders of a strategy, and its position in an instrument if all of its orders in flight are
     /// filled.
     pub(crate) fn exposure(&self, strategy: u32, instrument: u32) -> (u64, i64) {
@@ -127,7 +138,7 @@ mod tests {
         };
         let order = Order { quantity, side, ..Order::default() };
         let taken = ReadOrder { writer: 0, sequence: 0, stamp, order };
-        Flight { taken, read_ns: 0, is_accepted: false, left: quantity, changes: 0 }
+        Flight { taken, read_ns: 0, is_accepted: false, left: quantity, changes: 0, is_halted: false }
     }
 
     #[test]

@@ -4,7 +4,7 @@ use super::{area, master};
 use crate::master_thread::{LONG, MasterThread};
 use lowlat_feed::gateway::{Kind, MESSAGE_BYTES, Message};
 use lowlat_node::{
-    Event, Node, Strategies, Wait,
+    Event, Node, Strategies, TD_STREAM, Wait,
     clock::now_ns,
     ledger::{AREA, Ledger},
     records::{Answer, OrderType, Outcome, Reject, Side, kind},
@@ -13,7 +13,10 @@ use lowlat_node::{
 use lowlat_pipeline::ExchangeDocument;
 use lowlat_trade::{
     md::Feed,
-    roles::{self, td::TdOptions},
+    roles::{
+        self,
+        td::{HALT, TdOptions},
+    },
     scenario::{Scenario, Speed},
     td::{Limits, Matching, Rules},
     wire::{
@@ -226,4 +229,51 @@ fn orders_are_changed_over_a_gateway() {
         "{:?}",
         done.refused
     );
+}
+
+/// The orders of a halted strategy that rest at the exchange are cancelled there.
+#[test]
+fn a_halt_cancels_at_the_exchange() {
+    let (address, stop, exchange) = start(true);
+    let master: MasterThread = master();
+    let rules = Rules { instruments: 4, matching: Matching::AtOnce(1), limits: Limits::default() };
+    let node = master.join(&roles::td::join(1 << 16, &rules, Wait::Parked));
+    let gateway = Some(GatewayAddress(address));
+    let td = thread::spawn(move || roles::td::run(node, &TdOptions { rules, gateway }).unwrap());
+    let both = Strategies::Only(vec![0, 1]);
+    let mut node = master.join(&strategy::join("s0", "strategy", both, &[1], 1 << 16, Wait::Parked));
+    master.begin();
+    let mut numbers = strategy::numbers_of(&node, 0);
+    let accepted = answers(&mut node, &mut numbers, 3, &mut |orders| {
+        for price in [10_000, 11_000, 12_000] {
+            orders.send(1, Side::Buy, price, 5).unwrap();
+        }
+    });
+    assert!(accepted.iter().all(|(outcome, ..)| *outcome == Outcome::Accepted), "{accepted:?}");
+    let ledger = Ledger::look(area(&master, AREA)).unwrap();
+    let halt = |strategy, is_halted| {
+        ledger.set_halted(strategy, is_halted);
+        master.with(|master, _| master.command(TD_STREAM, HALT)).unwrap();
+    };
+    halt(Some(1), true);
+    thread::sleep(Duration::from_millis(50));
+    assert_eq!(ledger.open_orders(0).unwrap().len(), 3, "another strategy's");
+    halt(Some(0), true);
+    let mut cancelled = answers(&mut node, &mut numbers, 3, &mut |_| {});
+    cancelled.sort_by_key(|(_, price, _)| *price);
+    assert_eq!(cancelled, [10_000, 11_000, 12_000].map(|price| (Outcome::Cancelled, price, 5)));
+    assert_eq!(ledger.open_orders(0).unwrap(), []);
+    let refused =
+        answers(&mut node, &mut numbers, 1, &mut |orders| _ = orders.send(1, Side::Buy, 9_000, 5).unwrap());
+    assert_eq!(refused[0].0, Outcome::Rejected(Reject::Halted));
+    halt(None, false);
+    let resumed =
+        answers(&mut node, &mut numbers, 1, &mut |orders| _ = orders.send(1, Side::Buy, 9_000, 5).unwrap());
+    assert_eq!(resumed[0].0, Outcome::Accepted);
+    drop(node);
+    master.with(|master, _| master.stop());
+    td.join().unwrap();
+    stop.store(true, Ordering::Relaxed);
+    let done = exchange.join().unwrap();
+    assert_eq!((done.orders, done.refused_total), (4, 0), "{:?}", done.refused);
 }
