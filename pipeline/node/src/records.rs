@@ -402,6 +402,8 @@ impl Order {
 
     /// Decodes the payload of a record.
     #[inline]
+    // SAFETY: an executable section, as that of any other code.
+    #[unsafe(link_section = ".text.hot.wake")]
     pub fn decode(payload: &[u8]) -> Result<Self, PayloadError> {
         let [number, scheduled_ns, received_ns, price, quantity, kind, packet_ns, sequence] =
             words_of(payload)?;

@@ -35,6 +35,8 @@ pub(super) fn followed(incoming: &[Option<Sources>]) -> u64 {
 impl Node {
     /// Marks the streams that have an entry; returns false if none has.
     #[inline]
+    // SAFETY: an executable section, as that of any other code.
+    #[unsafe(link_section = ".text.hot.wake")]
     pub(super) fn look(&mut self) -> bool {
         let found = self.entries();
         // They are streams of the inbox's first word, and this is the same word.

@@ -617,6 +617,8 @@ impl Node {
         self.pending.iter().take(self.inbox.words_expected()).any(|bits| *bits != 0)
     }
 
+    // SAFETY: an executable section, as that of any other code.
+    #[unsafe(link_section = ".text.hot.wake")]
     fn read(&mut self, stream: u32, take: &mut impl FnMut(&mut Publisher, Event<'_>)) -> usize {
         let mut events = 0;
         while events < BATCH {

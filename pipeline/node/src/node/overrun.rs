@@ -137,6 +137,8 @@ impl Taking {
     }
 
     #[inline]
+    // SAFETY: an executable section, as that of any other code.
+    #[unsafe(link_section = ".text.hot.wake")]
     pub(super) fn next(&mut self) -> Option<Taken> {
         match self {
             Self::Ring(ring) => ring.next(),
