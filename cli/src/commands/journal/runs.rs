@@ -23,7 +23,7 @@ pub fn socket(word: Option<&str>) -> anyhow::Result<PathBuf> {
         Ok(false) => format!("{} is not a master's socket", socket.display()),
         Err(error) if error.kind() == ErrorKind::NotFound => format!("{} does not exist", socket.display()),
         Err(error) => bail!(
-            "cannot look for the run of --run {word}: {}: {error}\nhint: run this as the user who started it, or as a member of its --unix-group",
+            "cannot look for the run of --run {word}: {}: {error}\nhint: run this as the user who started it",
             socket.display()
         ),
     };
