@@ -1,5 +1,5 @@
-//! A stored segment: readers must read it, and writers must produce the same bytes. A change here requires a new layout
-//! version.
+//! A stored segment: readers must read it, and writers must produce the same bytes. A change of what readers rely on requires
+//! a new layout version; how far a writer clears and claims ahead of its last record is its own affair.
 #![cfg(not(lowlat_loom))]
 
 use lowlat_ipc::{
