@@ -1,7 +1,10 @@
 //! Checks whether a host is still in the state that a plan found.
 
 use super::Plan;
-use lowlat_host::{HostSnapshot, Reading, cmdline::CommandLine};
+use lowlat_host::{
+    HostSnapshot, Reading,
+    cmdline::{CommandLine, Repeat},
+};
 use lowlat_settings::{
     change::{BootToken, Target},
     same_meaning,
@@ -37,13 +40,17 @@ impl Plan {
     }
 }
 
-/// True if the command line has the parameter as wanted: each occurrence with its value, or none if it is removed.
+/// True if the command line has the parameter as wanted: the occurrence that the kernel uses with its value, or none if it is
+/// removed.
 pub(super) fn stands(line: &CommandLine, token: &BootToken) -> bool {
-    let mut standing = line.all(&token.name).map(Option::unwrap_or_default).peekable();
-    match (&token.value, standing.peek().is_some()) {
-        (None, is_there) => !is_there,
-        (Some(_), false) => false,
-        (Some(value), true) => standing.all(|found| same_meaning(found, value)),
+    let Some(value) = &token.value else { return !line.has(&token.name) };
+    let is_wanted = |found: &str| same_meaning(found, value);
+    match Repeat::of(&token.name) {
+        Repeat::First | Repeat::Last => line.in_force(&token.name).is_some_and(is_wanted),
+        Repeat::Each => {
+            let mut all = line.all(&token.name).map(Option::unwrap_or_default);
+            line.has(&token.name) && all.all(is_wanted)
+        }
     }
 }
 

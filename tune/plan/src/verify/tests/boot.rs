@@ -102,6 +102,22 @@ fn two_values_on_one_line_are_told() {
 }
 
 #[test]
+fn a_value_that_does_not_win_overrides_nothing() {
+    let built_in =
+        source("/boot/config-6.1", "CONFIG_CMDLINE, which the kernel was built with", "skew_tick=0");
+    let case = |line: &str, planned: &str| {
+        let case = Case::new(Bench::trading().line(line)).line(&[planned]);
+        case.with(|case| case.evidence.boot = vec![built_in.clone()])
+    };
+    case("skew_tick=0 ro skew_tick=1", "skew_tick=1").says("skew_tick=", Standing::Held, &[]);
+    case("skew_tick=1 ro skew_tick=0", "skew_tick=1").says(
+        "skew_tick=",
+        Standing::Overridden,
+        &["/boot/config-6.1"],
+    );
+}
+
+#[test]
 fn tuned_s_own_parameters_are_its_profile_s() {
     let case = Case::new(Bench::trading().line("ro skew_tick=0")).line(&["skew_tick=1"]);
     let case =
