@@ -23,7 +23,7 @@ NO_TIME = re.compile(r"^/etc/tuned/(active_profile|post_loaded_profile|profile_m
 # Counters, random numbers, and limits that follow from the memory left at the boot.
 NOT_SYSCTL = re.compile(
     r"^(fs/(dentry-state|file-nr|inode-nr|inode-state|aio-nr|quota/)|kernel/(ns_last_pid|pty/nr|random/|tainted|threads-max"
-    r"|core_modes|cad_pid|sched_domain)|net/netfilter/nf_conntrack_count|net/ipv4/tcp_fastopen_key|net/ipv4/(tcp|udp)_mem|net/ipv4/tcp_[rw]mem|net/core/netdev_rss_key"
+    r"|core_modes|cad_pid|sched_domain)|net/netfilter/nf_conntrack_count|net/ipv4/(tcp_fastopen_key|inet_peer_threshold)|net/ipv4/(tcp|udp)_mem|net/ipv4/tcp_[rw]mem|net/core/netdev_rss_key"
     r"|net/.*/(stable_secret|base_reachable_time|retrans_time)$|fs/epoll|fs/file-max|user/|vm/(stat_refresh|user_reserve_kbytes|admin_reserve_kbytes)"
     r"|dev/cdrom/info|net/ipv4/neigh/default/gc_)"
 )
