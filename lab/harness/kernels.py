@@ -43,7 +43,7 @@ rm -f /boot/vmlinuz-* /boot/initrd.img-* /vmlinuz* /initrd.img*
 mv /lab/vmlinuz /boot/vmlinuz-{release}
 mv /lab/config /boot/config-{release}
 mkdir -p /lib/modules/{release}
-printf 'GRUB_DISABLE_LINUX_UUID=true\n' >>/etc/default/grub
+echo GRUB_DISABLE_LINUX_UUID=true >>/etc/default/grub
 update-grub
 sync
 """

@@ -5,10 +5,13 @@ use rustix::{
     fs::{self, AtFlags, FileType, Mode, OFlags},
     io::Errno,
 };
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 /// Maximum number of links followed; the kernel's own limit.
 const LINKS_MAX: usize = 40;
+/// The attribute with a link's label of SELinux (xattr(7)).
+pub(super) const CONTEXT: &str = "security.selinux";
+const CONTEXT_BYTES_MAX: usize = 4_096;
 /// Maximum number of directories in the path.
 const DEPTH_MAX: usize = 256;
 
@@ -189,6 +192,19 @@ impl Place {
 
     pub(super) fn link_text(&self) -> Result<String, HostError> {
         link_text(self.dir.as_fd(), &self.name, &self.real)
+    }
+
+    /// The context of the link; `None` without one, or if it may not be read.
+    pub(super) fn link_context(&self) -> Option<String> {
+        let mut value = [0; CONTEXT_BYTES_MAX];
+        let length = fs::lgetxattr(self.path_of(&self.name), CONTEXT, value.as_mut_slice()).ok()?;
+        let text = std::str::from_utf8(value.get(..length)?).ok()?;
+        Some(text.trim_end_matches('\0').to_owned()).filter(|text| !text.contains(char::is_whitespace))
+    }
+
+    /// A name in the open directory as a path: links have attributes by path only.
+    pub(super) fn path_of(&self, name: &str) -> String {
+        format!("/proc/self/fd/{}/{name}", self.dir.as_raw_fd())
     }
 }
 

@@ -1,19 +1,17 @@
 //! Replaces what exists at a place, so that at any moment either the old or the new exists as a whole.
 
-use super::{FileState, FileTime, HostError, early::Early, place::Place, store::hash_of, target::Faults};
+use super::{
+    FileState, FileTime, HostError,
+    early::Early,
+    place::{CONTEXT, Place},
+    store::hash_of,
+    target::Faults,
+};
 use rustix::{
     fs::{self, AtFlags, Gid, Mode, OFlags, Timespec, Timestamps, UTIME_OMIT, Uid, XattrFlags},
     io::Errno,
 };
-use std::{
-    fs::File,
-    io::Write,
-    os::fd::{AsRawFd, OwnedFd},
-};
-
-/// The attribute with a link's label of SELinux (xattr(7)).
-const CONTEXT: &str = "security.selinux";
-const CONTEXT_BYTES_MAX: usize = 4_096;
+use std::{fs::File, io::Write, os::fd::OwnedFd};
 
 /// Name of the new file until it is renamed. It is derived from the path, so that the leftover of a crash is
 /// found and removed. Drop-in directories ignore names with a leading dot and this suffix.
@@ -69,31 +67,14 @@ pub(super) fn with_link(
         let flags = AtFlags::SYMLINK_NOFOLLOW;
         fs::chownat(&place.dir, temporary, owner, group, flags).map_err(io("set the owner of"))?;
         if let Some(context) = context {
-            let link = at(&place.dir, temporary);
-            match fs::lsetxattr(link, CONTEXT, context.as_bytes(), XattrFlags::empty()) {
-                // As for files.
-                Ok(()) | Err(Errno::PERM | Errno::ACCESS | Errno::NOTSUP) => {}
-                Err(errno) => return Err(HostError::io("set the context of", path, errno)),
-            }
+            let link = place.path_of(temporary);
+            attribute_set(path, fs::lsetxattr(link, CONTEXT, context.as_bytes(), XattrFlags::empty()))?;
         }
         if let Some(mtime) = mtime {
             fs::utimensat(&place.dir, temporary, &times(mtime), flags).map_err(io("set the time of"))?;
         }
         Ok(())
     })
-}
-
-/// The context of the link at a place; `None` without one, or if it may not be read.
-pub(super) fn context_of(place: &Place) -> Option<String> {
-    let mut value = [0; CONTEXT_BYTES_MAX];
-    let length = fs::lgetxattr(at(&place.dir, &place.name), CONTEXT, value.as_mut_slice()).ok()?;
-    let text = std::str::from_utf8(value.get(..length)?).ok()?;
-    Some(text.trim_end_matches('\0').to_owned()).filter(|text| !text.contains(char::is_whitespace))
-}
-
-/// A name in an open directory as a path: links have attributes by path only.
-fn at(dir: &OwnedFd, name: &str) -> String {
-    format!("/proc/self/fd/{}/{name}", dir.as_raw_fd())
 }
 
 /// Removes the file or link.
@@ -179,17 +160,20 @@ fn write_beside(faults: &Faults, place: &Place, temporary: &str, file: &FileStat
         fs::fchmod(&new, Mode::from_raw_mode(file.mode & 0o7777))
     })?;
     for (name, value) in &file.xattrs {
-        match fs::fsetxattr(&new, name.as_str(), value, XattrFlags::empty()) {
-            // Not every attribute that can be read can be set: not by a user, in a container, or on another
-            // file system.
-            Ok(()) | Err(Errno::PERM | Errno::ACCESS | Errno::NOTSUP) => {}
-            Err(errno) => return Err(HostError::io("set an extended attribute of", path, errno)),
-        }
+        attribute_set(path, fs::fsetxattr(&new, name.as_str(), value, XattrFlags::empty()))?;
     }
     if let Some(mtime) = file.mtime {
         faults.run("set the time of", path, || fs::futimens(&new, &times(mtime)))?;
     }
     faults.run("fsync", path, || fs::fsync(&new))
+}
+
+/// Not every attribute that can be read can be set: not by a user, in a container, or on another file system.
+fn attribute_set(path: &str, result: Result<(), Errno>) -> Result<(), HostError> {
+    match result {
+        Ok(()) | Err(Errno::PERM | Errno::ACCESS | Errno::NOTSUP) => Ok(()),
+        Err(errno) => Err(HostError::io("set an extended attribute of", path, errno)),
+    }
 }
 
 fn times(mtime: FileTime) -> Timestamps {

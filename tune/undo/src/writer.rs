@@ -166,7 +166,7 @@ impl Writer {
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::Symlink => {
                 let (to, mtime) = (place.link_text()?, Some(mtime(&stat)));
-                let context = replace::context_of(&place);
+                let context = place.link_context();
                 return Ok(State::Link { to, uid: stat.st_uid, gid: stat.st_gid, mtime, context });
             }
             FileType::RegularFile => {}

@@ -27,7 +27,9 @@ pub fn socket(word: Option<&str>) -> anyhow::Result<PathBuf> {
             socket.display()
         ),
     };
-    bail!("cannot find the run of --run {word}: {why}\n{}", known_words(&known()?))
+    // That the other runs cannot be listed is no reason.
+    let hint = known().map_or_else(|error| format!("hint: {error:#}"), |runs| known_words(&runs));
+    bail!("cannot find the run of --run {word}: {why}\n{hint}")
 }
 
 /// The only run of this user.

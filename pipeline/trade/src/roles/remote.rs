@@ -62,7 +62,8 @@ impl Remote {
     /// Asks the exchange to cancel the open orders of halted strategies. What cannot be sent now follows with the next call.
     #[cold]
     fn cancel_halted(&mut self, is_halted: impl Fn(u32) -> bool) {
-        while let Some((changes, order)) = self.flights.to_halt(&is_halted) {
+        let mut first = 0;
+        while let Some((changes, order)) = self.flights.to_halt(first, &is_halted) {
             let Some(id) = self.flights.next() else { return };
             let Flight { mut taken, read_ns, .. } = order;
             let message = Message {
@@ -86,6 +87,7 @@ impl Remote {
                 is_halted: true,
             });
             self.flights.get(changes).into_iter().for_each(|order| order.is_halted = true);
+            first = changes + 1;
         }
         self.is_halting = false;
     }

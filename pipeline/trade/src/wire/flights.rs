@@ -85,28 +85,29 @@ impl Flights {
 
     /// The latest order of a strategy with its own number, and its number on the connection.
     pub(crate) fn find(&self, strategy: u32, number: u64) -> Option<(u64, Flight)> {
-        let oldest = self.next.saturating_sub(FLIGHTS_MAX as u64).max(1);
-        let flights = (oldest..self.next).rev().filter_map(|id| Some((id, (*self.places.get(place(id))?)?)));
-        let mut orders = flights.filter(|(_, flight)| flight.changes == 0);
-        orders
-            .find(|(_, Flight { taken, .. })| (taken.stamp.source, taken.order.number) == (strategy, number))
+        let mut orders = self.from(1).rev().filter(|(_, flight)| flight.changes == 0);
+        let is_it = |taken: &ReadOrder| (taken.stamp.source, taken.order.number) == (strategy, number);
+        orders.find(|(_, flight)| is_it(&flight.taken)).map(|(id, flight)| (id, *flight))
     }
 
-    /// An accepted order that a halt has not asked to cancel, by its number on the connection.
-    pub(crate) fn to_halt(&self, is_halted: impl Fn(u32) -> bool) -> Option<(u64, Flight)> {
-        let oldest = self.next.saturating_sub(FLIGHTS_MAX as u64).max(1);
-        let mut flights = (oldest..self.next).filter_map(|id| Some((id, (*self.places.get(place(id))?)?)));
-        flights.find(|(_, flight)| {
-            flight.is_accepted && !flight.is_halted && is_halted(flight.taken.stamp.source)
-        })
+    /// Those from this number on, oldest first.
+    fn from(&self, first: u64) -> impl DoubleEndedIterator<Item = (u64, &Flight)> {
+        let oldest = self.next.saturating_sub(FLIGHTS_MAX as u64).max(first).max(1);
+        let open = if self.count == 0 { 0..0 } else { oldest..self.next };
+        open.filter_map(|id| Some((id, self.places.get(place(id))?.as_ref()?)))
+    }
+
+    /// The next accepted order that a halt has not asked to cancel, by its number on the connection, from `first` on.
+    pub(crate) fn to_halt(&self, first: u64, is_halted: impl Fn(u32) -> bool) -> Option<(u64, Flight)> {
+        let is_due =
+            |flight: &Flight| flight.is_accepted && !flight.is_halted && is_halted(flight.taken.stamp.source);
+        self.from(first).find(|(_, flight)| is_due(flight)).map(|(id, flight)| (id, *flight))
     }
 
     /// Number of unanswered orders of a strategy, and its position in an instrument if all of its orders in flight are
     /// filled.
     pub(crate) fn exposure(&self, strategy: u32, instrument: u32) -> (u64, i64) {
-        let oldest = self.next.saturating_sub(FLIGHTS_MAX as u64).max(1);
-        let open = if self.count == 0 { 0..0 } else { oldest..self.next };
-        let flights = open.filter_map(|id| self.places.get(place(id))?.as_ref());
+        let flights = self.from(1).map(|(_, flight)| flight);
         let its = flights.filter(|flight| flight.changes == 0 && flight.taken.stamp.source == strategy);
         its.fold((0, 0), |(count, sum), flight| {
             let signed = flight.taken.order.side.signed(flight.left);

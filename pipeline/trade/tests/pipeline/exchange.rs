@@ -15,7 +15,7 @@ use lowlat_trade::{
     md::Feed,
     roles::{
         self,
-        td::{HALT, TdOptions},
+        td::{HALT, TdDone, TdOptions},
     },
     scenario::{Scenario, Speed},
     td::{Limits, Matching, Rules},
@@ -180,15 +180,20 @@ fn answers(
     answers
 }
 
+/// td, with its gateway to the exchange.
+fn start_td(master: &MasterThread, exchange: SocketAddr) -> JoinHandle<TdDone> {
+    let rules = Rules { instruments: 4, matching: Matching::AtOnce(1), limits: Limits::default() };
+    let node = master.join(&roles::td::join(1 << 16, &rules, Wait::Parked));
+    let gateway = Some(GatewayAddress(exchange));
+    thread::spawn(move || roles::td::run(node, &TdOptions { rules, gateway }).unwrap())
+}
+
 /// Changes of orders reach the exchange, and their answers the strategy and the ledger.
 #[test]
 fn orders_are_changed_over_a_gateway() {
     let (address, stop, exchange) = start(true);
     let master: MasterThread = master();
-    let rules = Rules { instruments: 4, matching: Matching::AtOnce(1), limits: Limits::default() };
-    let node = master.join(&roles::td::join(1 << 16, &rules, Wait::Parked));
-    let gateway = Some(GatewayAddress(address));
-    let td = thread::spawn(move || roles::td::run(node, &TdOptions { rules, gateway }).unwrap());
+    let td = start_td(&master, address);
     let join = strategy::join("s0", "strategy", Strategies::Only(vec![0]), &[1], 1 << 16, Wait::Parked);
     let mut node = master.join(&join);
     master.begin();
@@ -236,10 +241,7 @@ fn orders_are_changed_over_a_gateway() {
 fn a_halt_cancels_at_the_exchange() {
     let (address, stop, exchange) = start(true);
     let master: MasterThread = master();
-    let rules = Rules { instruments: 4, matching: Matching::AtOnce(1), limits: Limits::default() };
-    let node = master.join(&roles::td::join(1 << 16, &rules, Wait::Parked));
-    let gateway = Some(GatewayAddress(address));
-    let td = thread::spawn(move || roles::td::run(node, &TdOptions { rules, gateway }).unwrap());
+    let td = start_td(&master, address);
     let both = Strategies::Only(vec![0, 1]);
     let mut node = master.join(&strategy::join("s0", "strategy", both, &[1], 1 << 16, Wait::Parked));
     master.begin();
