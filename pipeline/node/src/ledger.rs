@@ -88,12 +88,12 @@ pub struct Totals {
 )]
 pub struct LedgerBusy;
 
-/// An order that is accepted and neither filled nor cancelled.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// An order that is accepted and neither filled nor cancelled. A strategy's are sorted by their numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct OpenOrder {
     pub strategy: u32,
-    pub instrument: u32,
     pub number: u64,
+    pub instrument: u32,
     /// Its limit.
     pub price: Price,
     /// The whole quantity, with what is filled.
@@ -296,11 +296,9 @@ impl<R: Region> Ledger<R> {
         let read = || {
             let count = usize::try_from(self.open_count(strategy)).unwrap_or(OPEN_MAX);
             let all = (0..self.rows()).filter_map(|row| self.open_at(row));
-            all.filter(|order| order.strategy == strategy).take(count).collect()
+            all.filter(|order| order.strategy == strategy).take(count).collect::<BinaryHeap<_>>()
         };
-        let mut orders: Vec<OpenOrder> = self.between_changes(read)?;
-        orders.sort_unstable_by_key(|order| order.number);
-        Ok(orders)
+        Ok(self.between_changes(read)?.into_sorted_vec())
     }
 
     /// Positions of a strategy that are not 0, by instrument. Allocates, and reads the table of all strategies.

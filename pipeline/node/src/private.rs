@@ -93,17 +93,21 @@ const GROUPS: &str = "/etc/group";
 
 /// Id of a group, given by name or as a number.
 pub fn group_id(name: &str) -> Result<u32, Refusal> {
-    let groups = || std::fs::read_to_string(GROUPS).unwrap_or_default();
+    group_in(Path::new(GROUPS), name)
+}
+
+fn group_in(groups: &Path, name: &str) -> Result<u32, Refusal> {
     let of_line = |line: &str| {
         let mut fields = line.split(':');
         (fields.next() == Some(name)).then(|| fields.nth(1)?.parse().ok())?
     };
-    let known = name.parse().ok().or_else(|| groups().lines().find_map(of_line));
-    known.ok_or_else(|| {
-        Refusal::new(format!(
-            "no group {name:?} in {GROUPS}\nhint: give the number of a group from elsewhere"
-        ))
-    })
+    if let Ok(id) = name.parse() {
+        return Ok(id);
+    }
+    let hint = "give the number of the group";
+    let text = std::fs::read_to_string(groups).map_err(|error| failed(groups, "read", &error, hint))?;
+    let known = text.lines().find_map(of_line);
+    known.ok_or_else(|| Refusal::new(format!("no group {name:?} in {}\nhint: {hint}", groups.display())))
 }
 
 /// Checks that no other user can have created this socket here. Returns the user who shares it with the group that this
@@ -309,6 +313,20 @@ mod tests {
         open(&path).unwrap();
         for level in ["a", "a/b", "a/b/c"] {
             assert_eq!(fs::metadata(folder.path().join(level)).unwrap().permissions().mode() & 0o7777, 0o700);
+        }
+    }
+
+    #[test]
+    fn groups_that_were_not_read_are_not_absent() {
+        let folder = folder();
+        let groups = folder.path().join("group");
+        let group = |name| group_in(&groups, name).map_err(|error| error.to_string());
+        assert_eq!(group("70"), Ok(70));
+        assert!(group("desk").unwrap_err().starts_with("cannot read"));
+        fs::write(&groups, "root:x:0:\ndesk:x:1000:ann,bob\nbroken:x\n").unwrap();
+        assert_eq!((group("desk"), group("root")), (Ok(1000), Ok(0)));
+        for name in ["des", "broken", "ann"] {
+            assert!(group(name).unwrap_err().starts_with(&format!("no group \"{name}\" in ")), "{name}");
         }
     }
 

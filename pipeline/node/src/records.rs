@@ -65,7 +65,7 @@ pub struct Origin {
     pub read_after_ns: u32,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Side {
     #[default]
     Buy = 0,

@@ -9,10 +9,7 @@ use crate::{
     layout::{self, BlockHead, BlockKind, FILE_HEAD_BYTES, FileHead, index},
     record::{CachedDisk, Storage},
 };
-use std::{
-    collections::BTreeMap,
-    io::{self, Read},
-};
+use std::io::{self, Read};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum IndexOrigin {
@@ -30,8 +27,8 @@ pub struct FileIndex {
     /// Its blocks, damage and end.
     pub scan: Scan,
     pub origin: IndexOrigin,
-    /// For each stream, the places of its records and gaps in the list of blocks.
-    by_stream: BTreeMap<u32, Vec<Place>>,
+    /// For each stream, in order, the places of its records and gaps in the list of blocks.
+    by_stream: Vec<(u32, Vec<Place>)>,
 }
 
 /// One block of a stream.
@@ -57,10 +54,15 @@ impl FileIndex {
     }
 
     fn of(scan: Scan, origin: IndexOrigin) -> Self {
-        let mut by_stream: BTreeMap<u32, Vec<Place>> = BTreeMap::new();
+        // A tree's code for insertion has 3 kB, in programs too that only read.
+        let mut by_stream: Vec<(u32, Vec<Place>)> = Vec::new();
         for (block, head) in scan.blocks.iter().enumerate() {
             if matches!(head.kind, BlockKind::Records | BlockKind::Gap) {
-                let places = by_stream.entry(head.stream).or_default();
+                let at = by_stream.partition_point(|(stream, _)| *stream < head.stream);
+                if by_stream.get(at).is_none_or(|(stream, _)| *stream != head.stream) {
+                    by_stream.insert(at, (head.stream, Vec::new()));
+                }
+                let Some((_, places)) = by_stream.get_mut(at) else { continue };
                 let before = places.last().map_or(0, |last| last.generated_max);
                 let generated_max = before.max(head.generated_max);
                 places.push(Place { block, generated_max });
@@ -69,22 +71,24 @@ impl FileIndex {
         Self { scan, origin, by_stream }
     }
 
+    fn places_of(&self, stream: u32) -> &[Place] {
+        let found = self.by_stream.binary_search_by_key(&stream, |(stream, _)| *stream);
+        found.ok().and_then(|at| self.by_stream.get(at)).map_or(&[], |(_, places)| places)
+    }
+
     /// The blocks of a stream, starting with its `nth`.
     pub fn block_of(&self, stream: u32, nth: usize) -> Option<&BlockHead> {
-        let place = self.by_stream.get(&stream)?.get(nth)?;
-        self.scan.blocks.get(place.block)
+        self.scan.blocks.get(self.places_of(stream).get(nth)?.block)
     }
 
     /// Number of blocks of a stream.
     pub fn blocks_of(&self, stream: u32) -> usize {
-        self.by_stream.get(&stream).map_or(0, Vec::len)
+        self.places_of(stream).len()
     }
 
     /// The first of a stream's blocks with a record of this time or a later one.
     pub fn find_time(&self, stream: u32, generated: u64) -> usize {
-        self.by_stream
-            .get(&stream)
-            .map_or(0, |places| places.partition_point(|place| place.generated_max < generated))
+        self.places_of(stream).partition_point(|place| place.generated_max < generated)
     }
 
     /// The bytes of an index file; `None` for a file without an end, which may still grow.

@@ -11,9 +11,9 @@ use std::{
     os::unix::fs::FileExt,
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError,
-        mpsc::{Sender, channel},
+        atomic::{AtomicUsize, Ordering},
     },
-    thread,
+    thread::{self, Thread},
 };
 use zstd_safe::DCtx;
 
@@ -28,6 +28,7 @@ const KEPT: usize = 16;
 const KEPT_MAX: usize = 256;
 /// Frames that a second thread decompresses before they are read.
 const AHEAD: usize = 8;
+const CLOSED: usize = usize::MAX;
 const TABLE_MAGIC: u32 = 0x184d_2a5e;
 const FOOTER_MAGIC: u32 = 0x8f92_eab1;
 const SKIPPABLE_HEAD_BYTES: usize = 8;
@@ -50,8 +51,8 @@ type Decompressed = Arc<OnceLock<io::Result<Vec<u8>>>>;
 #[derive(Debug)]
 pub struct PackedFile {
     frames: Arc<Frames>,
-    /// The thread that decompresses ahead gets the frames that are read.
-    ahead: OnceLock<Sender<usize>>,
+    /// The thread that decompresses ahead; `None` if it could not be started.
+    ahead: OnceLock<Option<Thread>>,
 }
 
 #[derive(Debug)]
@@ -59,6 +60,8 @@ struct Frames {
     file: File,
     /// The frames, and one that starts at the end of the last.
     all: Vec<Frame>,
+    /// The frame after the one that was read last: 0 before the first, [`CLOSED`] after the last.
+    next: AtomicUsize,
     kept: Mutex<Kept>,
 }
 
@@ -76,7 +79,8 @@ impl PackedFile {
             Some(frames) => frames,
             None => find_frames(&file, bytes)?,
         };
-        let frames = Arc::new(Frames { file, all: frames, kept: Mutex::default() });
+        let frames = Frames { file, all: frames, next: AtomicUsize::new(0), kept: Mutex::default() };
+        let frames = Arc::new(frames);
         Ok(Self { frames, ahead: OnceLock::new() })
     }
 
@@ -88,25 +92,21 @@ impl PackedFile {
     /// Decompresses what follows in a second thread from now on.
     pub fn read_ahead(&self) {
         self.ahead.get_or_init(|| {
-            let (read, taken) = channel::<usize>();
             let frames = Arc::clone(&self.frames);
-            let run = move || {
-                let mut newest = None;
-                for at in taken {
-                    // A reader that is a little behind another finds what that has needed.
-                    if newest.is_some_and(|newest| (at..at + KEPT).contains(&newest)) {
-                        continue;
-                    }
-                    newest = Some(at);
-                    for at in at + 1..=at + AHEAD {
-                        _ = frames.frame(at).get_or_init(|| frames.decompress(at));
-                    }
-                }
-            };
             // Without the thread, reading is only slower.
-            thread::Builder::new().name("lowlat-ahead".to_owned()).spawn(run).ok();
-            read
+            let thread =
+                thread::Builder::new().name("lowlat-ahead".to_owned()).spawn(move || frames.run_ahead());
+            thread.ok().map(|thread| thread.thread().clone())
         });
+    }
+
+    /// Tells the thread that decompresses ahead which frame comes next.
+    fn note_next(&self, frame: usize) {
+        if let Some(Some(ahead)) = self.ahead.get() {
+            // Pairs with the load in `run_ahead`.
+            self.frames.next.store(frame, Ordering::Release);
+            ahead.unpark();
+        }
     }
 
     /// Bytes of the data file.
@@ -120,9 +120,7 @@ impl PackedFile {
         while !bytes.is_empty() && offset < self.bytes() {
             let frames = &*self.frames;
             let at = frames.all.partition_point(|frame| frame.start <= offset) - 1;
-            if let Some(ahead) = self.ahead.get() {
-                ahead.send(at).ok();
-            }
+            self.note_next(at + 1);
             let frame = frames.frame(at);
             let data = frame.get_or_init(|| frames.decompress(at)).as_ref();
             let data = data.map_err(|error| io::Error::new(error.kind(), error.to_string()))?;
@@ -137,10 +135,37 @@ impl PackedFile {
     }
 }
 
+impl Drop for PackedFile {
+    fn drop(&mut self) {
+        self.note_next(CLOSED);
+    }
+}
+
 impl Frames {
     fn kept(&self) -> MutexGuard<'_, Kept> {
         // A panic of another reader leaves the list consistent.
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Decompresses what follows the frame that is read, until nobody reads any more.
+    fn run_ahead(&self) {
+        let mut done = 0;
+        loop {
+            // Pairs with the store in `note_next`.
+            let next = self.next.load(Ordering::Acquire);
+            if next == CLOSED {
+                return;
+            }
+            // A reader that is a little behind another finds what that has needed.
+            if (next..next + KEPT).contains(&done) {
+                thread::park();
+                continue;
+            }
+            done = next;
+            for at in next..next + AHEAD {
+                _ = self.frame(at).get_or_init(|| self.decompress(at));
+            }
+        }
     }
 
     /// A frame, which the caller decompresses unless another thread does.

@@ -127,7 +127,7 @@ impl<'r> StreamReader<'r> {
     fn inspect(&mut self) -> bool {
         let found = self.inspector.as_mut().and_then(Inspector::next_file);
         let is_next = found.is_some();
-        self.found.extend(found.into_iter().flatten());
+        self.found.extend(found.unwrap_or_default());
         is_next
     }
 

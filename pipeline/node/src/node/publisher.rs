@@ -11,7 +11,7 @@ use lowlat_ipc::{
 use rustix::thread::{CpuSet, sched_setaffinity};
 use std::{
     io,
-    sync::{Arc, mpsc},
+    sync::{Arc, OnceLock},
 };
 use thiserror::Error;
 
@@ -185,12 +185,13 @@ impl Publisher {
         let Some(own) = &mut self.own else { return Ok(()) };
         let cpus = cpu_set(&[cpu])?.ok_or(io::ErrorKind::InvalidInput)?;
         // A helper that is not pinned would take CPU time from other threads, so the thread reports first.
-        let (tell, told) = mpsc::channel();
+        let told = Arc::new(OnceLock::new());
+        let tell = Arc::clone(&told);
         let helper = WakeHelper::start(0, HelperMode::Spin, move || {
             drop_descriptors();
-            tell.send(sched_setaffinity(None, &cpus)).ok();
+            tell.set(sched_setaffinity(None, &cpus)).ok();
         })?;
-        told.recv().map_err(io::Error::other)??;
+        (*told.wait())?;
         own.router.set_wake_helper(Some(helper));
         Ok(())
     }
