@@ -28,7 +28,7 @@ fn processes(run: u32) -> BTreeMap<String, Pid> {
         let words = fs::read_to_string(format!("/proc/{pid}/cmdline")).ok()?;
         let words: Vec<&str> = words.split('\0').collect();
         let after = |word: &str| words.get(words.iter().position(|found| *found == word)? + 1).copied();
-        let name = match after("role")? {
+        let name = match after("pipeline-role")? {
             "strategies" => format!("s{}", after("--number")?),
             role => role.to_owned(),
         };

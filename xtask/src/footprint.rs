@@ -120,7 +120,7 @@ fn processes(run: u32) -> anyhow::Result<BTreeMap<String, i32>> {
         let children = fs::read_to_string(format!("/proc/{run}/task/{run}/children"))?;
         let role_of = |pid: &str| {
             let line = fs::read_to_string(format!("/proc/{pid}/cmdline")).ok()?;
-            let mut words = line.split('\0').skip_while(|word| *word != "role");
+            let mut words = line.split('\0').skip_while(|word| *word != "pipeline-role");
             Some((words.nth(1)?.to_owned(), pid.parse().ok()?))
         };
         let found: BTreeMap<String, i32> = children.split_ascii_whitespace().filter_map(role_of).collect();

@@ -56,6 +56,7 @@ pub const COMMANDS: &[Subcommand] = &[
     workload::COMMAND,
     onload::COMMAND,
     pipeline::COMMAND,
+    pipeline::role::COMMAND,
     run::COMMAND,
     completions::COMMAND,
     man::COMMAND,
@@ -66,8 +67,8 @@ pub fn cli() -> Command {
     cli_of(COMMANDS)
 }
 
-/// Declaration of what the first word of a command line needs: one subcommand, which a run of the pipeline starts a
-/// thousand times, or else all of them.
+/// Declaration of what the first word of a command line needs: one subcommand, such as that of the processes of a run,
+/// of which there are a thousand, or else all of them.
 pub fn cli_for(word: Option<&OsStr>) -> Command {
     let typed = COMMANDS.iter().find(|command| word == Some(OsStr::new(command.name)));
     cli_of(typed.map_or(COMMANDS, std::slice::from_ref))

@@ -10,7 +10,7 @@ mod matching;
 mod matrix;
 mod own;
 pub mod pins;
-mod role;
+pub mod role;
 mod room;
 mod run;
 mod runner;
@@ -51,7 +51,7 @@ enum Action {
     Stop(control::Run),
     /// Halt strategies: td rejects their new orders, and cancels their open ones
     #[command(after_help = help(
-        "This is the kill switch of a run. It holds until `lowlat pipeline resume`, also if td or a strategy is restarted. An exchange that --gateway names keeps the orders that it has accepted.",
+        "This is the kill switch of a run. It holds until `lowlat pipeline resume`, also if td or a strategy is restarted. With --gateway, td cancels them at the exchange.",
         &[
             ("lowlat pipeline halt", "Halt all strategies of the only run."),
             ("lowlat pipeline halt --strategy 3 --run desk", "Halt strategy 3 of the run desk."),
@@ -64,7 +64,6 @@ enum Action {
     Matrix(matrix::PipelineMatrixArgs),
     Size(size::PipelineSizeArgs),
     Exchange(exchange::PipelineExchangeArgs),
-    Role(Box<role::PipelineRoleArgs>),
 }
 
 fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
@@ -78,7 +77,6 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
         Action::Matrix(arguments) => matrix::run(&arguments),
         Action::Size(arguments) => size::run(&arguments),
         Action::Exchange(arguments) => exchange::run(&arguments),
-        Action::Role(arguments) => role::run(&arguments),
     }
 }
 

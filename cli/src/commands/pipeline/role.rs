@@ -1,9 +1,14 @@
-//! `lowlat pipeline role`: one process of a run, started by its master.
+//! `lowlat pipeline-role`: one process of a run, started by its master.
 
 use super::matching;
-use crate::{arguments::word, commands::examples, exit::Exit, output};
+use crate::{
+    arguments::word,
+    commands::{Subcommand, examples},
+    exit::Exit,
+    output,
+};
 use anyhow::Context;
-use clap::Args;
+use clap::{ArgMatches, Args, FromArgMatches};
 use lowlat_node::{Join, Node, Overrun, Strategies, Wait, strategy::OnEachRecord};
 use lowlat_pipeline::{
     PipelineOptions, PipelineParameters, PipelineRequest, ProcessRole, QuoteOverrun, check::Memory,
@@ -37,11 +42,15 @@ const HOST_QUEUE_MAX: usize = 4096;
 /// Longest duration of one call into a hosted strategy before it is moved out.
 const HOST_CALL_NS_MAX: u64 = 20_000_000;
 
+/// Beside the group of `pipeline`, whose declaration takes longer than all else at the start of a process.
+pub const COMMAND: Subcommand =
+    Subcommand { name: "pipeline-role", declare: PipelineRoleArgs::augment_args, run };
+
 /// Run one process of the pipeline: md, td, both, a strategy, a strategy host, cached or a follower
 #[derive(Debug, Args)]
 #[command(hide = true)]
-#[command(after_help = examples(&[("lowlat pipeline role follower --number 1 --master SOCKET --run JSON", "Run a follower as a master starts it.")]))]
-pub struct PipelineRoleArgs {
+#[command(after_help = examples(&[("lowlat pipeline-role follower --number 1 --master SOCKET --run JSON", "Run a follower as a master starts it.")]))]
+struct PipelineRoleArgs {
     /// Role to run
     #[arg(value_parser = word(ROLES.map(|(role, run)| (role.name(), (role, run)))))]
     role: (ProcessRole, Run),
@@ -83,11 +92,12 @@ struct Started<'a> {
     socket: &'a Path,
 }
 
-pub fn run(arguments: &PipelineRoleArgs) -> anyhow::Result<Exit> {
-    let PipelineRoleArgs { role: (role, run), number, master, request } = arguments;
-    let PipelineRequest { parameters, options } = request;
-    let wait = plan::wait(*role, parameters);
-    run(&Started { parameters, options, number: *number, wait, socket: master })?;
+fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
+    let PipelineRoleArgs { role: (role, run), number, master, request } =
+        PipelineRoleArgs::from_arg_matches(matches)?;
+    let PipelineRequest { parameters, options } = &request;
+    let wait = plan::wait(role, parameters);
+    run(&Started { parameters, options, number, wait, socket: &master })?;
     Ok(Exit::Clean)
 }
 

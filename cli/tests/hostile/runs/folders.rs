@@ -287,15 +287,7 @@ fn a_node_sends_nothing_to_another_users_master() {
         }
         let output = as_victim(
             &place,
-            &[
-                "pipeline",
-                "role",
-                "strategies",
-                "--master",
-                socket.to_str().unwrap(),
-                "--run",
-                &request(None),
-            ],
+            &["pipeline-role", "strategies", "--master", socket.to_str().unwrap(), "--run", &request(None)],
         );
         let said = String::from_utf8_lossy(&output.stderr);
         // Unblocks a master that nobody has joined.
@@ -323,8 +315,7 @@ fn another_users_node_is_refused_before_its_message_is_read() {
     let output = as_victim(
         &place,
         &[
-            "pipeline",
-            "role",
+            "pipeline-role",
             "cached",
             "--master",
             pipeline.socket().to_str().unwrap(),

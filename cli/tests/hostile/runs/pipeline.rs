@@ -96,7 +96,7 @@ pub fn request(cached_store: Option<&Path>) -> String {
 /// Runs one role against a master, as an attacker may. Returns its output.
 pub fn role(socket: &Path, arguments: &[&str]) -> Output {
     let mut command = Command::new(binary());
-    command.args(["pipeline", "role"]).args(arguments).arg("--master").arg(socket);
+    command.arg("pipeline-role").args(arguments).arg("--master").arg(socket);
     command.args(["--run", &request(None)]);
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap().wait_with_output().unwrap()
 }

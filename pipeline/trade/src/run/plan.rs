@@ -26,7 +26,7 @@ pub fn programs(request: &PipelineRequest, program: &Path, own: &[Program]) -> V
         name: name.to_owned(),
         role: role.to_string(),
         program: program.to_owned(),
-        arguments: ["pipeline", "role", role.name(), "--master", MASTER, "--run", &run]
+        arguments: ["pipeline-role", role.name(), "--master", MASTER, "--run", &run]
             .map(str::to_owned)
             .to_vec(),
         environment: Vec::new(),
@@ -178,10 +178,10 @@ mod tests {
         for program in programs {
             let words: Vec<&str> = program.arguments.iter().map(String::as_str).collect();
             let role = program.role.as_str();
-            assert_eq!(words[..6], ["pipeline", "role", role, "--master", MASTER, "--run"]);
-            assert_eq!(serde_json::from_str::<PipelineRequest>(words[6]).unwrap(), request);
+            assert_eq!(words[..5], ["pipeline-role", role, "--master", MASTER, "--run"]);
+            assert_eq!(serde_json::from_str::<PipelineRequest>(words[5]).unwrap(), request);
             let number = program.name.strip_prefix('s').map(|number| vec!["--number", number]);
-            assert_eq!(words[7..], number.unwrap_or_default());
+            assert_eq!(words[6..], number.unwrap_or_default());
         }
     }
 
@@ -239,8 +239,8 @@ mod tests {
         assert_eq!(names(&programs), ["td", "host", "md"]);
         let out = moved_out(&programs[1], 2);
         assert_eq!((out.name.as_str(), out.role.as_str(), out.cpus.len()), ("s2", "strategies", 0));
-        assert_eq!(out.arguments[..3], ["pipeline", "role", "strategies"]);
-        assert_eq!(out.arguments[7..], ["--number", "2"]);
+        assert_eq!(out.arguments[..2], ["pipeline-role", "strategies"]);
+        assert_eq!(out.arguments[6..], ["--number", "2"]);
         assert_eq!(wait(ProcessRole::Strategies, &request.parameters), Wait::Parked);
     }
 
