@@ -83,20 +83,23 @@ impl SpinPolicy {
     }
 }
 
-/// How often the thread's last waits ended within its budget: a pure rule.
+/// How often the thread's waits ended within its budget, by the two waits before each: a pure rule.
 ///
-/// A wait that will be long is not worth a spin, and its length is likely to be that of the waits before it. A mean of
-/// lengths would not show it: an order's answer comes in microseconds, the next quote in milliseconds.
+/// A wait that will be long is not worth a spin, and what follows the last waits is likely to be what followed such waits
+/// before. A mean would not show it: an order's answers come in microseconds, the next quote in milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SpinHistory {
-    /// Share of short waits, in 256ths; the last wait counts for an eighth.
-    short: u32,
+    /// Share of short waits in 256ths, of which the last one is an eighth: after two long waits, a long and a short one, a
+    /// short and a long one, two short ones.
+    short: [u32; 4],
+    /// Which of these was last.
+    last: usize,
 }
 
 impl Default for SpinHistory {
     /// Of a thread that has not waited yet: spins until it knows better.
     fn default() -> Self {
-        Self { short: 256 }
+        Self { short: [256; 4], last: 0 }
     }
 }
 
@@ -105,12 +108,15 @@ impl SpinHistory {
     pub fn add(&mut self, waited_ns: u64, budget_ns: u64) {
         // A sleep that the record ended within the budget takes the time of a wake more, which is half of it.
         let is_short = waited_ns <= budget_ns.saturating_add(budget_ns / 2);
-        self.short = self.short - self.short / 8 + if is_short { 32 } else { 0 };
+        if let Some(short) = self.short.get_mut(self.last) {
+            *short = *short - *short / 8 + if is_short { 32 } else { 0 };
+        }
+        self.last = (self.last << 1 | usize::from(is_short)) & 3;
     }
 
-    /// True if two of five waits were short, as with an answer after each order: the answer's wait follows a long one.
+    /// True if half of the waits after two such ones were short.
     pub fn is_soon(&self) -> bool {
-        self.short >= 104
+        self.short.get(self.last).is_some_and(|short| *short >= 128)
     }
 }
 

@@ -97,9 +97,24 @@ fn a_wait_is_soon_if_enough_of_the_last_ones_were_short() {
     };
     assert!(add(&[1_000_000; 5]), "it does not give up at once");
     assert!(!add(&[1_000_000; 5]));
-    assert!(add(&[15_000; 8]), "a sleep that a record ended in time");
-    assert!(add(&[1_000_000, 3_000].repeat(50)), "an answer follows each order");
-    assert!(!add(&[1_000_000, 1_000_000, 3_000].repeat(50)));
+    assert!(add(&[15_000; 10]), "a sleep that a record ended in time");
+    assert!(!add(&[1_000_000, 3_000].repeat(50)), "a quote follows each answer");
+    assert!(add(&[1_000_000]), "an answer follows each order");
+}
+
+/// Spins of the last tenth of the waits, in each order in which quotes and answers come.
+#[test]
+fn only_short_waits_of_a_pattern_are_spun_for() {
+    const LONG: u64 = 1_000_000;
+    for pattern in [&[LONG, 3_000][..], &[LONG, 3_000, 3_000], &[LONG, LONG, 3_000], &[LONG], &[3_000]] {
+        let mut history = SpinHistory::default();
+        let waits = pattern.repeat(60);
+        for (at, waited_ns) in waits.iter().enumerate() {
+            let is_spun_for = history.is_soon();
+            history.add(*waited_ns, 10_000);
+            assert!(at < waits.len() * 9 / 10 || is_spun_for == (*waited_ns < LONG), "{pattern:?} {at}");
+        }
+    }
 }
 
 #[test]
