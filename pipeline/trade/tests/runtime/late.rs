@@ -8,6 +8,8 @@ use std::{thread, time::Duration};
 
 /// Instruments of the stream; the reader wants the first one.
 const INSTRUMENTS: u32 = 2;
+/// Records published while the reader joins, however long that takes: with the others, fewer than the stream keeps.
+const WHILE_JOINING_MAX: u32 = 200;
 
 fn publish(writer: &mut Node, count: u32) {
     for _ in 0..count {
@@ -45,9 +47,11 @@ fn late(before: u32, from: ReadsFrom, overrun: Overrun, wait: Wait, keys: Keys) 
     asked.wait = wait;
     let mut reader = thread::scope(|scope| {
         let joining = scope.spawn(|| master.join(&asked));
+        let mut left = WHILE_JOINING_MAX;
         while !joining.is_finished() {
             writer.poll(&mut |_, _| ());
-            publish(&mut writer, 1);
+            publish(&mut writer, left.min(1));
+            left = left.saturating_sub(1);
             thread::sleep(Duration::from_micros(50));
         }
         joining.join().unwrap()
