@@ -139,6 +139,10 @@ impl<R: Region> Interest<R> {
         let word = usize::try_from(subscriber / 64).unwrap_or(usize::MAX);
         let Some(word) = self.row(row).and_then(|row| row.get(word)) else { return false };
         let bit = 1 << (subscriber % 64);
+        // Only the master changes rows. One that stays as it is also stays in the caches of publishers.
+        if (word.load(Ordering::Relaxed) & bit != 0) == is_wanted {
+            return true;
+        }
         // Pairs with the loads in `wanting_of`: whoever sees the bit sees what the subscriber prepared before.
         if is_wanted {
             word.fetch_or(bit, Ordering::Release)
