@@ -233,3 +233,14 @@ fn what_was_meant_is_named() {
         &["hint: add --dry-run, or name the service with --redfish"],
     );
 }
+
+/// Words like the hidden `pipeline-role`, and one that it takes.
+#[test]
+fn hidden_commands_are_not_meant() {
+    for (word, said) in
+        [("pipelin", "exists: 'pipeline'"), ("hel", "exists: 'help'"), ("strategies", "unrecognized")]
+    {
+        refused(&[word], &[said]);
+        assert!(!common::text(&common::lowlat(&[word]).stderr).contains("pipeline-role"), "{word}");
+    }
+}

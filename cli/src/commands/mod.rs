@@ -84,7 +84,7 @@ const TIPS: &[(&str, &str)] = &[
 ];
 
 /// Adds what was meant to an error about a command line: lowlat's own option for one of another program, or the
-/// subcommand that takes the word.
+/// subcommand that takes the word. Hidden subcommands are never meant.
 pub fn with_tip(mut error: clap::Error) -> clap::Error {
     let cli = cli();
     let command = std::env::args().skip(1).fold(&cli, |at, word| at.find_subcommand(word).unwrap_or(at));
@@ -94,6 +94,12 @@ pub fn with_tip(mut error: clap::Error) -> clap::Error {
             error.insert(ContextKind::SuggestedArg, ContextValue::String(format!("--{own}")));
         }
     }
+    if let Some(ContextValue::Strings(mut similar)) = error.remove(ContextKind::SuggestedSubcommand) {
+        similar.retain(|name| !command.find_subcommand(name).is_some_and(Command::is_hide_set));
+        if !similar.is_empty() {
+            error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(similar));
+        }
+    }
     if let Some(ContextValue::String(given)) = error.get(ContextKind::InvalidSubcommand) {
         let takes = |command: &&Command| {
             let first = command.get_positionals().next();
@@ -101,7 +107,8 @@ pub fn with_tip(mut error: clap::Error) -> clap::Error {
                 first.get_possible_values().iter().any(|value| value.matches(given, false))
             })
         };
-        if let Some(member) = command.get_subcommands().find(takes) {
+        let mut shown = command.get_subcommands().filter(|member| !member.is_hide_set());
+        if let Some(member) = shown.find(takes) {
             let meant = format!("{} {given}", member.get_name());
             error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(vec![meant]));
         }

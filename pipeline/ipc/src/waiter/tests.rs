@@ -97,9 +97,10 @@ fn a_wait_is_soon_if_enough_of_the_last_ones_were_short() {
     };
     assert!(add(&[1_000_000; 5]), "it does not give up at once");
     assert!(!add(&[1_000_000; 5]));
-    assert!(add(&[15_000; 10]), "a sleep that a record ended in time");
+    assert!(add(&[15_000; 8]), "a sleep that a record ended in time");
     assert!(!add(&[1_000_000, 3_000].repeat(50)), "a quote follows each answer");
     assert!(add(&[1_000_000]), "an answer follows each order");
+    assert!(!add(&[1_000_000, 1_000_000, 3_000].repeat(50)));
 }
 
 /// Spins of the last tenth of the waits, in each order in which quotes and answers come.

@@ -58,10 +58,11 @@ impl FileIndex {
         let mut by_stream: Vec<(u32, Vec<Place>)> = Vec::new();
         for (block, head) in scan.blocks.iter().enumerate() {
             if matches!(head.kind, BlockKind::Records | BlockKind::Gap) {
-                let at = by_stream.partition_point(|(stream, _)| *stream < head.stream);
-                if by_stream.get(at).is_none_or(|(stream, _)| *stream != head.stream) {
+                let found = by_stream.binary_search_by_key(&head.stream, |(stream, _)| *stream);
+                let at = found.unwrap_or_else(|at| {
                     by_stream.insert(at, (head.stream, Vec::new()));
-                }
+                    at
+                });
                 let Some((_, places)) = by_stream.get_mut(at) else { continue };
                 let before = places.last().map_or(0, |last| last.generated_max);
                 let generated_max = before.max(head.generated_max);

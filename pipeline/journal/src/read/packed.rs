@@ -80,8 +80,7 @@ impl PackedFile {
             None => find_frames(&file, bytes)?,
         };
         let frames = Frames { file, all: frames, next: AtomicUsize::new(0), kept: Mutex::default() };
-        let frames = Arc::new(frames);
-        Ok(Self { frames, ahead: OnceLock::new() })
+        Ok(Self { frames: Arc::new(frames), ahead: OnceLock::new() })
     }
 
     /// Another reader uses it.

@@ -191,6 +191,7 @@ impl Publisher {
             drop_descriptors();
             tell.set(sched_setaffinity(None, &cpus)).ok();
         })?;
+        // Neither call in the thread panics, so it always tells.
         (*told.wait())?;
         own.router.set_wake_helper(Some(helper));
         Ok(())
